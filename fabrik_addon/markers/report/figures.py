@@ -59,9 +59,9 @@ class Report:
     errors: (F, M) meters, NaN where the marker is not seen. markers: M names. frames: F frame numbers. status: F names,
     or members of an enum. weights: (M,), only for the weighted total. filled: spans, in frame numbers, over which bones
     had no markers. limits: by bone, percentage of the frames on which its limits are active. outliers: (F, M) samples
-    left out as wrong; None if not searched for. They count only in the coverage. doubts: warnings, one sentence each.
-    rotations: by bone, (F,) radians between its rotation and the wanted one. Raises ReportError if shapes do not match,
-    or if errors are negative or infinite.
+    left out as wrong, which only count in the coverage; None if there was no search for them. doubts: warnings, one
+    sentence each. rotations: by bone, (F,) radians between its rotation and the wanted one. Raises ReportError if
+    shapes do not match, or if errors are negative or infinite.
     """
 
     errors: FloatArray
