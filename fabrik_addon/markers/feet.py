@@ -19,8 +19,8 @@ from .clip import FloatArray, true_spans
 
 # The floor is this percentile of a point's heights in the take.
 _FLOOR_PERCENT: Final = 5.0
-# Contact ends when speed or height exceeds the threshold for its begin by this factor, so that noise near the threshold
-# does not end it. The factor was chosen by hand.
+# Contact ends when speed or height exceeds its threshold by this factor, so that noise near the threshold does not end
+# it. The factor was chosen by hand.
 _HYSTERESIS: Final = 1.5
 # Speeds are measured over this many seconds: 1 mm of marker noise then gives 2 cm/s.
 _SPEED_OVER: Final = 0.05
@@ -224,7 +224,7 @@ def _heights(skeleton: Skeleton, matrices: FloatArray, sole: tuple[Point, ...], 
 _PIN_WEIGHT: Final = 300.0
 _LEG_WEIGHT: Final = 0.4
 _HIPS_WEIGHT: Final = 1e5
-# The poses start near their solution.
+# No sweeps and restarts: the poses start near their solution.
 _OPTIONS: Final = Options(max_sweeps=0, restarts=0, tolerance=1e-6)
 
 

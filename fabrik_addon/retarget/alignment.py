@@ -30,7 +30,7 @@ _LOOKED_AT: Final = 100
 MAX_TILT: Final = 30.0
 # Degrees: a leg is bent if a part of it is tilted by more.
 _STANDING: Final = 35.0
-# Standard poses, with the largest angle between the arms and hanging ones in each, in degrees.
+# Degrees: each pose of the arms, and how far they may be raised in it from hanging down.
 _ARM_POSES: Final = (
     (25.0, "its arms hanging"),
     (65.0, "its arms in an A pose"),
@@ -42,7 +42,7 @@ _TOPS: Final = ("neck", "head", "upper_arm", "shoulder", "chest")
 _LEG: Final = frozenset({"thigh", "shin", "foot", "toe"})
 # A foot whose horizontal part is less than this share of its length does not show where its leg faces.
 _FLAT_FOOT: Final = 0.3
-# The direction in which people face after Blender's importers, if the file does not give another.
+# People face in this direction after import into Blender, unless the file gives another one.
 _FORWARD: Final = np.array([0.0, -1.0, 0.0])
 # Parts whose direction at rest depends on the pose, such as a T or an A pose. A trunk's curve and a foot's slope belong
 # to the body's shape instead.
@@ -50,7 +50,7 @@ _POSED: Final = frozenset({"upper_arm", "forearm", "hand", "finger", "palm", "th
 # The rest pose determines the floor if planted ankles of the take are as high as there, to within this share of the
 # legs' length.
 _SAME_FLOOR: Final = 0.1
-# Ankles are on the floor below this percentile of their heights in the take.
+# The height of planted ankles is this percentile of their heights in the take.
 _STANDING_PERCENT: Final = 5.0
 # Meters from hip to ankle of an adult; the settings of foot contacts are for this length.
 USUAL_LEG: Final = 0.85

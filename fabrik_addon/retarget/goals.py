@@ -161,7 +161,7 @@ class LimbGoals:
         heads, result = self._motion.heads[frames], []
         for hand, position in zip(hands, positions, strict=True):
             touched = [(heads[:, other], matrices[:, bone, :3, 3], 1.0) for other, bone in self._touched]
-            # Each of two hands moves half of the distance.
+            # Two hands that touch each other both move half of the distance.
             touched += [
                 (heads[:, other.source], theirs, 0.5)
                 for other, theirs in zip(hands, positions, strict=True)
@@ -204,10 +204,8 @@ _MISSED: Final = 1e-3
 # feet are up to 1 cm too deep.
 _OPTIONS: Final = Options(max_sweeps=0, restarts=0, tolerance=5e-4, most_steps=20)
 # Weights of the hips and of a foot in the air, and the factor for a point that is planted or near the ground. Measured
-# on three takes and four rigs, soles are up to 4.3 mm below the floor; with 1 for the hips and a factor of 1000, up to
-# 6 mm. With 0.05 and 1000, a leg that kicks beyond its limits moves the hips 1.5 times as far, and they jitter twice as
-# much. The logarithm of the factor is interpolated for shares between 0 and 1. When the factor itself was interpolated,
-# a share of 0.02 had nearly the full effect: shins rotated by 19 degrees in a frame, the source's by 6.
+# on three takes and four rigs, soles are up to 4.3 mm below the floor; with 1 for the hips and a factor of 1000, 6 mm.
+# With 0.05 and 1000, a leg that kicks beyond its limits moves the hips 1.5 times as far; they jitter twice as much.
 _HIPS_WEIGHT: Final = 0.3
 _FOOT_WEIGHT: Final = 0.1
 _STANDING_WEIGHT: Final = 2500.0
@@ -307,7 +305,9 @@ class LegReach:
             targets.append(positions[:, None] + points @ np.swapaxes(matrix_from_quaternion(rotations), 1, 2))
             counted = np.full((len(heads), len(points)), _FOOT_WEIGHT)
             if len(points) > 1:
-                # The factor of each side of the ball is half that of the heel.
+                # The logarithm of the factor is interpolated. When the factor itself was, a share of 0.02 had nearly
+                # the full effect: shins rotated by 19 degrees in a frame, the source's by 6. The factor of each side of
+                # the ball is half that of the heel.
                 counted[:, 1:] *= (_STANDING_WEIGHT * np.array([1.0, 0.5, 0.5])) ** standing[:, [0, 1, 1]]
             weights.append(counted)
         wanted, counts = np.concatenate(targets, axis=1), np.concatenate(weights, axis=1)

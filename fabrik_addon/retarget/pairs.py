@@ -154,12 +154,12 @@ def _as_json(pair: Pair) -> object:
 
 # Bodies without known names: their bones are recognized from the tree and from positions.
 #
-# Legs are the pair of limbs that ends lowest. Arms are the pair attached to the trunk above them. If the arms end on the
+# Legs are the pair of limbs that ends lowest. Arms are the pair attached to the trunk above them. If arms end on the
 # ground, the body has four legs.
 
-# Shares of the body's height. Limbs mirror each other to within the first. Limbs end on the ground if they end lower
-# than the second above the lowest one.
+# Limbs on the left and right are mirrored to within this share of the body's height.
 _MIRRORED: Final = 0.05
+# A limb ends on the ground if its end is within this share of the body's height of the lowest one.
 _ON_GROUND: Final = 0.15
 # Legs go down by at least this share of their length.
 _DOWN: Final = 0.5

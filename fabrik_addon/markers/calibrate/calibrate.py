@@ -149,8 +149,8 @@ def refined_steps(
 ) -> Generator[float, None, Calibration]:
     """Find poses and offsets together over a whole clip, ignoring outliers, in small steps; yields the share done.
 
-    resize: find the scale again as well, or the lengths of limbs if they differ from the rig's. Raises CalibrationError
-    if a marker is not in the clip or none is ever seen.
+    resize: also find the scale again, or the lengths of limbs if they differ from the rig's. Raises CalibrationError if
+    a marker is not in the clip or if no marker is ever seen.
     """
     mapping = _used(calibration.markers, clip)
     positions = _spread(positions_of(clip, mapping), _TAKE_FRAMES)

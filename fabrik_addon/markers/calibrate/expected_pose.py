@@ -37,7 +37,7 @@ _LIMBS: Final = frozenset({"upper_arm", "forearm", "hand", "thigh", "shin"})
 
 @dataclass(frozen=True, eq=False)
 class ExpectedPose:
-    """A pose: its name, (J, 4) local rotations, and (J,) standard deviations of people from it, radians."""
+    """A pose: its name, (J, 4) local rotations, (J,) usual deviations of people from it (standard, radians)."""
 
     kind: Kind
     rotations: FloatArray

@@ -188,7 +188,7 @@ _JOINT_SHARE: Final = 0.0013
 _LENGTH_SHARE: Final = 0.2
 # All frames of a take count as this many independent ones, since skin moves with the pose.
 FRAMES_WORTH: Final = 2.0
-# Relative error of the scale that the reference gives.
+# Relative error of the scale found from the reference.
 _SCALE_SHARE: Final = 0.01
 _LARGEST_CHANGE: Final = 0.15
 _SHORTEST: Final = 0.4
@@ -322,7 +322,7 @@ _DAMPING: Final = 1e-6
 _USUAL_TIMES: Final = 4.0
 _ALWAYS_SHARE: Final = 0.01
 
-# Local rotations (F, J, 4) inside the limits that are nearest to given ones.
+# A function that clamps local rotations (F, J, 4) to the limits.
 Legal: TypeAlias = Callable[[FloatArray], FloatArray]
 # A search in small steps: yields an upper bound of the share done, and returns a fit with its poses.
 Search: TypeAlias = Generator[float, None, tuple[Fit, Solution]]

@@ -32,7 +32,7 @@ _PARSERS: Final[Mapping[str, Parser]] = MappingProxyType(
 _TRC_START: Final = b"pathfiletype"
 # Prefixes without a colon name performers if they share this many labels.
 _SHARED_LABELS: Final = 5
-# A performer has at least this share of the body labels that any other performer has.
+# A performer has at least this share of any other performer's number of body labels.
 _MIN_SHARE: Final = 0.25
 # Meters: the extent of a person's markers, from a sitting child to an adult with raised arms. It is only checked with
 # at least this many landmarks, since fewer may be those of a hand or of an object.

@@ -36,8 +36,8 @@ from .reading import (
 
 _COLUMN: Final = re.compile(r"(?P<name>.+?)(?:[\s_.:\-]+(?P<axis>[xyz])|(?P<cap>[XYZ]))", re.ASCII | re.IGNORECASE)
 _AXIS_FIRST: Final = re.compile(r"(?P<axis>[xyz])[\s_]?(?P<name>\d+)", re.IGNORECASE)
-# Columns that are not positions, such as "hips_rx", "hips.rotationX", "hips_quat_w" and "hips_velocity_x". Then: the
-# end of a position's name next to them, as in "hips_tx".
+# Columns that are not positions, such as "hips_rx", "hips.rotationX", "hips_quat_w" and "hips_velocity_x", and the
+# ending of positions next to them, as in "hips_tx".
 _TURNED: Final = re.compile(
     r"(.+?)[\s_.:\-]*(?:rotat(?:e|ion)|quaternion|euler|orientation|velocity|acceleration)[\s_.:\-]*[wxyz]"
     r"|(.+?)[\s_.:\-]+(?:rot|quat|ang|vel|acc)[\s_.:\-]*[wxyz]|(.+)[\s_.:\-][rqvaw][wxyz]",
@@ -55,7 +55,7 @@ _NO_BONE: Final = re.compile(r"face[_.]\w+|(?:\w+[_.])?(?:com|center_of_mass)(?:
 _ALONG: Final = 0.7
 # Points whose smallest extent is below this share of their size are 2D points of an image.
 _FLAT: Final = 1e-3
-# A hand's own wrist is this close to the body's wrist, as a share of the forearm.
+# A hand is at a wrist of the body if its own wrist is closer than this share of the forearm's length.
 _AT_WRIST: Final = 0.6
 _HIGH: Final = frozenset({"shoulder", "acromion", "nose", "eye", "ear", "crown"})
 _LOW: Final = frozenset({"ankle", "heel", "knee"})

@@ -49,7 +49,7 @@ _NO_POSITION: Final = 1e7
 _NINES: Final = re.compile(r"99\.?9[9.]*")
 # Plausible rates in Hz; times with a step of exactly 1 s or 1 ms count frames instead.
 _SLOWEST, _FASTEST = 1.0, 1000.0
-# Frame numbers may skip frames, but their range is at most this many times the number of rows.
+# Frame numbers may have gaps, but their range is at most this many times the number of rows.
 _MOST_LEFT_OUT: Final = 100
 _LONG_UNITS: Final[Mapping[str, str]] = MappingProxyType(
     {"millimeter": "mm", "centimeter": "cm", "meter": "m", "inch": "in", "inche": "in", "foot": "ft", "feet": "ft"}
@@ -179,8 +179,8 @@ def unique_names(names: Sequence[str]) -> tuple[str, ...]:
 def without_unseen(points: FloatArray) -> FloatArray:
     """(F, M, 3) points, with all coordinates NaN for samples that are not positions.
 
-    Writers fill missing samples with 0, or with a number that is no position: -1, digits of 9 such as -9999 and
-    999.999, or one too large for any room.
+    Writers fill missing samples with 0, or with a number that is not a position: -1, only digits 9 such as -9999 and
+    999.999, or a number too large for any room.
     """
     with np.errstate(invalid="ignore"):
         alike = (points == points[..., :1]).all(axis=-1)
@@ -335,7 +335,7 @@ class CsvRows:
         text = decoded(self.content)
         self.cut = not text.endswith(("\n", "\r"))
         start = text.split("\n", _FIRST_LINES)[:_FIRST_LINES]
-        # The one that is on the most lines; on a tie the first, since a comma may be a decimal point.
+        # Use the separator that is on the most lines; on a tie the first, since a comma may be a decimal point.
         separator = max("\t;,", key=lambda mark: sum(mark in line for line in start))
         self._reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
 

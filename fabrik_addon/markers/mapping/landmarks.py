@@ -209,9 +209,9 @@ LANDMARKS: Final[Mapping[str, Landmark]] = MappingProxyType({**_ON_THE_BODY, **_
 
 # The line from right to left between landmarks of these parts shows a body's left.
 _BROAD: Final = frozenset({"hips", "shoulder", "thigh"})
-# Percent of the body's height: distances of these joints in front of the ankle, and the smallest distance between the
-# rearmost and foremost landmarks of a part for which they show its front.
+# Percent of the body's height: how far these joints are in front of the ankle.
 _LONG: Final[Mapping[str, float]] = MappingProxyType({"ankle": 0.0, "ball": 7.0, "toe tip": 12.0})
+# Percent of the body's height: landmarks of a part show its front if this is between the rearmost and the foremost.
 _DEEP: Final = 4.0
 # Parts of each limb. The line from the right leg or arm to the left one is about parallel to the line between the hips
 # or shoulders. In five recordings the median cosine is 0.52 or more; with swapped labels it is -0.6 or less.
@@ -294,7 +294,7 @@ def carrier(landmark: Landmark, side: str, parts: Mapping[Role, str]) -> str | N
 
 
 class RigBody:
-    """The joints, directions and height of a rig at rest, as of a human body.
+    """A rig at rest, interpreted as a human body: its joints, directions and height.
 
     parts: the bone of each role. rest: the bones at rest.
     """

@@ -33,15 +33,15 @@ _MOSTLY: Final = 50.0
 _OFTEN_WRONG: Final = 10.0
 # A person crouches below this share of the stature at rest. People who walk have 95 to 101 %, in a sports take 88 %.
 _CROUCHING: Final = 0.82
-# RMS that is far off, as a share of a rig's size from end to end: 30 mm for a person 1.75 m tall, whose rig has the
-# second size (meters). Surface markers of the right person are within 10 mm, keypoints within 15 mm, and people of
-# other sizes within 25 mm.
+# An RMS is too large above this share of a rig's size from end to end (30 mm on a person). Surface markers of the right
+# person are within 10 mm, keypoints within 15 mm, and people of other sizes within 25 mm.
 _FAR: Final = 0.0127
+# Meters: size of the rig of a person 1.75 m tall, from end to end.
 _PERSON: Final = 2.37
 # A marker is misplaced if its measured position is farther from its label's than this share of the rig's height at rest
-# (12 cm of 1.5 m from toes to skull). None of ten recordings has such a marker; with left and right swapped, 32 to 56 %
-# of the markers are. The second share of markers is too many.
+# (12 cm of 1.5 m from toes to skull). None of ten recordings has such a marker.
 _MISPLACED: Final = 0.08
+# Labels are wrong if more than this share of markers is misplaced. It is 0.32 to 0.56 with left and right swapped.
 _MANY: Final = 0.2
 # A single marker this far away is on another part of the body.
 _FAR_AWAY: Final = 2.5 * _MISPLACED

@@ -65,7 +65,7 @@ def _cell(value: object) -> object:
 
 
 def table_text(report: Report) -> str:
-    """Markers or bones in millimeters, a total, and a line on statuses and long gaps; no final newline."""
+    """Errors of markers or bones in millimeters, a total, and a line on statuses and long gaps; no final newline."""
     # Only retargets report rotations. Their errors are those of bones.
     head, total = ("bone" if report.rotations else "marker", *_TABLE_HEAD), report.total()
     rows = [head, *(_table_row(row.name, row) for row in report.per_marker()), _table_row("all", total)]

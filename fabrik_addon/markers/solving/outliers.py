@@ -31,9 +31,9 @@ class _Round(NamedTuple):
 _ROUNDS: Final = (_Round(4.0, 0.05, 0.15), _Round(16.0, 0.05, 0.15), _Round(64.0, 0.1, 0.3))
 # The frame rate in Hz for which the jumps above hold; at lower rates people rotate more in a frame.
 _USUAL_RATE: Final = 60.0
-# A jump is real, and not smoothed, if smoothing multiplies the frame's RMS by more than this. (An RMS below the take's
-# median or the usual noise counts as that.) If all jumps are smoothed, a kick of 110° at 2,100° per second loses 14°;
-# with this factor, 4°. With 1.5, a foot of a dancer who exceeds the rig's limits still rotated by 65° in a frame.
+# A jump is real, and not smoothed, if smoothing multiplies the frame's RMS by more than this. The RMS before smoothing
+# counts as at least the take's median and the usual noise. If all jumps are smoothed, a kick of 110° at 2,100° per
+# second loses 14°; with this factor, 4°. With 1.5, one foot of a dancer still rotated by 65° in a frame.
 _FARTHER: Final = 2.0
 # The mean around a jump uses the frames within this many standard deviations.
 _BESIDE: Final = 2.0
@@ -95,7 +95,7 @@ _NEVER_SHARE: Final = 0.05
 # The tolerance is wide at first, so that one bad marker does not make its neighbors look bad. A third tolerance in
 # between did not find more of 140 displaced samples.
 _TOLERANCES: Final = (4.0, 1.0)
-# An outlier is this many times farther off than allowed once the good samples determine the pose.
+# A sample is an outlier if it is this many times farther off than allowed, once the good samples determine the pose.
 _OUTLYING: Final = 2.0
 # Weight of the course on frames with outliers: enough to keep bones from folding.
 _EXPECTED: Final = 0.05

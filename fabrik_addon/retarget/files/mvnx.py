@@ -162,7 +162,7 @@ def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
 
 
 def _of_frames(document: _Document, channel: str, count: int, width: int) -> FloatArray:
-    """(F, N, n) a channel of all frames; raises RetargetError if a frame has another number of values."""
+    """(F, N, n) values of a channel on all frames; raises RetargetError if a frame has another number of values."""
     rows = [frame.get(channel, np.empty(0)) for frame in document.frames]
     odd = next((index for index, row in enumerate(rows) if len(row) != count * width), None)
     if odd is not None:

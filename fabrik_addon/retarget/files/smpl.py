@@ -114,9 +114,9 @@ _FLOOR_OFF: Final = 0.3
 def parse_smpl(content: bytes, up_axis: str | None = None, rate: float | None = None) -> Recorded:
     """The body in a file's bytes.
 
-    up_axis: "Y" or "Z"; None: detected. rate: frames a second, overrides the file's. Raises RetargetError if there are
-    no poses, if their format is unknown, or if no frame is complete; MarkerFileError if the file is truncated or would
-    have to be unpickled. Neither names the file.
+    up_axis: "Y" or "Z"; None: detected. rate: frames per second, overrides the file's. Raises RetargetError if there
+    are no poses, if their format is unknown, or if no frame is complete; MarkerFileError if the file is truncated or
+    would have to be unpickled. Neither names the file.
     """
     found = arrays_in(content, _KEYS)
     poses, notes = _poses(found)
