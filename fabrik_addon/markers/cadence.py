@@ -9,7 +9,7 @@ from ..core.arrays import ROUNDING, IntArray, lengths
 from .clip import FloatArray, true_spans
 from .robust import middle_of
 
-# A walk has at least this many steps in a row. From one to the next, the logarithm of the duration changes by less.
+# A walk has at least this many steps in a row. The logarithm of their duration changes by less than this between two.
 _FEWEST: Final = 3
 _EVEN: Final = 0.3
 # In each step the feet are first closer than the first share of their largest distance, then farther apart than the

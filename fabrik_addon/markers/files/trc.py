@@ -142,7 +142,7 @@ def _marker_names(table: _Table) -> list[str]:
 
     Raises MarkerFileError if names and columns do not match one to one.
     """
-    # Up to the last cell that is not blank.
+    # Blank cells at the end of the line are ignored.
     cells = table.names[: max((place for place, cell in enumerate(table.names, start=1) if cell), default=0)]
     if not cells:
         raise MarkerFileError("the Frame# line has no marker names after tabs: export it again")

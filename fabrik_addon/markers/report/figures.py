@@ -184,7 +184,7 @@ def _rows(errors: FloatArray, seen: BoolArray) -> list[tuple[Row, int | None]]:
 def _some_rows(errors: FloatArray, seen: BoolArray) -> list[tuple[Row, int | None]]:
     counting = ~np.isnan(errors)
     some = counting.any(axis=1)
-    # The total is one row of all samples, so this works in place.
+    # The total is a single row with all samples, so the arrays are large: computing in place saves memory.
     known, divisors = np.where(counting, errors, 0.0), np.maximum(counting.sum(axis=1), 1)
     largest, means = known.max(axis=1, initial=0.0), known.sum(axis=1) / divisors
     worst = (counting & (known == largest[:, None])).argmax(axis=1) if known.size else np.zeros(len(known), np.intp)
