@@ -39,7 +39,7 @@ def measure_sets():
 
 
 def measure_unlabelled():
-    """The number of markers that get their bone by motion, if all labels but eight are removed."""
+    """The number of markers whose bones are found by motion, if all labels but eight are removed."""
     person, rows = Person(), []
     for clip in clips():
         truth = {marker.marker: marker.bone for marker in person.matched(clip.names)}

@@ -17,7 +17,7 @@ from fabrik_addon.human.preset import human_limits
 # Files, and whether all at zero is a T pose with Z up in them.
 RECORDINGS = {"dab": True, "dance": False, "wave_hello": True}
 GIVEN = ("Hips", "LeftHand", "RightHand", "LeftFoot", "RightFoot", "Head")
-# Joints that the hips carry, and joints that are not evaluated.
+# Joints that move with the hips, and joints that are not evaluated.
 NOT_HIDDEN = (*GIVEN, "Spine", "LeftUpLeg", "RightUpLeg", "LeftToeBase", "RightToeBase")
 FRAMES_A_SECOND = 10.0
 # Degrees outside a limit that are more than a calibration's rounding.

@@ -19,11 +19,11 @@ from fabrik_addon.core.rotations import angle_between, conjugate, product, rotat
 
 HUMAN = Path(__file__).parents[1] / "sample_rigs" / "human.blend"
 FEET = ("foot.L", "foot.R")
-# Meters from one step to the next, as a slow hand on the mouse goes.
+# Meters from one step to the next: a slow movement of the mouse.
 STEP = 0.01
 # A drag that returns to its start restores the pose exactly; at this distance from it, the pose is still solved.
 NEARLY_BACK = 1e-5
-# Moves of the mouse with which a hand comes to rest: joints take their time.
+# Number of mouse moves at the end while the joints catch up.
 RESTING = 4
 # Radians: joints that are bent by less are those of a straight limb.
 STRAIGHT = 0.35
@@ -221,7 +221,7 @@ class Live:
 
 
 def pin_only(rig, path):
-    """Pin the bones that a path holds, and no others."""
+    """Pin the bones that a path keeps in place, and no others."""
     rig.fabrik.effectors.clear()
     pin_bones(rig, [bone for bone in path.pinned if bone != path.bone])
 

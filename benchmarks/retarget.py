@@ -91,7 +91,7 @@ def measure_retarget_whole():
 
 
 def most_memory():
-    """Megabytes that the process has held at most."""
+    """The peak memory of the process, in megabytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
@@ -106,7 +106,7 @@ def lengthen(source, frames):
 
 
 class Figures:
-    """How well one take came onto one rig."""
+    """How well one take is retargeted to one rig."""
 
     def __init__(self, take, skeleton, limits, found, stances):
         source, self.skeleton, self.limits, self.found = motion(take), skeleton, limits, found

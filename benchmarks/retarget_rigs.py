@@ -1,4 +1,4 @@
-"""The rigs that motion is brought onto: other names, other rest poses, other proportions; and the takes."""
+"""The rigs to which motion is retargeted, with other names, rest poses and proportions; and the takes."""
 
 from functools import cache
 
@@ -57,7 +57,7 @@ def open_sample():
 
 
 def open_named(names, arms=0.0, legs_by=1.0, arms_by=1.0):
-    """A person named as in a scheme, with limbs longer by factors, limited by the preset."""
+    """A person with the bone names of a scheme, limbs scaled by factors, and the limits of the preset."""
     rows = humans.in_proportion(humans.human(arms=arms, fingers=False), legs_by, arms_by)
     rig = built(humans.named(rows, names))
     apply_preset(rig, list(rig.pose.bones))

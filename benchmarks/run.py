@@ -125,7 +125,7 @@ def _measure(name):
     software = f"Blender {bpy.app.version_string}, Python {platform.python_version()}, numpy {np.__version__}"
     aims = [asdict(aim) for aim in part.aims]
     _keep(name, text=part.text, aims=aims, seconds=time.monotonic() - began, software=software, load=load)
-    os._exit(0)  # Blender's module is not always able to leave in peace
+    os._exit(0)  # Blender's module sometimes crashes at exit
 
 
 def _keep(name, **result):
@@ -177,7 +177,7 @@ the worst one. Compared times are medians of repeats that take turns. When the p
 
 
 def all_rows(kept):
-    """Every cell of every part's tables: its part, table, row and column, and its value."""
+    """The part, table, row, column and value of each cell of all tables."""
     from benchmarks.tables import rows_of
 
     yield "part", "table", "row", "column", "value"

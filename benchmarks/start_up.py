@@ -21,7 +21,7 @@ def enable_and_use():
     import bpy  # noqa: F401  Blender has it before it enables anything
     import numpy as np  # noqa: F401
 
-    gc.collect()  # going through all that Blender has loaded takes longer than what is measured, and falls anywhere
+    gc.collect()  # otherwise a collection, which takes longer than the measured work, could happen at any time
     began = _now()
     import fabrik_addon.blender.registration
 

@@ -1,4 +1,4 @@
-"""Shared by the benchmarks: clocks, medians of interleaved repeats, Markdown tables, and figures beside their aims."""
+"""Helpers of the benchmarks: clocks, medians of interleaved repeats, Markdown tables, figures and their aims."""
 
 import time
 from contextlib import contextmanager

@@ -58,7 +58,7 @@ class Person:
 
 
 def measure_takes():
-    """Milliseconds a frame by stage."""
+    """Milliseconds per frame, by stage."""
     person, rows = Person(), []
     for clip in clips():
         found, seconds = person.calibrated(clip)
@@ -111,7 +111,7 @@ def clips():
 
 
 def _tiled(targets, frames):
-    """(F, M, 3) a take forward and backward until it is long enough."""
+    """(F, M, 3) a take, repeated forward and backward until it is long enough."""
     both = np.concatenate([targets, targets[::-1]])
     return np.concatenate([both] * (frames // len(both) + 1))[:frames]
 
@@ -133,7 +133,7 @@ def _solved(person, found, targets, rate):
 
 
 def _with_gaps(clip):
-    """One sample in ten away, and each marker for half a second."""
+    """One sample in ten is missing, and each marker for half a second."""
     rng, positions = np.random.default_rng(3), np.array(clip.positions)
     positions[rng.random(positions.shape[:2]) < 0.1] = np.nan
     longest = min(round(0.5 * clip.rate), len(positions) // 4)

@@ -13,7 +13,7 @@ from fabrik_addon.blender.bake.bake import bake
 BONES = 9
 FRAMES = 5000
 HUMAN_FRAMES = 10_000
-# keyframe_insert gets slower with every key that is there already: fewer frames do it a favour.
+# keyframe_insert gets slower with every key that already exists, so fewer frames favor it.
 INSERTED_FRAMES = 1000
 REPEATS = 3
 STAGES = ("sample", "solve", "write")
@@ -101,7 +101,7 @@ def _keyframe_insert(case):
 
 
 def _local_matrix(rig, bone):
-    """The channel values with which a bone is where Blender's IK has put it."""
+    """The channel values that give a bone the pose found by Blender's IK."""
     return rig.convert_space(pose_bone=bone, matrix=bone.matrix, from_space="POSE", to_space="LOCAL")
 
 

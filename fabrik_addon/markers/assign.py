@@ -29,16 +29,15 @@ from .steps import finish
 _FRAMES: Final = 40
 # With fewer known markers, or on fewer bones, the poses are not determined.
 _FEWEST_KNOWN, _FEWEST_BONES = 6, 4
-# Radians: expected deviation from rest. Relative to the error of markers on skin it is so small that markers 2 cm off
-# their guesses count as much as half a radian.
+# Radians: expected deviation from rest. With this value, markers 2 cm from their guessed positions count as much as a
+# joint that is half a radian from rest.
 _BENDS: Final = 0.06
 _SCALED_FRAMES: Final = 5
 # For each round: how much worse the second-best bone must be before a marker is used in the next round, and how far
-# (meters) markers may move on their bone. The distance is large at first, while a limb without a known marker hangs as
-# at rest. In the last round it is as large as the movement of skin or of a joint's keypoint; carts and balls move more.
+# (meters) markers may move on their bone. The distance is large at first, because limbs without known markers are still
+# at rest. In the last round it is about as far as skin or a joint's keypoint moves; carts and balls move farther.
 _ROUNDS: Final = ((1.0, 0.15), (0.7, 0.15), (0.5, 0.1), (0.3, 0.06), (0.3, 0.035))
-# Labels give only approximate positions: each round moves a marker by this share toward the position that the poses
-# show.
+# Labels give only approximate positions. Each round moves a marker by this share toward its measured position.
 _BELIEVED: Final = 0.5
 # A guess weighs less than a label, and less still if another bone fits about as well.
 _WEIGHT, _DOUBTED_WEIGHT, _DOUBTED = 0.2, 0.1, 0.5

@@ -9,19 +9,20 @@ from ..core.arrays import ROUNDING, IntArray, lengths
 from .clip import FloatArray, true_spans
 from .robust import middle_of
 
-# A walk has at least this many steps in a row, whose durations differ by at most this factor (its logarithm). In each,
-# the distance of the feet is first less than this share of the largest distance (this percentile), then more than the
-# second share, and the largest distance is at least this share of a leg.
+# A walk has at least this many steps in a row. The logarithm of their duration changes by less than this between two.
 _FEWEST: Final = 3
 _EVEN: Final = 0.3
+# In each step the feet are first closer than the first share of their largest distance, then farther apart than the
+# second. The largest distance is this percentile, and at least this share of a leg.
 _CLOSE, _WIDE = 0.45, 0.7
 _OFTEN: Final = 95.0
 _LONG: Final = 0.55
-# Both feet of people who run are this share of a leg above the floor on more than this share of the frames.
+# Runners have both feet higher than this share of a leg above the floor, on more than this share of the frames.
 _IN_THE_AIR: Final = 0.05
 _RUNNING: Final = 0.1
-# Steps per √(leg / gravity), in which children and adults walk alike (dynamic similarity: Alexander, Principles of
-# Animal Locomotion, 2003): 0.46 to 0.58 in three walks. Beyond these numbers the rate is more likely wrong by 2.
+# Steps per √(leg / gravity). In this unit children and adults walk alike (dynamic similarity: Alexander, Principles of
+# Animal Locomotion, 2003). Three walks have 0.46 to 0.58. Beyond these limits a rate that is wrong by a factor of 2 is
+# more likely.
 _SLOWEST, _QUICKEST = 0.33, 0.8
 _GRAVITY: Final = 9.81
 
@@ -37,12 +38,12 @@ def cadence_doubts(
 ) -> Iterator[str]:
     """A warning if a person walks much faster or slower than people do.
 
-    In a walk feet are farthest apart once in each step, also on treadmills. Runners do not count, since both of their
-    feet are in the air between steps.
+    When people walk, their feet are farthest apart once in each step, also on treadmills. Runners are left out, since
+    both of their feet are in the air between steps.
 
     name: of the person or the motion. left, right, hips: (F, 3) positions of points on the feet and hips, NaN where not
-    seen; none if there are no such points. up: (3,). rate: frames a second. meters: the length of a leg; 0: positions
-    are in meters.
+    seen; empty if there are no such points. up: (3,). rate: frames per second. meters: length of a leg in meters; 0 if
+    positions are in meters.
     """
     if not (left and right and hips):
         return

@@ -19,10 +19,10 @@ FEWEST_MARKERS: Final = 3
 _TALL_SHARE: Final = 0.6
 # If both Y and Z could be up, one extent must exceed the other by this factor.
 _CLEAR_RATIO: Final = 1.25
-# How far from zero the lowest marker may be, as a share of the markers' extent.
+# The lowest marker may be this far below or above zero, as a share of the markers' extent.
 _LOWEST: Final = -0.25
 _HIGHEST: Final = 1.0
-# Share of the frames that must agree; a person who crawls toward the origin can mislead up to half of them.
+# Share of the frames that must agree. Up to half can be wrong if a person crawls toward the origin.
 _SURE: Final = 0.8
 # A person travels if they go farther than the markers' extent. Without traveling, the lowest point of a body or a
 # swinging arm moves up and down by a few tenths of it.
@@ -44,8 +44,8 @@ class MarkerFileError(FabrikError):
 class Clip:
     """A recording of markers.
 
-    positions: (F, M, 3) meters, in the file's own axes, NaN where a marker is not seen; read-only, a copy if the
-    array can be changed elsewhere. rate: Hz, of the rows of ``positions``. units: those of the file. source: the file's
+    positions: (F, M, 3) meters, in the file's own axes, NaN where a marker is not seen. Read-only; copied if other code
+    could change the array. rate: Hz, of the rows of ``positions``. units: those of the file. source: the file's
     name. start_time: seconds, of the first frame. notes: one sentence for each thing that was corrected or left out on
     reading. doubts: one sentence for each thing that may be wrong in the file or its reading, such as units, rate, and
     left and right. Raises ClipError if shapes, rate or axis are invalid.
@@ -98,12 +98,13 @@ class Clip:
 def up_axis_by_markers(positions: FloatArray, *, clearly: bool = False) -> UpAxis | None:
     """The up axis of a recorded person, from the markers' extents; None if they do not show it.
 
-    positions: (F, M, 3), any unit. clearly: require that most frames agree. When a person stands, the up axis is Y or
-    Z: the one along which the markers spread about as widely as along any other, starting near the floor. The majority
-    of such frames decides. If there are few, as for someone who crawls or for an arm, it is the axis along which
-    markers keep their height while they travel along the other. None with fewer than three markers, or if a person lies
-    still. A person who lies along a horizontal axis, wholly on its positive side, looks like someone standing. The axis
-    must then be set by hand.
+    When a person stands, markers spread about as widely along the up axis as along any other, starting near zero. Each
+    frame votes for Y or Z, and a clear majority decides. Without one, as for someone who crawls or for an arm, up is
+    the axis along which the markers stay while they travel along the other. The result is None with fewer than three
+    markers, or if a person lies still. Someone who lies along a horizontal axis, on its positive side, looks as if they
+    were standing: then the axis must be set by hand.
+
+    positions: (F, M, 3), any unit. clearly: only a clear majority decides.
     """
     frames = positions[:: max(1, len(positions) // _LOOKED_AT)]
     frames = frames[_seen(frames).sum(axis=1) >= FEWEST_MARKERS]
@@ -114,7 +115,7 @@ def up_axis_by_markers(positions: FloatArray, *, clearly: bool = False) -> UpAxi
     extent = np.nanmax(frames, axis=1) - lowest
     tall = spread >= _TALL_SHARE * spread.max(axis=1, keepdims=True)
     grounded = (lowest >= _LOWEST * extent) & (lowest <= _HIGHEST * extent)
-    # A frame votes for the only one of Y and Z that fits, or for the clearly longer one.
+    # A frame votes for Y or Z: for the only one that fits, or for the one with a clearly wider spread.
     fits, spread, lowest = (tall & grounded & (extent > 0.0))[:, 1:], spread[:, 1:], lowest[:, 1:]
     wider = spread >= _CLEAR_RATIO * spread[:, ::-1]
     votes = (fits & (~fits[:, ::-1] | wider)).mean(axis=0)

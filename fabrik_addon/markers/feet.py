@@ -19,13 +19,13 @@ from .clip import FloatArray, true_spans
 
 # The floor is this percentile of a point's heights in the take.
 _FLOOR_PERCENT: Final = 5.0
-# Contact ends at this many times the speed and height at which it begins, so that noise near the threshold does not end
+# Contact ends when speed or height exceeds its threshold by this factor, so that noise near the threshold does not end
 # it. The factor was chosen by hand.
 _HYSTERESIS: Final = 1.5
 # Speeds are measured over this many seconds: 1 mm of marker noise then gives 2 cm/s.
 _SPEED_OVER: Final = 0.05
-# The ground moves if at least this share of low points' velocities agree, out of at least this many. (A foot is in
-# contact for 60 % of a step, heel and toe at different times.)
+# The ground moves if at least this share of the velocities of low points agree, and if there are at least this many. (A
+# foot is in contact for 60 % of a stride, heel and toe at different times.)
 _GROUND_SHARE: Final = 0.3
 _GROUND_SAMPLES: Final = 1000
 
@@ -87,8 +87,8 @@ def find_stances(
 ) -> list[tuple[int, int]]:
     """Half-open spans of frames in which a point (F, 3) is in contact: slow and low.
 
-    Contact begins when it is slower and lower than the settings, and lasts until it clearly is not. rate: frames a
-    second. up: index of the up axis.
+    Contact begins when the point's speed and height are below the settings, and ends when one of them is clearly above.
+    rate: frames per second. up: index of the up axis.
     """
     settings = settings or StandingSettings()
     if len(points) < 2:
@@ -180,11 +180,11 @@ def foot_points(skeleton: Skeleton, effectors: Sequence[Effector], up: int) -> I
                 yield FootPoint(*marked[int(end)])
 
 
-# A foot is on the floor on at least this percentage of a take's frames (60 in a walk, 30 in a run). A sole that is
-# below the floor on fewer frames is only rolling.
+# The floor is this percentile of a sole's heights: feet are in contact on 60 % of the frames of a walk, 30 % of a run.
+# A sole that is lower on fewer frames is only rolling.
 _STANDING: Final = 20.0
-# The lowest step of stairs is touched on few frames. It is the floor if feet are lower there by this percentage of the
-# body's size (10 cm on a person), which is more than any foot rolls.
+# The lowest step of stairs is touched on few frames. This lower percentile is used if it is more than a share of the
+# body's size below the other one (10 cm on a person): no foot rolls so far.
 _LOWEST: Final = 4.0
 _STEP: Final = 0.04
 # A foot that always stays higher than the other by this share of the body's size (5 cm on a person) is not in contact.
@@ -217,14 +217,14 @@ def _heights(skeleton: Skeleton, matrices: FloatArray, sole: tuple[Point, ...], 
     return np.asarray(points_on(matrices, bones, np.array([point for _, point in sole])) @ up)
 
 
-# Weight of pinned points, and of a squared radian of the legs' bones and of those above them, if the longest bone is 1.
-# In a walk and five recordings feet drift by 2 mm on average and by 8 at most; if not planted, by up to 24. With 1 for
-# legs they drift by up to 12 mm. With 0.3 planted feet rotate by up to 8.5 degrees a frame in the walk; if not planted,
-# by 5.4.
+# Weights of pinned points, of a squared radian of the legs' bones, and of one of the bones above; the longest bone is
+# 1. In a walk and five recordings, feet drift by 2 mm on average and 8 mm at most; up to 24 mm if not planted. With 1
+# for legs, they drift by up to 12 mm. With 0.3, planted feet rotate by up to 8.5 degrees per frame in the walk; 5.4 if
+# not planted.
 _PIN_WEIGHT: Final = 300.0
 _LEG_WEIGHT: Final = 0.4
 _HIPS_WEIGHT: Final = 1e5
-# The poses start near their solution.
+# No sweeps and restarts: the poses start near their solution.
 _OPTIONS: Final = Options(max_sweeps=0, restarts=0, tolerance=1e-6)
 
 
@@ -309,7 +309,7 @@ def _solved(
     targets: FloatArray,
     limits: Mapping[str, Limit] | None,
 ) -> Solution:
-    """The poses nearest to a solution's that have the pins at targets (F, P, 3)."""
+    """The poses nearest to those of `solution` in which the pins are at targets (F, P, 3)."""
     frames = np.flatnonzero(~np.isnan(targets).any(axis=2).all(axis=1))
     if not len(frames):
         return solution

@@ -15,12 +15,12 @@ from ..core.rotations import (
 from .clip import BoolArray, FloatArray, true_spans
 from .signals import hermite
 
-# Over gaps longer than this (seconds), the speeds at the edges count less.
+# Seconds: in longer gaps, the speeds at the edges have less influence.
 CARRIED: Final = 0.5
 # Frames on either side of a gap that show the speeds at its edges.
 _BESIDE: Final = 30
-# Seconds: slower changes than this are motion, faster ones noise. With twice as much, hidden joints of a walk and five
-# recordings are 1 mm farther off on average; with speeds from three frames alone an arm swings out by 10 cm.
+# Seconds: slower changes are motion, faster ones noise. With twice this value, hidden joints of a walk and five
+# recordings are 1 mm farther off on average. With speeds from only three frames, an arm swings out by 10 cm.
 _MOTION: Final = 0.03
 
 
@@ -101,18 +101,18 @@ def _across(values: FloatArray, known: BoolArray, first: int, end: int, rate: fl
 
 # Long gaps: a hidden bone is predicted from other times of the take, at which the rest of the body moved similarly.
 #
-# People repeat their movements. In a long gap the motion at its edges determines little about a limb. The other bones
-# determine more, if they move similarly at another time of the take. A Gaussian process (Rasmussen and Williams,
-# *Gaussian Processes for Machine Learning*, 2006, chapter 2) from the poses and motion of the other bones predicts the
-# rotation of the hidden bone. It meets the gap's edges, since it also learns from the frames next to them. It is only
-# used if it would have filled gaps of the same length at other times better than the edges alone.
+# The motion at the edges of a long gap determines little. But people repeat their movements: if the other bones
+# move similarly at another time of the take, the limb probably does so too. A Gaussian process (Rasmussen and Williams,
+# *Gaussian Processes for Machine Learning*, 2006, chapter 2) predicts the hidden bone's rotation from the poses and
+# motion of the other bones. Its result is continuous at the edges, since it also learns from the frames next to them.
+# It is only used if it fills test gaps of the same length better than the edges alone.
 
 # Seconds: shorter gaps are filled from their edges alone.
 _LONG: Final = CARRIED / 3.0
 # Seconds: poses of the other bones this long before and after describe their motion.
 _LAG: Final = 0.08
-# Motion is learned from this many seconds on either side of a gap; more seconds take time and add little. At most the
-# second number of frames are used, always including the third number of frames next to the gap.
+# Motion is learned from this many seconds on either side of a gap; more take time and add little. At most the second
+# number of frames is used. They always include the frames next to the gap, as many as the third number on either side.
 _WITHIN: Final = 4.0
 _MAX_FRAMES: Final = 120
 _ALWAYS: Final = 12
@@ -122,9 +122,9 @@ _TRIALS: Final = 4
 
 
 def fill_from_motion(all_rotations: FloatArray, known: BoolArray, bone: int, rate: float) -> FloatArray:
-    """(F, 4) a bone's rotations from (F, J, 4), with gaps filled; long gaps from the motion of the other bones.
+    """(F, 4) the rotations of one bone with gaps filled; long gaps from the motion of the other bones.
 
-    known: (F, J), true where a bone's rotation is known. rate: frames per second.
+    all_rotations: (F, J, 4). known: (F, J), true where a bone's rotation is known. rate: frames per second.
     """
     filled = fill_rotations(all_rotations[:, [bone]], known[:, bone], rate)[:, 0]
     within, lag = round(_WITHIN * rate), max(1, round(_LAG * rate))

@@ -24,7 +24,7 @@ def outlier_weights(distances: FloatArray, limits: FloatArray) -> FloatArray:
 
 
 def usual_distances(distances: FloatArray) -> FloatArray:
-    """(M,) the median of each column of (F, M) distances, without NaN; NaN if a column has nothing else."""
+    """(M,) the median of each column of (F, M) distances, ignoring NaN; NaN if a column has only NaN."""
     usual = np.full(distances.shape[1], np.nan)
     some = ~np.isnan(distances).all(axis=0)
     if some.any():
@@ -33,10 +33,10 @@ def usual_distances(distances: FloatArray) -> FloatArray:
 
 
 def weighted_location(samples: FloatArray, outlying: float) -> tuple[FloatArray, BoolArray]:
-    """(M, 3) robust mean of each column of samples (F, M, 3), NaN where not seen, and (M,) whether it has any.
+    """(M, 3) robust mean of each column of samples (F, M, 3), NaN where not seen; (M,) whether it has any samples.
 
-    Starts from the median of each coordinate; samples farther away than `outlying` times the usual spread then count
-    less and less.
+    Starts from the median of each coordinate. The farther a sample is from the mean, the less it counts; at `outlying`
+    times the usual spread, a quarter.
     """
     seen = ~np.isnan(samples).any(axis=2)
     some = seen.any(axis=0)

@@ -13,7 +13,7 @@ Timing = Literal["KEEP_TIME", "KEEP_FRAMES", "SET_SCENE_RATE"]
 
 # Sample times closer than this share of a frame are the same.
 _SAME_SAMPLE: Final = 1e-6
-# Seconds for which a marker may keep the speed at which it was last seen.
+# In a gap, a marker may move as far as it would in this many seconds at the speed next to the gap.
 _CARRIED: Final = 0.25
 # The usual second-order filter of biomechanics, applied forward and backward.
 _ORDER: Final = 4
@@ -66,9 +66,9 @@ def slopes(positions: FloatArray) -> FloatArray:
 
 
 def between(positions: FloatArray, before: npt.NDArray[np.intp], share: FloatArray) -> FloatArray:
-    """(N, M, C) positions (F, M, C) at the fraction `share` (N,) between the samples `before` (N,) and the next ones.
+    """(N, M, C) positions between samples, on the Catmull-Rom cubic.
 
-    On the Catmull-Rom cubic.
+    positions: (F, M, C). before: (N,) index of the sample before. share: (N,) fraction of the time to the next sample.
     """
     last = len(positions) - 1
     after, s = np.minimum(before + 1, last), share[:, None, None]
@@ -94,7 +94,7 @@ def bridge(positions: FloatArray, rate: float, longest: int) -> FloatArray:
     """(F, M, 3) positions with gaps of at most `longest` frames filled; rate: Hz.
 
     A gap is filled if the marker is seen on both sides. The curve begins and ends with the marker's speeds next to the
-    gap. They move it off the straight line for a quarter of a second at most.
+    gap. In long gaps these are reduced, so that the marker does not swing far out.
     """
     seen, every = ~np.isnan(positions).any(axis=-1), np.arange(len(positions))[:, None]
     # For each sample, the frames on which its marker was last seen and will next be seen; -1 and F if there is none.
@@ -122,8 +122,8 @@ def bridge(positions: FloatArray, rate: float, longest: int) -> FloatArray:
         own = edge + (across - edge) / (steps + 1.0) - bend
         whole, straight = own * steps, end - start
         # A cubic is monotone if its end slopes are at most three times that of the straight line (Fritsch and Carlson,
-        # *Monotone Piecewise Cubic Interpolation*, 1980). A larger slope is limited to the way that the marker would go
-        # at its speed in the time above.
+        # *Monotone Piecewise Cubic Interpolation*, 1980). A larger slope is limited to the distance that the marker
+        # would move at its own speed in `_CARRIED` seconds.
         along = np.where(whole * straight > 0.0, 3.0 * np.abs(straight), 0.0)
         farthest = np.maximum(along, np.abs(own) * (_CARRIED * rate))
         edges.append(np.sign(whole) * np.minimum(np.abs(whole), farthest))

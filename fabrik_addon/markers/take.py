@@ -88,7 +88,7 @@ def solve_take_steps(
     root_heads: FloatArray | None = None,
     factors: FloatArray | None = None,
 ) -> Generator[float, None, SolvedTake]:
-    """Find the poses that fit F frames of targets, in small steps; yields the share done and can be closed at any time.
+    """Find the poses that fit targets on F frames, in small steps; yields the share done. May be closed at any time.
 
     solver: its skeleton is the rig's, its effectors are the markers. targets: (F, E, 3) in armature space, NaN where
     not seen. root_heads: (F, 3) locations of a pinned root's head, armature space. factors: (J,) bone lengths of the
@@ -107,7 +107,7 @@ def solve_take_steps(
     recording.measure()
     solution = recording.solution
     if factors is not None:
-        # The rig gets the poses of the recorded person's body. The errors stay those of the person's body.
+        # The rig gets the poses of the recorded person's body; the errors are still measured on that body.
         root = solution.root_location * height_factor(solution.skeleton, 1.0 / factors)
         lengths = np.tile(solver.skeleton.lengths, (len(root), 1))
         solution = replace(solution, skeleton=solver.skeleton, root_location=root, lengths=lengths)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 @contextmanager
 def prepared(*paths: Path, keep_previous: bool = False) -> Iterator[tuple[Path, ...]]:
-    """Temporary names to write to, one for each file. At the end of the block all replace their files, or none does.
+    """Temporary names, one for each file to write. At the end of the block either all replace their files, or none.
 
     An error in the block, or in replacing, leaves every file as it was and removes the temporary ones. A process that
     is killed leaves a hidden `.part` file. Symbolic links are kept; their targets are replaced.

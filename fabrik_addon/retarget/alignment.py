@@ -1,7 +1,7 @@
 """Aligns two bodies: the pose in which they are compared, axes, size, the floor, and the directions of limbs.
 
-They are compared in the source's rest pose, or on the frame on which the source is most like the rig, since the rest
-pose of some files is not a pose of a body: all limbs may be along one axis.
+They are compared in the source's rest pose, or on the frame on which the source is most like the rig. In some files the
+rest pose is not that of a body: all limbs may be along one axis.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,18 +19,18 @@ from .pairs import Pair, above, depth
 # Parts whose directions are compared to choose a reference pose, besides the trunk and the line between the shoulders.
 _KEPT: Final = ("chest", "neck", "thigh", "shin", "foot")
 # Weight of the bend of arms, and of how far they point forward or back: in a T or an A pose both are zero. With a
-# larger weight, frames were chosen on which hips were 0.3 degrees farther off; with none, upper arms are up to 80
-# degrees off.
+# larger weight, hips are 0.3 degrees farther off on the chosen frames. With none, upper arms are up to 80 degrees off.
 _ARMS_COUNT: Final = 0.3
-# A rest pose is used if it is at most this many degrees (RMS) from the rig's: T poses are 3 to 8 off, those with all
+# Degrees (RMS): a rest pose is used if it is at most this far from the rig's. T poses are 3 to 8 off, poses with all
 # limbs along one axis 85 to 100.
 _LIKE: Final = 30.0
 # Number of frames that are compared.
 _LOOKED_AT: Final = 100
-# Degrees: a trunk tilted by more is not upright, and a leg with a part tilted by more does not carry a person.
+# Degrees: a trunk tilted by more is not upright.
 MAX_TILT: Final = 30.0
+# Degrees: a leg is bent if a part of it is tilted by more.
 _STANDING: Final = 35.0
-# Standard poses: the largest angle of the arms from hanging, in degrees.
+# Degrees: each pose of the arms, and how far they may be raised in it from hanging down.
 _ARM_POSES: Final = (
     (25.0, "its arms hanging"),
     (65.0, "its arms in an A pose"),
@@ -42,16 +42,17 @@ _TOPS: Final = ("neck", "head", "upper_arm", "shoulder", "chest")
 _LEG: Final = frozenset({"thigh", "shin", "foot", "toe"})
 # A foot whose horizontal part is less than this share of its length does not show where its leg faces.
 _FLAT_FOOT: Final = 0.3
-# The direction in which people face after Blender's importers, if the file does not give another.
+# People face in this direction after import into Blender, unless the file gives another one.
 _FORWARD: Final = np.array([0.0, -1.0, 0.0])
 # Parts whose direction at rest depends on the pose, such as a T or an A pose. A trunk's curve and a foot's slope belong
 # to the body's shape instead.
 _POSED: Final = frozenset({"upper_arm", "forearm", "hand", "finger", "palm", "thigh", "shin"})
-# The rest pose determines the floor if the planted ankles of a take are within this share of the legs' length of it.
+# The rest pose determines the floor if planted ankles of the take are as high as there, to within this share of the
+# legs' length.
 _SAME_FLOOR: Final = 0.1
-# Ankles are on the floor below this percentile of their heights in the take.
+# The height of planted ankles is this percentile of their heights in the take.
 _STANDING_PERCENT: Final = 5.0
-# Meters: an adult's leg from hip to ankle, for which the settings of foot contacts hold.
+# Meters from hip to ankle of an adult; the settings of foot contacts are for this length.
 USUAL_LEG: Final = 0.85
 # Joints of the same body may differ by this share of a rig's size.
 _ALIKE: Final = 1e-4
@@ -61,7 +62,7 @@ _ALIKE: Final = 1e-4
 class Reference:
     """The pose of the source that is compared with the rig at rest.
 
-    axes: the up of its world, and the forward that corresponds to the rig's. frame: counted from 0; None: at rest.
+    axes: up in its world, and the direction that corresponds to the rig's forward. frame: from 0; None: the rest pose.
     """
 
     body: RestBody
@@ -97,7 +98,7 @@ class Alignment:
         turn: (4,) the rotation; axes: (3, 3) the same as a matrix.
         scale: rig's units for one meter of the source's movement.
         source_origin, target_origin: (3,) points that correspond: below the body, at the height of planted ankles.
-        corrections: by bone of the rig, (4,) the rotation of its limb in armature space from its rest to the source's.
+        corrections: by bone of the rig, (4,) the rotation of its limb from its rest to the source's, armature space.
     """
 
     turn: FloatArray
@@ -148,7 +149,7 @@ def _nearest_axis(direction: FloatArray) -> FloatArray:
 
 
 def _difference(body: RestBody, up: FloatArray, other: Mapping[tuple[str, str], FloatArray]) -> float:
-    """RMS degrees between a body's pose and a rig's rest pose, given by `_directions`; up: (3,) in the body's space."""
+    """RMS degrees between a body's pose and a rig at rest; up: (3,), body's space; other: the rig's `_directions`."""
     if body.axes is None or not other:
         return 180.0
     own = _directions(body, up)
@@ -192,9 +193,9 @@ def _trunk(body: RestBody) -> FloatArray:
 
 
 def facing(body: RestBody, up: FloatArray) -> FloatArray:
-    """(3, 3) forward, left and up of a body as columns, left along the line between its hip joints.
+    """(3, 3) forward, left and up of a body as columns; left is along the line between its hip joints.
 
-    The body must have known axes.
+    The axes of the body must be known.
     """
     assert body.axes is not None
     line = _line(body, "thigh")
@@ -222,7 +223,7 @@ def align(motion: Motion, reference: Reference, target: RestBody, pairs: Sequenc
         # On a reference frame the body may be off the floor.
         at_rest = reference.frame is None and abs(taken - standing) <= _SAME_FLOOR * leg
         standing = standing if at_rest else taken
-    # The rotation of each limb from the rig's rest to the source's is applied on top of that of the limb above it.
+    # A limb's rotation from the rig's rest to the source's is in addition to that of the limb above it.
     corrections: dict[str, FloatArray] = {}
     for pair in sorted(pairs, key=lambda pair: depth(target, pair.bone)):
         correction = _base(reference, target, axes, pair.bone)
@@ -278,7 +279,7 @@ def _base(reference: Reference, target: RestBody, axes: FloatArray, bone: str) -
 
 
 def _trunk_frame(body: RestBody, part: str) -> FloatArray:
-    """(3, 3) forward, left and up of a trunk as columns, left along the line between both sides of a part."""
+    """(3, 3) forward, left and up of a trunk as columns; left is along the line between both sides of a part."""
     up, line = _trunk(body), _line(body, part)
     if line is None:
         return facing(body, up)
@@ -288,7 +289,7 @@ def _trunk_frame(body: RestBody, part: str) -> FloatArray:
 
 
 def _foot_frame(body: RestBody, side: str, up: FloatArray) -> FloatArray | None:
-    """(3, 3) ahead, left and up as columns, ahead along a foot on the ground; None if it is unknown."""
+    """(3, 3) ahead, left and up as columns; ahead is along a foot on the ground. None if it is unknown."""
     feet = body.named("foot", side)
     if not feet or length(ahead := square(body.direction(feet[0]), up)) < _FLAT_FOOT:
         return None

@@ -14,9 +14,9 @@ from ..human.rest_body import RestBody, RestBone, bones_of
 from .motion import Motion, RetargetError
 from .pairs import Pair, TreeBody, above, pair_bodies, tree_body
 
-# Share of a body's size: closer hips are the same, such as those of Rigify's DEF and ORG bones.
+# Share of a body's size: hips that are closer are the same, such as those of Rigify's DEF and ORG bones.
 _SAME_PLACE: Final = 1e-3
-# The parts of a person; if names show fewer, the bone tree decides. Spines may consist of bones named spine or chest.
+# The parts of a person; if names show fewer, the bone tree decides. A spine's bones may be named spine or chest.
 _PERSON: Final = frozenset({"spine", "head", "upper_arm", "forearm", "hand", "shin", "foot"})
 
 
@@ -78,7 +78,7 @@ def _completed(roles: Mapping[str, Role], bones: Mapping[str, RestBone]) -> dict
 def _roles_through_pairs(
     pairs: Sequence[Pair], source: Mapping[str, Role], target: Mapping[str, Role]
 ) -> tuple[dict[str, Role], dict[str, Role]]:
-    """Give both bones of each pair the role from the side on which more of them are known."""
+    """Give both bones of each pair the same role: from the rig if it has as many known bones, else from the source."""
     by_target = sum(pair.bone in target for pair in pairs) >= sum(pair.source in source for pair in pairs)
     named = ((pair.bone, target.get(pair.bone) if by_target else source.get(pair.source)) for pair in pairs)
     own = {bone: role for bone, role in named if role is not None}

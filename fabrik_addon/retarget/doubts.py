@@ -27,14 +27,14 @@ _LIMBS: Final = (
     ("the right shin", "R", ("shin", "foot")),
 )
 _ACROSS: Final = (("the line across the hips", "thigh"), ("the line across the shoulders", "upper_arm"))
-# Median degrees over the frames. Of three takes of people on six rigs with limits no trunk is more than 5.4 off, no
-# line 5.8, no limb 6.8.
+# Median degrees over the frames. In three takes of people on six rigs with limits, trunks are at most 5.4 off, lines
+# 5.8 and limbs 6.8.
 _FAR_TRUNK: Final = 18.0
 _FAR_LIMB: Final = 25.0
 _OPPOSITE: Final = 100.0
-# RMS of a target's errors, as a share of the legs' length. In the same takes no target is more than 3 % off.
+# RMS of a target's errors, as a share of the legs' length. It is at most 3 % in the same takes.
 _MISSED: Final = 0.06
-# A bone at its limit on more than this share of the frames is held by it.
+# A limit holds a bone that is at it on more than this share of the frames.
 _MOSTLY: Final = 0.5
 # Arms or a trunk are of another size if they differ by this factor from what the legs suggest.
 _OTHER_SIZE: Final = 2.5
@@ -80,7 +80,7 @@ def retarget_doubts(
         [motion.heads[:, names.index(name)] for part in parts for name in bodies[0].named(part, side)]
         for side, parts in (("L", ("foot", "toe")), ("R", ("foot", "toe")), (None, ("thigh",)))
     )
-    # Leg lengths are those of an adult, since the units of motion files are often unknown.
+    # Assume the leg length of an adult, since the units of motion files are often unknown.
     yield from cadence_doubts(motion.name, left, right, hips, reference.axes.up, motion.rate, USUAL_LEG)
     places = np.unique(np.linspace(0, len(motion) - 1, _LOOKED_AT).round().astype(np.int64))
     far = np.degrees(np.median(turned_off, axis=0)) > _FAR_TRUNK
@@ -150,7 +150,7 @@ def _direction_doubts(
 
 
 def _size_doubts(bodies: tuple[RestBody, RestBody]) -> Iterator[str]:
-    """A reason if, relative to the legs, the arms or the trunk of the rig differ in size from those of the source."""
+    """A reason if, relative to the legs, arms or trunk of the rig are of another size than the source's."""
     legs, other = leg_length(bodies[1]) / leg_length(bodies[0]), []
     for words, side, parts in (
         ("the arms", "L", ("upper_arm", "forearm", "hand")),

@@ -1,8 +1,8 @@
-"""Keeps contacts of feet: feet that are planted in the source are planted on the rig, and none goes below the floor.
+"""Keeps the contacts of feet: feet planted in the source are planted on the rig, and no foot goes below the floor.
 
 Heel and ball of each foot have separate contacts, as with markers. One rotation and one translation of the whole foot
 bring them to their planted positions, and blend in and out. The foot then rotates about its ball until neither side of
-the ball is below the floor, and toes that would still be below it bend up.
+the ball is below the floor. Toes that are still below it bend up.
 """
 
 from collections.abc import Mapping
@@ -24,25 +24,27 @@ from ..human.rest_body import BodyAxes, RestBody
 from ..human.soles import soles_of
 from ..markers.feet import FootPoint, Stance, StandingSettings, drift, faded, find_stances
 
-# The weight of a point with a share s is s / (1 - s + this), so that a share of 1 gives a large weight, not infinity.
+# A point with a share s has the weight s / (1 - s + this): large, but not infinite, for a share of 1.
 _CERTAIN: Final = 1e-3
 # Points lower than this share of the contact height are near the ground.
 _NEAR: Final = 0.4
-# A point is moved to its planted position at about this many times the contact speed. When it was moved within the
-# transition alone, thighs rotated by up to 1.3 times the source's rotation plus 7.5 degrees in a frame.
+# A point moves to its planted position at no more than about this many times the contact speed, even if that takes
+# longer than the transition. Without this limit, thighs rotated in a frame by up to 1.3 times the source's rotation and
+# 7.5 degrees more.
 _PULLED: Final = 1.5
-# Points planted up to this many times the contact height above the floor are on it.
+# A point planted at most this many times the contact height above the floor is put on it.
 _ON_FLOOR: Final = 1.5
-# Radians per second by which toes are raised before they would go through the ground, and lowered afterwards. People's
-# toes move faster as they push off, so this adds little to a step.
+# Radians per second at which toes are raised before they would go through the ground, and lowered afterwards. Toes move
+# faster when people push off, so this changes a step little.
 _LIFTED: Final = 2.0
 
 
 @dataclass(frozen=True, eq=False)
 class Sole:
-    """Heel and ball of a foot in its bone's frame; aside: (3,) from the middle of the ball to its left side.
+    """Heel and ball of a foot, in the frame of its bone.
 
-    toe: the bone of the toes, "" if there is none; tip: their end, in the same frame.
+    aside: (3,) from the middle of the ball to its left side. toe: the bone of the toes, "" if there is none; tip: their
+    end. All in the same frame.
     """
 
     heel: FloatArray
@@ -83,8 +85,8 @@ class RigFloor(NamedTuple):
 class FootPlan:
     """The planned motion of one foot over F frames.
 
-    positions: (F, 3) of its head; rotations: (F, 4) of its bone; both in armature space. stances: when its points are
-    planted. standing: (F, 2) how firmly heel and ball are planted or near the ground, 0 to 1.
+    positions: (F, 3) of its bone's head; rotations: (F, 4) of the bone; both in armature space. stances: contacts of
+    its points. standing: (F, 2) from 0 to 1, how firmly heel and ball are planted, or how near the ground they are.
     """
 
     def __init__(
@@ -97,18 +99,18 @@ class FootPlan:
         rate: float,
         standing: StandingSettings,
     ) -> None:
-        """places, rotations: of the source's foot. standing: when a point is planted."""
+        """places: (F, 3), rotations: (F, 4), of the source's foot. standing: thresholds for contacts."""
         self.positions, self.rotations, self._sole = positions, rotations, sole
         self.stances: list[Stance] = []
         up = floor.axes.up
         points = self._points()
         shifts, shares = self._held(name, points, floor, rate, standing)
         self._move(points, shifts, shares)
-        # Rotate the foot about its planted point until the rest is above the ground.
+        # Rotate the foot about its planted point until the other point is above the ground.
         points = self._points()
         heights = floor.above(points)
         low = leading(np.maximum(-heights, 0.0), _PULLED * standing.speed / rate)
-        # Hold a point gradually as it comes to the ground, or the foot would rotate within one frame.
+        # Hold a point gradually as it approaches the ground. Otherwise the foot would rotate within one frame.
         near = np.clip(1.0 - (heights + low) / (_NEAR * standing.height), 0.0, 1.0)
         self._move(points, low[..., None] * up, np.maximum(shares, near))
         # Roll it about its ball until neither side of the ball is below the ground.
@@ -146,7 +148,7 @@ class FootPlan:
             for first, end in find_stances(seen[:, index], rate, settings=standing):
                 self.stances.append(Stance(point, first, end - 1, drift(seen[first:end, index]), np.nan))
                 planted = np.median(seen[first:end, index], axis=0)
-                # Points planted much higher, on a step or because the recording drifts, stay there.
+                # Points planted much higher stay there: on a step, or if the recording drifts.
                 if planted[2] - floor.height <= _ON_FLOOR * standing.height:
                     planted[2] = floor.height
                 pulled = float(np.abs(planted - seen[[first, end - 1], index]).max()) / (_PULLED * standing.speed)
@@ -169,7 +171,7 @@ class FootPlan:
 
 
 def leading(needed: FloatArray, step: float) -> FloatArray:
-    """(F, ...) the smallest values that are not below `needed` and change by at most `step` from frame to frame."""
+    """(F, ...) the smallest values that are at least `needed` and change by at most `step` from frame to frame."""
     ramp = (step * np.arange(len(needed))).reshape(-1, *[1] * (needed.ndim - 1))
     after = np.maximum.accumulate(needed + ramp, axis=0) - ramp
     before = np.maximum.accumulate((needed - ramp)[::-1], axis=0)[::-1] + ramp

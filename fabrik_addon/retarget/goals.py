@@ -19,10 +19,10 @@ from .motion import Motion
 from .transfer import Transfer
 
 _LIMBS: Final = (("hand", ("upper_arm", "forearm", "hand")), ("foot", ("thigh", "shin", "foot")))
-# The parts that hands touch besides each other.
+# The parts that hands may touch besides each other.
 _TOUCHED: Final = ("head", "thigh")
-# Shares of the leg's length: closer than the first is a full touch, farther than the second is none. Wrists of a person
-# who claps are about 10 cm apart; those of hanging arms are 20 cm from the hip joints.
+# Shares of the leg's length: below the first distance a hand touches fully, above the second not at all. The wrists of
+# a person who claps are about 10 cm apart; wrists of hanging arms are 20 cm from the hip joints.
 _NEAR: Final = 0.15
 _FAR: Final = 0.22
 
@@ -32,10 +32,10 @@ class RetargetSettings:
     """How a motion is retargeted to a rig.
 
     Attributes:
-        places: 0 keeps rotations, the silhouette; 1 keeps positions, the contacts.
-        hands_in_world: 0: hands reach as far from the body as the source's, relative to the arms' lengths; 1: they are
-            at the source's positions.
-        plant_feet: planted feet of the source stay planted, and none goes through the floor.
+        places: 0 keeps rotations, and so the silhouette; 1 keeps positions, and so contacts.
+        hands_in_world: with 0, hands reach as far as the source's, relative to the arms' lengths; with 1, they are at
+            the source's positions.
+        plant_feet: planted feet of the source stay planted, and no foot goes through the floor.
         reference: the frame, counted from 0, on which the source has the rig's rest pose; None: detected.
     """
 
@@ -49,9 +49,9 @@ class RetargetSettings:
 class End:
     """A hand or foot that both bodies have.
 
-    name: of the rig's bone. limb: indices of the limb's bones in the skeleton, the end last. source, source_begin: the
-    source's bone, and the one at whose head its limb begins. length: of the rig's limb; ratio: of that to the source's.
-    sole: of a foot.
+    name: of the rig's bone. limb: indices of the limb's bones in the skeleton, the end last. source: index of the
+    source's bone; source_begin: of the first bone of its limb. length: of the rig's limb; ratio: of this length to the
+    source's. sole: of a foot.
     """
 
     name: str
@@ -151,7 +151,7 @@ class LimbGoals:
         return np.asarray(carried + self._settings.places * (position - carried))
 
     def hands(self, hands: Sequence[End], frames: slice, matrices: FloatArray) -> list[FloatArray]:
-        """(F, 3) target positions of each hand: as near to the other hand, the head or a hip as the source's.
+        """(F, 3) target positions of each hand; hands that touch each other, the head or a hip do so as the source's.
 
         matrices: (F, J, 4, 4) the transferred poses, armature space.
         """
@@ -161,7 +161,7 @@ class LimbGoals:
         heads, result = self._motion.heads[frames], []
         for hand, position in zip(hands, positions, strict=True):
             touched = [(heads[:, other], matrices[:, bone, :3, 3], 1.0) for other, bone in self._touched]
-            # Each of two hands moves half of the distance.
+            # Two hands that touch each other both move half of the distance.
             touched += [
                 (heads[:, other.source], theirs, 0.5)
                 for other, theirs in zip(hands, positions, strict=True)
@@ -190,24 +190,22 @@ class LimbGoals:
 
 # Arms and legs are solved by least squares on frames on which limits keep hands or feet from their targets.
 #
-# An arm is solved together with its collar bone. Legs are solved together with the hips, which give way to planted
-# feet.
+# An arm is solved together with its collar bone. Legs are solved together with the hips, which move so that planted
+# feet stay in place.
 
-# Weight of the source's rotations: a radian counts as much as this share of the limb's length. A leg that kicks beyond
-# its limits keeps its direction rather than the position of its foot; with 0.03 it jumps between two poses.
+# Weight of the source's rotations: a radian counts as much as this share of the limb's length. If a leg kicks beyond
+# its limits, its direction then counts more than its foot's position; with 0.03 it jumps between two poses.
 _ARM_SHARE: Final = 0.05
 _LEG_SHARE: Final = 0.15
 _HIPS_SHARE: Final = 0.2
-# Targets missed by more than this share of the limb's length are solved for.
+# Targets are solved for if they are missed by more than this share of the limb's length.
 _MISSED: Final = 1e-3
 # 20 steps are enough: in a dance, 60 take twice the time and only bring the hips 1 mm nearer to their target. With 12,
 # feet are up to 1 cm too deep.
 _OPTIONS: Final = Options(max_sweeps=0, restarts=0, tolerance=5e-4, most_steps=20)
-# Weights of the hips, of a foot in the air, and the factor for a point that is planted or near the ground. Measured on
-# three takes and four rigs: with 0.05 and 1000 the hips give way 1.5 times as far to a leg that kicks beyond its
-# limits, and jitter twice as much; with 1 and 1000 soles are up to 6 mm below the floor, with these 4.3. For shares
-# between 0 and 1 the logarithm of the weight is interpolated. With a linear weight, a share of 0.02 had nearly the full
-# effect, and shins rotated by 19 degrees in a frame in which the source's rotated by 6.
+# Weights of the hips and of a foot in the air, and the factor for a point that is planted or near the ground. Measured
+# on three takes and four rigs, soles are up to 4.3 mm below the floor; with 1 for the hips and a factor of 1000, 6 mm.
+# With 0.05 and 1000, a leg that kicks beyond its limits moves the hips 1.5 times as far; they jitter twice as much.
 _HIPS_WEIGHT: Final = 0.3
 _FOOT_WEIGHT: Final = 0.1
 _STANDING_WEIGHT: Final = 2500.0
@@ -233,7 +231,7 @@ class ArmReach:
         self._limited = bool(own)
 
     def solve(self, local: FloatArray, matrices: FloatArray, positions: FloatArray) -> None:
-        """Solve the arm on frames on which limits keep the hand from its target; writes to `local` (F, J, 4).
+        """Solve the arm on frames on which limits keep the hand off its target; writes to `local` (F, J, 4).
 
         matrices: (F, J, 4, 4) of the bones. positions: (F, 3) target positions of the hand's head, armature space.
         """
@@ -291,8 +289,8 @@ class LegReach:
     ) -> None:
         """Write rotations of hips and legs into local ones (F, J, 4), and the root's location into `root` (F, 3).
 
-        matrices: (F, J, 4, 4) of the bones. feet: for each (F, 3) its location, (F, 4) its rotation, and (F, 2) how
-        firmly heel and ball are planted; armature space.
+        matrices: (F, J, 4, 4) of the bones. feet: for each foot its location (F, 3), its rotation (F, 4), and how
+        firmly heel and ball are planted (F, 2). All in armature space.
         """
         if not self._limited:
             return
@@ -307,7 +305,9 @@ class LegReach:
             targets.append(positions[:, None] + points @ np.swapaxes(matrix_from_quaternion(rotations), 1, 2))
             counted = np.full((len(heads), len(points)), _FOOT_WEIGHT)
             if len(points) > 1:
-                # Each side of the ball counts half as much as the heel.
+                # The logarithm of the factor is interpolated. When the factor itself was, a share of 0.02 had nearly
+                # the full effect: shins rotated by 19 degrees in a frame, the source's by 6. The factor of each side of
+                # the ball is half that of the heel.
                 counted[:, 1:] *= (_STANDING_WEIGHT * np.array([1.0, 0.5, 0.5])) ** standing[:, [0, 1, 1]]
             weights.append(counted)
         wanted, counts = np.concatenate(targets, axis=1), np.concatenate(weights, axis=1)
@@ -337,6 +337,6 @@ class LegReach:
 
 
 def _own_limits(part: Skeleton, limits: Mapping[str, Limit], free: frozenset[str]) -> dict[str, Limit]:
-    """The limits of some bones; bones that are not free are fixed."""
+    """The limits of the bones of `part`; bones that are not free are fixed."""
     own: dict[str, Limit] = {name: Fixed() for name in part.names[1:] if name not in free}
     return own | {name: limits[name] for name in part.names if name in free and name in limits}

@@ -1,7 +1,7 @@
 """Solves arms and legs in closed form: the elbow or knee bends until the length fits, then the limb swings.
 
-A hinge also determines the twist of the bone above it, since the limb folds about the hinge's axis. A nearly straight
-limb does not show this twist; there it is the usual one of the take.
+A hinge also determines the twist of the bone above it, since the limb folds about the hinge's axis. The fold of a
+nearly straight limb does not show this twist, so the take's usual twist is used.
 """
 
 from collections.abc import Mapping
@@ -25,8 +25,8 @@ from ..core.rotations import (
 from .goals import End
 from .transfer import Transfer
 
-# The take's usual twist has the weight of a fold by 27 degrees (its squared sine), because recorded knees are up to 10
-# to 15 degrees beyond straight.
+# Weight of the take's usual twist: that of a fold by 27 degrees (its squared sine). It is large because recorded knees
+# are up to 10 to 15 degrees beyond straight.
 _USUAL: Final = 0.2
 # Seconds around a frame over which the twist is smoothed; a person's arm does not twist faster.
 _QUICK: Final = 0.08
@@ -91,28 +91,28 @@ class LimbSolver:
         local[:, last] = product(conjugate(product(lower, self._end)), end)
 
     def _fold_axis(self, bent: FloatArray) -> FloatArray:
-        """(F, 3) axes about which a free elbow is folded by rotations (F, 4), in the lower bone's rest frame."""
+        """(F, 3) the axes about which rotations `bent` (F, 4) fold a free elbow, in the lower bone's rest frame."""
         along = _turned(conjugate(self._lower), self._along)
         axis = np.cross(np.broadcast_to(along, (len(bent), 3)), _turned(bent, self._forearm))
         size = lengths(axis)
-        # A straight limb folds as in most of the take.
+        # A straight limb folds about the usual axis of the take.
         usual = axis.sum(axis=0)
         usual = usual / np.linalg.norm(usual) if np.linalg.norm(usual) > ROUNDING else np.array([1.0, 0.0, 0.0])
         straight = size <= 1e-3 * np.linalg.norm(self._forearm)
         return np.where(straight[:, None], usual, axis / np.maximum(size, ROUNDING)[:, None])
 
     def _in_range(self, angle: FloatArray) -> FloatArray:
-        """Hinge angles (F,) within the range, after adding full turns to bring them closest to its middle."""
+        """(F,) hinge angles clamped to the range, after full turns are added to bring them nearest to its middle."""
         assert self._hinge is not None
         middle = 0.5 * (self._hinge.low + self._hinge.high)
         return np.clip(middle + wrapped(angle - middle), self._hinge.low, self._hinge.high)
 
     def _twisted(self, upper: FloatArray, lower: FloatArray, rate: float) -> tuple[FloatArray, FloatArray]:
-        """(F,) the twist of the upper bone with which the hinge folds as the limb does, and (F,) hinge angles, radians.
+        """(F,) twists of the upper bone for which the hinge folds as the limb does, and (F,) hinge angles, radians.
 
-        upper, lower: (F, 4) the transferred rotations of the two bones in armature space. The twist is a complex number
-        for each frame: its argument is the twist, its size how clearly the fold shows it. A limb that is nearly
-        straight, or slightly bent the wrong way, follows the take's usual twist.
+        On each frame the twist is the argument of a complex number, whose size is how clearly the fold shows it. If a
+        limb is nearly straight, or slightly bent the wrong way, it follows the take's usual twist. upper, lower: (F, 4)
+        the transferred rotations of the two bones in armature space.
         """
         count = len(upper)
         forearm = _turned(product(conjugate(upper), lower), self._forearm)
@@ -130,7 +130,8 @@ class LimbSolver:
     def _angle(self, axis: FloatArray, bent: FloatArray, reach: FloatArray) -> FloatArray:
         """(F,) the smallest rotation about an axis of the lower bone, after `bent`, for a limb of length `reach`.
 
-        |elbow + R(angle) forearm|² = a + b cos(angle) + c sin(angle). For a hinge, the solution nearer to its range.
+        It solves |elbow + R(angle) forearm|² = a + b cos(angle) + c sin(angle). A hinge has the solution nearer to the
+        middle of its range.
         """
         elbow = _turned(conjugate(self._lower), self._elbow)
         forearm = _turned(bent, self._forearm)

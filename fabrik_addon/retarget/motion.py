@@ -11,8 +11,8 @@ from ..core.errors import FabrikError
 from ..core.rotations import matrix_from_quaternion
 from ..human.rest_body import RestBone, bones_of
 
-# A loop has at least this many frames. The locations of its ends differ by at most this share of the body's size, and
-# their rotations by at most about twice this number, in radians.
+# A loop has at least this many frames. Locations on its first and last frame differ by at most the second number times
+# the body's size, and rotations by at most about twice that number, in radians.
 _SHORTEST_LOOP: Final = 8
 _SAME: Final = 1e-3
 
@@ -60,7 +60,7 @@ class Motion:
         return bool(apart < _SAME and turned < _SAME**2)
 
     def repeated(self, beside: int) -> "Motion":
-        """The loop extended by `beside` frames of its end before it, and of its beginning after it."""
+        """The loop with `beside` more frames on either side: its last ones before it, its first ones after it."""
         order = np.arange(-beside, len(self) + beside) % (len(self) - 1)
         return replace(self, rotations=self.rotations[order], heads=self.heads[order])
 

@@ -24,8 +24,8 @@ _EXACT: Final = 1e-6
 class Pair:
     """A bone of the rig and the source bone that it follows.
 
-    before, share: if chains differ in number of bones, a bone follows a blend of two: from the source bone `before` (0)
-    to `source` (1).
+    before, share: if one chain has more bones than the other, a bone follows a blend of two source bones; a share of 0
+    is `before`, 1 is `source`.
     """
 
     bone: str
@@ -154,12 +154,12 @@ def _as_json(pair: Pair) -> object:
 
 # Bodies without known names: their bones are recognized from the tree and from positions.
 #
-# Legs are the pair of limbs that ends lowest, arms the pair attached to the trunk above them; a body whose arms end on
-# the ground has four legs.
+# Legs are the pair of limbs that ends lowest. Arms are the pair attached to the trunk above them. If arms end on the
+# ground, the body has four legs.
 
-# Shares of the body's height: the largest deviation of limbs that mirror each other, and the largest height of grounded
-# ends.
+# Limbs on the left and right are mirrored to within this share of the body's height.
 _MIRRORED: Final = 0.05
+# A limb ends on the ground if its end is within this share of the body's height of the lowest one.
 _ON_GROUND: Final = 0.15
 # Legs go down by at least this share of their length.
 _DOWN: Final = 0.5
@@ -178,7 +178,7 @@ class TreeBody(NamedTuple):
 
 
 class _Tree:
-    """Bones, their children, and how far each reaches."""
+    """A tree of bones: their children, chains and ends."""
 
     def __init__(self, bones: Mapping[str, RestBone]) -> None:
         self.bones = bones
@@ -191,7 +191,7 @@ class _Tree:
         self.middle = float(np.median(heads[:, 0]))
 
     def chain(self, name: str) -> list[str]:
-        """A bone and those below it, always the child with most descendants, down to the end or a fork into many."""
+        """A bone and its descendants, by the child with the most descendants, to the end or a fork into many bones."""
         chain = [name]
         while self.children[chain[-1]]:
             below = self.children[chain[-1]]
@@ -231,7 +231,7 @@ class _Tree:
 def tree_body(bones: Mapping[str, RestBone]) -> TreeBody | None:
     """The roles of a biped's or a quadruped's bones; None if there are no legs, or no trunk above them.
 
-    Z is up if the body can stand that way; else the first of the other axes along which it can.
+    Z is up if the body can stand that way; else the first of the other axes for which it can.
     """
     for up in _UPS:
         aside = np.roll(np.abs(up), 1)
@@ -289,7 +289,7 @@ def _limb(chain: list[str], parts: tuple[str, ...], side: str) -> dict[str, Role
 
 
 def _left(tree: _Tree, legs: tuple[str, str]) -> Callable[[str], str]:
-    """A function for the side of a limb: from the direction of the feet, else as for a body that faces -Y."""
+    """A function that returns the side of a limb. Front is the direction of the feet; -Y if that is unknown."""
     ahead = sum(float((tree.tip(leg) - tree.bones[tree.chain(leg)[-1]].head)[1]) for leg in legs)
     sign = -1.0 if ahead > 0.0 else 1.0
     return lambda limb: "L" if sign * (tree.tip(limb)[0] - tree.middle) > 0.0 else "R"

@@ -29,7 +29,7 @@ _CHUNK = 2000
 _LOOPED = 1.0
 # A target is reached within this share of the rig's size.
 _MET = 1e-3
-# Radians: a limit is active if the bone is within this of one of its sides, as in `Solution.binding`.
+# Radians: a limit is active if the bone is at most this far from one of its sides, as in `Solution.binding`.
 _BINDS = 1e-4
 _HEAD = (0.0, 0.0, 0.0)
 
@@ -38,10 +38,10 @@ _HEAD = (0.0, 0.0, 0.0)
 class Retargeted:
     """F poses of a rig, their targets, the N bone pairs, and the contacts of feet.
 
-    turned_off: (F, N) radians between a bone's rotation and the source's; for limbs, whose twist follows from the hinge
-        below, between their directions.
-    axes: (3, 3) from the source's world to the rig's armature space. reference: the pose of the source that corresponds
-    to the rig at rest, and its frame. doubts: reasons why the motion may not match the source's, one sentence each.
+    turned_off: (F, N) radians between a bone's rotation and the source's; between their directions for limb bones whose
+    twist follows from the hinge below. axes: (3, 3) from the source's world to the rig's armature space. reference: the
+    pose of the source that corresponds to the rig at rest, and its frame. doubts: reasons why the motion may not match
+    the source's, one sentence each.
     """
 
     solution: Solution
@@ -62,7 +62,7 @@ def retarget_steps(
     limits: Mapping[str, Limit] | None = None,
     pairs: Sequence[Pair] | None = None,
 ) -> Generator[float, None, Retargeted]:
-    """Find the rig's poses, in small steps; yields the share done and can be closed at any time.
+    """Find the rig's poses, in small steps; yields the share done. May be closed at any time.
 
     Raises RetargetError if the bodies have too little in common.
     """
@@ -132,7 +132,7 @@ class _Work:
         toed = [end.sole for end, _ in self.feet if end.sole is not None and end.sole.toe and self.goals.keeps_floor]
         self.lifts = [ToeLift(skeleton, sole, self.goals.floor, len(motion), motion.rate) for sole in toed]
         self.effectors = tuple(Effector(bone, _HEAD) for bone in (hips, *(end.name for end in ends)))
-        # The bones whose matrices are used, and the bones above them.
+        # All matrices that are used: those of bones with roles or pairs, and of the bones above.
         looked_at = {*target.roles, *(pair.bone for pair in self.pairs)}
         self.moving = sorted({bone for name in looked_at for bone in skeleton.path(skeleton.index(name))})
         self.part = skeleton.part(self.moving)
@@ -177,7 +177,7 @@ class _Work:
         self._measure(frames, solution, matrices, positions)
 
     def finish(self, frames: slice, solution: Solution) -> None:
-        """Bend the toes up on some frames, when all are solved; write which joints are at their limits."""
+        """Bend the toes up on some frames, after all are solved, and write which joints are at their limits."""
         before = [solution.rotations[:, lift.bone].copy() for lift in self.lifts]
         for lift in self.lifts:
             lift.apply(frames, solution.rotations)
@@ -202,7 +202,7 @@ class _Work:
         return matrices
 
     def _measure(self, frames: slice, solution: Solution, matrices: FloatArray, wanted: FloatArray) -> None:
-        """Write the distances of hips, hands and feet from their targets, and of bones from the source's rotations.
+        """Write how far hips, hands and feet are from their targets, and bones from the source's rotations.
 
         matrices: (F, J, 4, 4) of the bones. wanted: (F, E, 3) the targets.
         """
@@ -222,10 +222,11 @@ class _Work:
 
 
 def _down(reach: FloatArray, own: FloatArray, length: float, up: FloatArray) -> FloatArray:
-    """(F,) how far a hip joint is lowered for its leg to reach from there to its foot, by vectors (F, 3).
+    """(F,) how far a hip joint must move down so that its leg reaches its foot.
 
-    own: (F,) lengths of the leg from hip to foot as transferred. A leg that has to be longer is straightened gradually,
-    whatever its whole length, since a knee that is almost straight bends by many degrees within millimeters.
+    If a leg has to be longer than transferred, it approaches its whole length only gradually, since an almost straight
+    knee bends by many degrees within millimeters. reach: (F, 3) vectors from the hip to the foot's target. own: (F,)
+    distances from hip to foot as transferred. length: of the straight leg. up: (3,).
     """
     wanted, height = lengths(reach), reach @ up
     room = np.maximum(length - own, ROUNDING)

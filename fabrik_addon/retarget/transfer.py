@@ -16,7 +16,7 @@ from .pairs import Pair
 class Transfer:
     """Transfers the rotations of a source to a tree of bones; prepared once for many frames.
 
-    hips: the bone of the skeleton that follows the source's location, measured between its hip joints.
+    hips: the bone of the skeleton that follows the source's location, which is the midpoint of its hip joints.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Transfer:
         rest = quaternion_from_matrix(skeleton.rest[:, :3, :3])
         from_carrier = [skeleton.rest_turn(bone) for bone in range(len(skeleton))]
         self._from_carrier = conjugate(quaternion_from_matrix(np.stack(from_carrier)))
-        # For each bone: its source bones, each with the rig's rest rotation in its frame, and the share.
+        # For each bone: its source bones, each with the rig bone's rest rotation in its frame; and the share.
         self._pairs: dict[int, list[tuple[int, FloatArray]]] = {}
         self._shares: dict[int, float] = {}
         for pair in pairs:

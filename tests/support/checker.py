@@ -116,7 +116,7 @@ def distances(limit, turns):
 
 
 def range_distances(angle, low, high):
-    """How far angles are outside a range going round the circle, and how far from its nearer end (inf: no ends)."""
+    """How far angles are outside a range on the circle, and how far from its nearer end (infinite without ends)."""
     if high - low >= 2.0 * np.pi:
         return np.zeros_like(angle), np.full_like(angle, np.inf)
     past_low = np.mod(angle - low, 2.0 * np.pi)
@@ -157,7 +157,7 @@ def winding(corners, points):
 
 
 def outline(limit, side, share):
-    """(..., 2) points of a window's outline: at shares (...) of sides (...)."""
+    """(..., 2) points of an outline: at shares (...) of the lengths of sides (...)."""
     if isinstance(limit, Polygon):
         corners = np.array(limit.window, dtype=float)
         start, end = corners[side % len(corners)], corners[(side + 1) % len(corners)]
@@ -228,7 +228,7 @@ def clamped(limit, turns):
 
 
 def into_range(angle, low, high):
-    """Angles, or the end of the range that is nearer round the circle."""
+    """Angles; for those outside the range, its end that is nearer on the circle."""
     if high - low >= 2.0 * np.pi:
         return angle
     past_low = np.mod(angle - low, 2.0 * np.pi)

@@ -1,4 +1,4 @@
-"""Control rigs, small ones: as those of Auto-Rig Pro and of CloudRig work, and as people build them by hand."""
+"""Small control rigs: like those of Auto-Rig Pro and CloudRig, and like those that people build by hand."""
 
 from itertools import pairwise
 
@@ -52,7 +52,7 @@ def _mirrored(name):
 
 
 class _Maker:
-    """An armature that is being built: first bones, then, after `pose`, their constraints."""
+    """Builds an armature: first its bones, then, after `pose`, their constraints."""
 
     def __init__(self, name):
         self.rig = bpy.data.objects.new(name, bpy.data.armatures.new(name))
@@ -67,7 +67,7 @@ class _Maker:
         made.head, made.tail, made.use_deform = head, tail, deform
         made.parent = self.rig.data.edit_bones[parent] if parent else None
         limb = next((kind for kind in _JOINTS if any(each[:-2] in name for each in _LIMBS[kind][1])), "leg")
-        # Limbs bend about their X, as animators' rigs have it.
+        # Limbs bend about their X axis, as in animators' rigs.
         made.align_roll(np.cross(_bend(limb, np.sign(head[0])), made.y_axis))
         if shape:
             self.shaped.append(name)
@@ -97,7 +97,7 @@ class _Maker:
         return made
 
     def ik(self, upper, lower, target, pole):
-        """An IK of two bones, which at rest stays as it is."""
+        """An IK constraint over two bones that does not move them at rest."""
         bones = self.rig.data.bones
         base, end = bones[upper], bones[lower]
         normal = (end.tail_local - base.head_local).cross(bones[pole].head_local - base.head_local)
@@ -233,7 +233,7 @@ def cloud_like(name="Cloud"):
 
 
 def _str_bones(make, bone, parent, head, tail):
-    """The deforming bone between two controls that stretch it, which hang on another bone."""
+    """A deform bone between two controls that stretch it; the controls are children of another bone."""
     make.bone(f"STR-{bone}", parent, head, _beside(head), shape=True)
     make.bone(f"STR-TIP-{bone}", parent, tail, _beside(tail), shape=True)
     make.bone(f"DEF-{bone}", f"STR-{bone}", head, tail, deform=True)
@@ -298,7 +298,7 @@ def hand_made(name="Hand", *, switched=True):
 
 
 def only_ik(name="Only"):
-    """The rig without a switch from IK to FK for its limbs; bones on IK have no shapes."""
+    """The rig without an IK/FK switch for its limbs; bones on IK have no custom shapes."""
     return hand_made(name, switched=False)
 
 
@@ -319,7 +319,7 @@ def assert_same(one, other):
 
 
 def stands_as_solved(rig, result):
-    """Check every bone of the body on every frame; for bones whose twist the rig makes itself, only the direction."""
+    """Check every bone of the body on every frame; only the direction for bones whose twist the rig computes itself."""
     (tree,) = result.trees
     skeleton, solution = tree.problem.tree.skeleton, tree.solution
     wanted = forward_kinematics(skeleton, solution.rotations, solution.root_location)

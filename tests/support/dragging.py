@@ -1,4 +1,4 @@
-"""Rigs in Pose mode, drags of them, and the channels that these have changed."""
+"""Puts rigs in Pose mode, drags their bones, and reads the channels."""
 
 import bpy
 import numpy as np

@@ -67,7 +67,7 @@ def chain(lengths):
 
 
 def limb(lengths, *limits):
-    """A chain with a limit for each of its bones, whose tip is to reach the target."""
+    """A chain with a limit for each of its bones; its tail has to reach the target."""
     names = [f"b{i}" for i in range(len(lengths))]
     return Family(chain(lengths), dict(zip(names, limits, strict=True)), (names[-1],))
 

@@ -70,7 +70,7 @@ def _trunk():
 
 
 def _arm(drop, bend):
-    """Elbow bent forward, palm down and to the body; X of the hinge's sense."""
+    """Elbow bent forward, palm down and toward the body; X is the hinge's axis."""
     out, ahead = _below_level(drop), np.array([0.0, -1.0, 0.0])
     axis = np.cross(out, ahead)
     shoulder = np.array([0.18, 0.02, 1.42])
@@ -83,7 +83,7 @@ def _arm(drop, bend):
 
 
 def _fingers(rows, drop, bend):
-    """With the palm down, each finger curls toward it by the bend; the thumb is in front."""
+    """With the palm down, each finger curls toward it by `bend`; the thumb is in front."""
     hand = next(row for row in rows if row.name == "hand.L")
     along = unit(hand.tail - hand.head)
     down = unit(_below_level(drop + 90.0))

@@ -6,7 +6,7 @@ import bpy
 # The width of a panel's contents while the sidebar has Blender's initial width.
 SIDEBAR = 236.0
 _ICON, _PAD, _ARROW = 20.0, 8.0, 16.0
-# Property names take this share, right of which their values are.
+# Property names take this share of the width; their values are to the right.
 _NAMES = 0.4
 # A list's frame and its scroll bar.
 _LIST_FRAME = 30.0
@@ -18,7 +18,7 @@ def width_of(text):
 
 
 class Leaf:
-    """A label or a button: its texts, and how wide it has to be for them."""
+    """A label or a button: its texts, and the width that they need."""
 
     def __init__(self, need, *texts):
         self.need, self.texts = need, texts
@@ -43,7 +43,7 @@ class Layout:
 
     def __init__(self, kind="COLUMN", factor=0.0, *, split=False, within=None):
         self.kind, self.factor, self.use_property_split, self.children = kind, factor, split, []
-        # (fold, holder, property or operator) of all that is drawn, fold: the name of the sub-panel that it is in.
+        # (fold, holder, property or operator) of everything that is drawn; fold: the name of its sub-panel.
         self.controls = [] if within is None else within.controls
         self.fold = "" if within is None else within.fold
 
@@ -151,7 +151,7 @@ class Layout:
 
 
 class Properties:
-    """Takes the keywords of an operator's button."""
+    """Accepts the keyword arguments of an operator's button."""
 
     def __setattr__(self, name, value):
         pass

@@ -115,7 +115,7 @@ def _near(found, wanted):
 
 
 def refusal(operator, **options):
-    """The one line with which an operator refuses."""
+    """The single line of an operator's error message."""
     with pytest.raises(RuntimeError) as refused:
         operator(**options)
     lines = str(refused.value).strip().splitlines()
@@ -158,7 +158,7 @@ def the_override():
 
 
 def quaternion_of(bone):
-    """(4,) the local rotation that Blender makes of a bone's channels, by mathutils."""
+    """(4,) the local rotation that Blender computes from a bone's channels, by mathutils."""
     if bone.rotation_mode == "QUATERNION":
         return np.array(bone.rotation_quaternion.normalized())
     if bone.rotation_mode == "AXIS_ANGLE":

@@ -1,4 +1,4 @@
-"""Exports of Motive and of Nexus to be written, of the sample person's markers; the truth for their readers."""
+"""Writes exports of Motive and Nexus with the sample person's markers, as ground truth for their readers."""
 
 from dataclasses import dataclass, field
 

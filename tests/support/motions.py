@@ -1,4 +1,4 @@
-"""Motions of the people of `humans`, as armatures that a rig's motion is taken from."""
+"""Motions of the people of `humans`, as sources for retargeting."""
 
 import numpy as np
 

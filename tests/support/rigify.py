@@ -13,7 +13,7 @@ from support.processes import run_python
 # Blender replaces its own temporary folder when it loads preferences.
 _FOLDER = tempfile.TemporaryDirectory()
 
-# In a process of its own: after Rigify has run, Blender's module does not survive the end of Python.
+# In a separate process: after Rigify has run, Blender's module crashes at exit.
 GENERATE = """
 import importlib, os
 import bpy

@@ -130,7 +130,7 @@ def aim(rig, bone, target, point="TAIL", offset=(0, 0, 0), **options):
 
 
 def steps_of(call):
-    """How many instructions Python executes for a call, no garbage collection among them."""
+    """The number of instructions that Python executes for a call, without garbage collection."""
     count = 0
 
     def trace(frame, event, _argument):
@@ -160,7 +160,7 @@ def empty_at(location, name="Target"):
 
 
 def walking_rig(frames=12, seed=0, mode="QUATERNION", travel=0.0, hidden=(), **where):
-    """A person with an effector on each end, and markers that a smooth motion of it has left.
+    """A person with an effector at each end, and the markers of a smooth motion.
 
     hidden: (frames, marker) index pairs that are not seen. Returns the rig and (F, M, 3) marker positions.
     """
@@ -176,7 +176,7 @@ def walking_rig(frames=12, seed=0, mode="QUATERNION", travel=0.0, hidden=(), **w
 
 
 def evaluated_tails(rig, bones, frame):
-    """(N, 3) armature-space tails that Blender makes of the keys on a frame."""
+    """(N, 3) armature-space tails that Blender evaluates from the keys on a frame."""
     bpy.context.scene.frame_set(frame)
     shown = rig.evaluated_get(bpy.context.evaluated_depsgraph_get())
     return np.array([shown.pose.bones[bone].tail for bone in bones])

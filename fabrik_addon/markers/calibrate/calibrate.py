@@ -26,16 +26,15 @@ from .size import CalibrationError, first_scale
 
 Scale = Literal["uniform", "limbs"] | float
 
-# Number of frames used from a reference, and from a take to refine offsets. With 9 and 120, joints moved by only 0.1 mm
-# and it took twice as long.
+# Number of frames used of a reference, and of a take to refine offsets. 9 and 120 frames took twice as long and changed
+# joint positions by only 0.1 mm.
 _REFERENCE_FRAMES = 5
 _TAKE_FRAMES = 80
-# The share of a take's frames that counts as still, and the share of the largest marker count that these frames must
-# show.
+# This share of a take's frames counts as still. They must show at least this share of the largest marker count.
 _STILL_SHARE = 0.1
 _NEARLY_ALL = 0.9
-# A person counts as upright on frames on which the head is at least this share of its largest distance from the feet.
-# That is so on all frames of three walks, on 78 % of a sports take, and never in the crouch before a jump.
+# A person is upright if the distance from feet to head is at least this share of its largest value (this percentile).
+# That holds on all frames of three walks, on 78 % of a sports take, and never in the crouch before a jump.
 _UPRIGHT_SHARE = 0.92
 _TALLEST_PERCENT = 95.0
 
@@ -150,8 +149,8 @@ def refined_steps(
 ) -> Generator[float, None, Calibration]:
     """Find poses and offsets together over a whole clip, ignoring outliers, in small steps; yields the share done.
 
-    resize: find the scale again as well, or the lengths of limbs if they differ from the rig's. Raises CalibrationError
-    if a marker is not in the clip or none is ever seen.
+    resize: also find the scale again, or the lengths of limbs if they differ from the rig's. Raises CalibrationError if
+    a marker is not in the clip or if no marker is ever seen.
     """
     mapping = _used(calibration.markers, clip)
     positions = _spread(positions_of(clip, mapping), _TAKE_FRAMES)
@@ -203,7 +202,7 @@ def _used(mapping: Sequence[MappedMarker], clip: Clip) -> tuple[MappedMarker, ..
 
 
 def _statures(skeleton: Skeleton, mapping: Sequence[MappedMarker], positions: FloatArray) -> FloatArray:
-    """(F,) distances from the feet's markers to the highest markers of the trunk; NaN if either are not seen."""
+    """(F,) distances from the feet's markers to the trunk's highest markers; NaN where either is not seen."""
     roles = match(skeleton.names)
     parts = [roles[entry.bone].part if entry.bone in roles else "" for entry in mapping]
     ends = []

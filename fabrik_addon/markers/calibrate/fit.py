@@ -33,8 +33,8 @@ _OPTIONS: Final = Options(tolerance=1e-6, restarts=0, most_steps=12)
 _NEARBY: Final = Options(tolerance=1e-6, restarts=0, max_sweeps=0, most_steps=3)
 # Error of a marker once its offset is found, as a share of the skeleton's size (3 mm on a person).
 _NOISE: Final = 0.001
-# Markers on skin are usually off by at most this share of the size; beyond it the error counts as noise, as with
-# keypoints. When all of it counted as noise, surface markers of a balancing trial were 5.8 mm off instead of 5.0.
+# Markers on skin are usually off by at most this share of the size. Only an error beyond it counts as noise, as with
+# keypoints. When the whole error counted as noise, surface markers of a balancing trial were 5.8 mm off instead of 5.0.
 _OF_SURFACE: Final = 0.0017
 # Bones are rotated by this angle (radians) to find the directions that their limits leave open. A limit is active if
 # clamping removes more than the share `_CUT` of the rotation.
@@ -94,8 +94,8 @@ class Fit:
     def noise(self) -> float:
         """Assumed error of the marker positions on their bones, the rig's units.
 
-        It is at least that of skin and cameras. Keypoints have three times as much; with too little noise, the offsets
-        of a toe with gaps were 40 mm wrong.
+        It is at least the error of skin and cameras; keypoints have three times as much. When the assumed error was too
+        small, the offsets of a toe with gaps were 40 mm wrong.
         """
         beyond = max(self.off**2 - (_OF_SURFACE * self.skeleton.size) ** 2, 0.0)
         return float(np.hypot(_NOISE * self.skeleton.size, np.sqrt(beyond)))
@@ -161,10 +161,10 @@ class Fit:
         return rotations
 
     def open_directions(self, solution: Solution, push: FloatArray, legal: Legal) -> FloatArray:
-        """(F, B, 3, 3) projectors onto the rotations that limits allow for bodies that are pushed along (F, B, 3).
+        """(F, B, 3, 3) projectors onto the rotations that limits allow, for bodies that are pushed along (F, B, 3).
 
-        The part of a small rotation along the push that the limits remove is the normal of the active limit. A second
-        round finds the other limit at a corner.
+        A body is rotated slightly along the push and clamped to its limits. The part of the rotation that is removed is
+        the normal of the active limit. At a corner, a second round finds the other limit.
         """
         carried = self.carried(solution)
         tangents = np.broadcast_to(np.eye(3), (*push.shape, 3)).copy()
@@ -180,15 +180,15 @@ class Fit:
         return tangents
 
 
-# How far guesses are usually off (standard deviation): offsets as a share of the skeleton's size (15 mm on a person),
-# limbs as a share of their length.
+# Usual errors of guesses (standard deviations). Offsets: share of the skeleton's size (15 mm on a person).
 _OFFSET_SHARE: Final = 0.0065
 # A marker that is mapped to a joint is closer: 3 mm.
 _JOINT_SHARE: Final = 0.0013
+# Limbs: share of their length.
 _LENGTH_SHARE: Final = 0.2
 # All frames of a take count as this many independent ones, since skin moves with the pose.
 FRAMES_WORTH: Final = 2.0
-# Relative error of the scale that the reference gives.
+# Relative error of the scale found from the reference.
 _SCALE_SHARE: Final = 0.01
 _LARGEST_CHANGE: Final = 0.15
 _SHORTEST: Final = 0.4
@@ -196,7 +196,7 @@ _LONGEST: Final = 2.5
 
 
 class Shared(Protocol):
-    """A kind of parameters that all poses of a recording share: P numbers."""
+    """P parameters of one kind, shared by all poses of a recording."""
 
     def prior(self, fit: Fit, sample_weight: float) -> tuple[FloatArray, FloatArray]:
         """(P,) weights of the prior, and (P,) differences from the current values to its mean.
@@ -250,7 +250,7 @@ class Limbs:
         return _length_columns(fit, solution, grows=self.grows)
 
     def prior(self, fit: Fit, sample_weight: float) -> tuple[FloatArray, FloatArray]:
-        """Weights (J,) and differences (J,) that keep bone lengths near the rig's; a difference of a fifth is rare."""
+        """Weights (J,) and differences (J,) that keep bone lengths near the rig's."""
         weight = sample_weight / self.frames_worth * (fit.noise / _LENGTH_SHARE) ** 2
         return np.full(len(fit.skeleton), weight), 1.0 / fit.factors - 1.0
 
@@ -289,7 +289,7 @@ class Offsets:
 
 
 def _length_columns(fit: Fit, solution: Solution, *, grows: bool) -> FloatArray:
-    """(F, M, 3, J) how markers move as a bone and everything fixed to it grows, with the root's head fixed.
+    """(F, M, 3, J) how markers move as each bone grows, with everything fixed to it; the root's head does not move.
 
     grows: offsets are scaled with their bones.
     """
@@ -305,24 +305,24 @@ def _length_columns(fit: Fit, solution: Solution, *, grows: bool) -> FloatArray:
 
 # The search: rounds of Gauss-Newton steps for the poses and for the parameters that all poses of a recording share.
 #
-# The points of a pose depend on its joints, which differ on every frame, and on shared parameters. A step on Σ weight ·
-# |target − point|² is solved for the shared parameters alone, with the joints eliminated frame by frame (the Schur
-# complement, as in bundle adjustment: Triggs et al. 2000, §6). The solver then finds the joints again. Alternating
-# between joints and parameters instead takes hundreds of rounds.
+# The points of a pose depend on its joints, which differ on every frame, and on shared parameters. To minimize Σ weight
+# · |target − point|², each step eliminates the joints frame by frame and solves for the shared parameters alone (the
+# Schur complement, as in bundle adjustment: Triggs et al. 2000, §6). The solver then finds the joints again. Solving
+# for joints and parameters in turns would take hundreds of rounds.
 
-# Scales relative to the first that are tried; the best is then improved.
+# Scales that are tried, relative to the first one. The best is then improved.
 _TRIED_SCALES: Final = np.geomspace(0.75, 1.35, 9)
 _ROUNDS: Final = 6
 # Rounds end when one gains less than this share.
 _WORTH_WHILE: Final = 2e-3
 # Damping of undetermined joints, as a share of the mean diagonal.
 _DAMPING: Final = 1e-6
-# The largest distance of a sample: this many times the usual distance of its marker, but at least this share of the
+# The largest distance of a good sample: this many times its marker's usual distance, but at least this share of the
 # skeleton's size.
 _USUAL_TIMES: Final = 4.0
 _ALWAYS_SHARE: Final = 0.01
 
-# Local rotations (F, J, 4) inside the limits that are nearest to given ones.
+# A function that clamps local rotations (F, J, 4) to the limits.
 Legal: TypeAlias = Callable[[FloatArray], FloatArray]
 # A search in small steps: yields an upper bound of the share done, and returns a fit with its poses.
 Search: TypeAlias = Generator[float, None, tuple[Fit, Solution]]
@@ -331,7 +331,7 @@ Search: TypeAlias = Generator[float, None, tuple[Fit, Solution]]
 def at_best_scale(fit: Fit, positions: FloatArray, first: float) -> Search:
     """The fit at the scale that matches positions (F, M, 3) best, with the offsets guessed on the rig."""
     scales = first * _TRIED_SCALES
-    # All scales in one solve: for the few frames of a reference this takes hardly longer than one.
+    # All scales in one solve: for the few frames of a reference, that takes hardly longer than one scale.
     tried = (scales[:, None, None, None] * positions).reshape(-1, *positions.shape[1:])
     unscaled = replace(fit, scale=1.0)
     found = unscaled.solve(tried)
@@ -447,7 +447,7 @@ def _step(
     joints[:, :, :-1] = np.swapaxes(np.swapaxes(joints[:, :, :-1], 1, 2) @ tangents, 1, 2)
     to_expected[:, :-1] = times(tangents, to_expected[:, :-1])
     held, to_expected = held.reshape(frames, -1), to_expected.reshape(frames, -1)
-    # Rows are in the frames of the markers' bones: there, the columns of the offsets are those of the unit matrix.
+    # Rows are in the frames of the markers' bones, so that the columns of the offsets are those of the unit matrix.
     back = np.swapaxes(solution.matrices[:, fit.bones, :3, :3], -1, -2) * np.sqrt(weights)[..., None, None]
     own = (back @ joints.reshape(frames, markers, 3, -1)).reshape(frames, 3 * markers, -1)
     sizes = [one.columns(fit, solution) for one in shared if isinstance(one, Scale | Limbs)]

@@ -54,8 +54,8 @@ def rigid_pairs(
 ) -> tuple[tuple[int, int], ...]:
     """Pairs of mapped points whose distance is the same in every pose, as indices into ``entries``.
 
-    Two points are such a pair if both are fixed to one bone: an offset or a tail is fixed to its bone, a head to its
-    bone and to the parent, and a tail also to children that begin there. parents: each bone's parent, None for a root;
+    Two points are such a pair if both are fixed to the same bone. An offset or a tail is fixed to its bone; a tail also
+    to the children that begin there; a head to its bone and to the parent. parents: each bone's parent, None for roots;
     bones not listed count as roots. connected: the bones whose head is at their parent's tail.
     """
 
@@ -77,9 +77,9 @@ def first_scale(
 ) -> float:
     """About how many times larger a rig is than a recording.
 
-    Measured from distances that are the same in every pose, if there are any; else from the extent of the markers at
-    rest and on the frame that shows the most of them. offsets: (M, 3) of the mapped points in their bones' frames.
-    positions: (F, M, 3), any unit. Raises CalibrationError if all markers are at one point.
+    Measured from distances that are the same in every pose, if there are any. Else the extent of the markers at rest is
+    compared with that on the frame that shows the most of them. offsets: (M, 3) of the mapped points in their bones'
+    frames. positions: (F, M, 3), any unit. Raises CalibrationError if all markers are at one point.
     """
     names = skeleton.names
     parents: dict[str, str | None] = {}
@@ -107,10 +107,11 @@ def first_scale(
 def uniform_scale(rest_points: FloatArray, pairs: Sequence[tuple[int, int]], positions: FloatArray) -> float:
     """The factor from marker distances to rig distances.
 
+    Each pair gives the median over the frames on which both its markers are seen. The result is the median over the
+    pairs, weighted by length, so neither a few bad frames nor a few misplaced markers change it.
+
     rest_points: (M, 3) the mapped points on the rig at rest. positions: (F, M, 3) of the same markers, NaN where not
-    seen. pairs: from ``rigid_pairs``. Each pair gives the median over the frames on which both are seen; the result is
-    the median of those, weighted by length. Neither a few bad frames nor a few misplaced markers change it. Raises
-    CalibrationError if no pair can be measured.
+    seen. pairs: from ``rigid_pairs``. Raises CalibrationError if no pair can be measured.
     """
     lengths = [float(np.linalg.norm(rest_points[i] - rest_points[j])) for i, j in pairs]
     shortest = _SHORTEST_SHARE * max(lengths, default=0.0)

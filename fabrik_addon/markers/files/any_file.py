@@ -32,23 +32,23 @@ _PARSERS: Final[Mapping[str, Parser]] = MappingProxyType(
 _TRC_START: Final = b"pathfiletype"
 # Prefixes without a colon name performers if they share this many labels.
 _SHARED_LABELS: Final = 5
-# A performer has at least this share of the body labels that any other performer has.
+# A performer has at least this share of any other performer's number of body labels.
 _MIN_SHARE: Final = 0.25
-# Meters: the extent of a person's markers, from a sitting child to an adult with raised arms. Fewer landmarks than
-# this number may be those of a hand, or of other things.
+# Meters: the extent of a person's markers, from a sitting child to an adult with raised arms. It is only checked with
+# at least this many landmarks, since fewer may be those of a hand or of an object.
 _SMALLEST, _LARGEST = 0.35, 3.5
 _FEWEST_LANDMARKS: Final = 8
-# The number of frames that are examined of a long recording, or examined at a time.
+# Number of frames of a long recording that are examined, in all or at a time.
 _LOOKED_AT: Final = 2000
-# A person's size changes by less than this factor; between crouching and raised arms it is about 3 (an estimate). Size
-# is the median distance of markers from their middle, on frames on which this share of the most is seen.
+# Size is the median distance of markers from their middle, on frames that show at least this share of the largest
+# marker count. A person's size changes by less than this factor: about 3 between crouching and raised arms (estimate).
 _MANY_SEEN: Final = 0.8
 _GROWN: Final = 6.0
 # Two markers of one landmark that are farther apart than this share of the person's extent are not in one cluster.
 _APART: Final = 0.25
 # Acceleration is measured over this many seconds before and after a frame. A body falls too fast if this share of its
-# markers accelerate by this factor times gravity: in a jump all reach 1.0; in walks, at any frame rate, three quarters
-# never reach 0.5.
+# markers accelerates by more than this factor times gravity. In a jump all markers reach 1.0. In walks, three quarters
+# of them never reach 0.5 at any frame rate.
 _LAG: Final = 0.05
 _MOST: Final = 0.75
 _FASTER: Final = 1.5
@@ -78,7 +78,7 @@ def read_markers(
 
 
 def _person_doubts(clip: Clip) -> Iterator[str]:
-    """Warnings if size, sides, steps or falls are not a person's, labels are of two people, or markers never move."""
+    """Warnings if size, sides, steps or falls are not those of one person, or if markers never move."""
     for name in performers(clip) or ("",):
         person = select_performer(clip, name) if name else clip
         known = landmarks_of(person.names)
@@ -147,8 +147,8 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
 def _falls(heights: FloatArray, columns: Sequence[int], rate: float) -> float:
     """The acceleration of a body that falls too fast, as a multiple of gravity's; 0 if it never does.
 
-    heights: (F, M) meters; rate: Hz. The ground only pushes a body up. So most of its markers never fall faster
-    than gravity at once, however the limbs move.
+    heights: (F, M) meters; rate: Hz. The ground only pushes a body up. However its limbs move, most of its markers
+    never fall faster than gravity at the same time.
     """
     lag = max(1, round(_LAG * rate))
     fastest = 0.0
@@ -191,10 +191,10 @@ def _parser(content: bytes, suffix: str) -> Parser:
 def performers(clip: Clip) -> tuple[str, ...]:
     """The prefixes of performers, in the clip's order: the part before the colon in labels such as Anna:LASI.
 
-    A name between colon and underscore, as in Session:Anna_LASI, belongs to the prefix if several such names share
-    labels. If no label has a colon, the prefix is the part before the first underscore, under the same condition.
-    Props do not count: a performer has body labels, at least a quarter as many as any other, or any labels if no
-    label is known.
+    A name between colon and underscore, as in Session:Anna_LASI, belongs to the prefix if several such names have the
+    same labels. If no label has a colon, the prefix is the part before the first underscore, on the same condition.
+    Props are left out: a performer has at least a quarter as many body labels as any other. If no label is known, every
+    prefix counts as a performer.
     """
     labels: dict[str, list[str]] = {}
     prefixed = _prefixed(clip.names)
@@ -245,7 +245,7 @@ def _prefixed(names: Sequence[str]) -> Mapping[str, tuple[str, str]]:
 def _with_underscores(names: Sequence[str]) -> Mapping[str, tuple[str, str]]:
     """Each label that has a prefix before an underscore, with its prefix and the rest.
 
-    Underscores also separate other things, so several prefixes must have the same labels.
+    Underscores also separate the words of a label, so several prefixes must have the same labels.
     """
     pieces = {name: (prefix, rest) for name in names for prefix, _, rest in (name.partition("_"),) if prefix and rest}
     labels: dict[str, set[str]] = {}

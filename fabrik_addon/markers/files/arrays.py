@@ -43,7 +43,7 @@ def array_in(content: bytes) -> npt.NDArray[Any]:
 def arrays_in(content: bytes, wanted: Iterable[str]) -> Mapping[str, npt.NDArray[Any]]:
     """The wanted arrays in the bytes of a .npz file; others are not read.
 
-    Raises MarkerFileError if the file is truncated, or a wanted array would have to be unpickled.
+    Raises MarkerFileError if the file is truncated, or if a wanted array would have to be unpickled.
     """
     if content.startswith(PICKLE_START):
         raise MarkerFileError(PICKLED)

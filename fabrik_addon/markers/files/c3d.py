@@ -22,7 +22,7 @@ DEC: Final = 85
 MIPS: Final = 86
 MAGIC: Final = 0x50
 _RATE_AT: Final = 20
-# Hz. Cameras are slower, and bytes in another number format rarely give a plausible rate.
+# Hz: all cameras are slower. Bytes read in the wrong number format rarely give a plausible rate.
 FASTEST: Final = 1e5
 
 
@@ -133,8 +133,8 @@ class Parameters:
 def _records(section: bytes, byte_order: str) -> Iterator[tuple[int, str, bytes]]:
     """The groups (negative numbers) and parameters of the section, up to its end or the end of the file.
 
-    Each begins with the length of its name (negative: locked) and its group's number. After the name comes the offset
-    of the next one, counted from there; 0 for the last.
+    Each begins with the length of its name (negative: locked) and its group's number. The offset of the next one
+    follows the name and is relative to its own position; 0 for the last.
     """
     at = 4
     while at + 2 <= len(section):
@@ -196,12 +196,12 @@ def _processor(content: bytes, section: bytes) -> int:
 
 # The points: where they are in the file, and their positions in the file's units.
 #
-# A C3D file gives most values twice, in its header and in its parameters, and they do not always agree. The size of the
-# file shows which are right: the announced frames must end in its last block.
+# A C3D file contains most values twice, in its header and in its parameters, and they do not always agree. The size of
+# the file shows which are right: the last of its frames must end in its last block.
 
-# This number stands for frame counts that do not fit into the header.
+# In the header, this number means that the frame count is too large for it.
 _MANY_FRAMES: Final = 65535
-# A file of 16 times as many frames lasts an hour and a half at 200 Hz.
+# Counts that may have wrapped around are tried with up to 16 times as many frames: an hour and a half at 200 Hz.
 _MOST_WRAPS: Final = 17
 # The height of a person's markers in millimeters; of two scales, the one that comes closer is used.
 _TALL: Final = 1600.0
@@ -267,7 +267,7 @@ def first_frame(parameters: Parameters) -> int:
 
 
 def frame_rates(parameters: Parameters) -> tuple[float | None, float | None]:
-    """The first rate, in Hz, of POINT:RATE, header and camera that makes sense, and the header's; None if none does."""
+    """The first plausible rate (Hz) of POINT:RATE, header and camera, and that of the header; None for no such rate."""
     stated = parameters.number("POINT:RATE"), parameters.header.rate, parameters.number("TRIAL:CAMERA_RATE")
     point, header, camera = (rate if 0.0 < rate < FASTEST else None for rate in stated)
     return point or header or camera, header
@@ -282,14 +282,14 @@ def _layout(content: bytes, parameters: Parameters) -> tuple[Layout, tuple[str, 
     point_counts = _counts([parameters.number("POINT:USED"), header.point_count])
     # Floats or integers; both are tried if the file does not decide.
     kinds = list(dict.fromkeys(scale < 0.0 for scale in _scales(parameters))) or [True, False]
-    # Counts of 2 bytes begin again at 0 after 65,535.
+    # Counts of 2 bytes wrap around to 0 after 65,535.
     wrapped = [count + 65536 * times for times in range(_MOST_WRAPS) for count in counts]
     combined = product(kinds, starts, point_counts, _analog_counts(parameters), wrapped or [0])
     layouts = [Layout(start, points, analogs, frames, floats) for floats, start, points, analogs, frames in combined]
     if not layouts or not layouts[0].points:
         raise MarkerFileError("there are no markers: choose a file with markers")
     exact = [layout for layout in layouts if layout.frames and 0 <= size - layout.end < BLOCK]
-    # Otherwise read as many frames as the file announces, but no more than fit into it.
+    # Otherwise read the number of frames in the header or parameters, but no more than the file can contain.
     most = max(size - layouts[0].start, 0) // layouts[0].frame_bytes
     chosen = exact[0] if exact else replace(layouts[0], frames=min(layouts[0].frames or most, most))
     if chosen.frames < 1:
@@ -317,7 +317,7 @@ def _analog_counts(parameters: Parameters) -> list[int]:
 
 
 def _frame_counts(parameters: Parameters) -> list[int]:
-    """The frame counts in the file's various fields, without the one that means "more than fit"."""
+    """The frame counts in the file's various fields, without the number for counts that are too large."""
     header = parameters.header
     start, end = (parameters.long_number(f"TRIAL:ACTUAL_{which}_FIELD") for which in ("START", "END"))
     counted = header.first_frame >= 1 and header.last_frame != _MANY_FRAMES
@@ -363,11 +363,11 @@ def _scale(parameters: Parameters, numbers: FloatArray) -> tuple[float, tuple[st
 #
 # Errors of writers are corrected, with a note, if only one reading makes sense; otherwise the file is refused:
 #
-# * A sample is missing if its residual is negative, if it is not a number, or at exactly (0, 0, 0).
+# * A sample is missing if its residual is negative, or if it is not a number or exactly (0, 0, 0).
 # * Points that are not markers are left out: outputs of a model (angles, forces, moments, powers, scalars, axes of its
 # segments, the center of mass).
 # * A blank label becomes ``*n``. Equal labels are replaced by their descriptions if those differ, else numbered. The
-# prefix of a subject ends with a colon, whatever the file uses.
+# prefix of a subject ends with a colon, also if the file uses another separator.
 # * Up is Y_SCREEN unless the markers show a person who stands along another axis. If up is X or negative, positions are
 # rotated.
 
@@ -429,8 +429,8 @@ def _labels(parameters: Parameters, count: int) -> tuple[list[str], list[bool]]:
         prefix = next((prefix for prefix in prefixes if label.startswith(prefix) and label != prefix), None)
         name = label if prefix is None else f"{prefix.rstrip('_-. ')}:{label[len(prefix) :]}"
         names.append(name or f"*{place}")
-    # Outputs of a model: what the file lists as angles, forces and the like, in groups that it may name itself; the
-    # usual names of these, for files that do not list them; and the origin and axes of segments, if all four exist.
+    # Outputs of a model are the labels in the file's groups for angles, forces and so on, which it may name itself. For
+    # files without such groups: labels with the usual names, and the origin and axes of segments, if all four exist.
     groups = dict.fromkeys((*_OUTPUT_GROUPS, *parameters.strings("POINT:TYPE_GROUPS")[::2]))
     listed = {label for group in groups if group for label in parameters.strings(f"POINT:{group}") if label}
     there = set(names)

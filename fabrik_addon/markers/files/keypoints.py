@@ -36,8 +36,8 @@ from .reading import (
 
 _COLUMN: Final = re.compile(r"(?P<name>.+?)(?:[\s_.:\-]+(?P<axis>[xyz])|(?P<cap>[XYZ]))", re.ASCII | re.IGNORECASE)
 _AXIS_FIRST: Final = re.compile(r"(?P<axis>[xyz])[\s_]?(?P<name>\d+)", re.IGNORECASE)
-# Columns that are no positions, such as "hips_rx", "hips.rotationX", "hips_quat_w" and "hips_velocity_x", and the end
-# of the names of positions next to them, as in "hips_tx".
+# Columns that are not positions, such as "hips_rx", "hips.rotationX", "hips_quat_w" and "hips_velocity_x", and the
+# ending of positions next to them, as in "hips_tx".
 _TURNED: Final = re.compile(
     r"(.+?)[\s_.:\-]*(?:rotat(?:e|ion)|quaternion|euler|orientation|velocity|acceleration)[\s_.:\-]*[wxyz]"
     r"|(.+?)[\s_.:\-]+(?:rot|quat|ang|vel|acc)[\s_.:\-]*[wxyz]|(.+)[\s_.:\-][rqvaw][wxyz]",
@@ -53,9 +53,9 @@ _HAND_POINT: Final = re.compile(r"(left|right)_hand_(\d+)", re.IGNORECASE)
 _NO_BONE: Final = re.compile(r"face[_.]\w+|(?:\w+[_.])?(?:com|center_of_mass)(?:[_.]\w+)?", re.IGNORECASE)
 # Up is a coordinate axis only if the cosine between the axis and the body is at least this.
 _ALONG: Final = 0.7
-# Points whose smallest extent is below this share of their size are 2D image points.
+# Points whose smallest extent is below this share of their size are 2D points of an image.
 _FLAT: Final = 1e-3
-# A hand's own wrist is this close to the body's wrist, as a share of the forearm.
+# A hand is at a wrist of the body if its own wrist is closer than this share of the forearm's length.
 _AT_WRIST: Final = 0.6
 _HIGH: Final = frozenset({"shoulder", "acromion", "nose", "eye", "ear", "crown"})
 _LOW: Final = frozenset({"ankle", "heel", "knee"})
@@ -66,7 +66,7 @@ _NO_COLUMNS: Final = "it has no point columns: add a header such as nose_x, nose
 def parse_csv(content: bytes, chosen: Chosen) -> Clip:
     """The keypoints in a CSV file's bytes, as a clip in meters.
 
-    Raises MarkerFileError if there are no point columns, if points have neither names nor a known layout, and if units
+    Raises MarkerFileError if there are no point columns, if points have neither names nor a known layout, or if units
     are neither given nor clear.
     """
     rows = CsvRows(content)
@@ -83,7 +83,7 @@ def parse_csv(content: bytes, chosen: Chosen) -> Clip:
 def parse_npy(content: bytes, chosen: Chosen) -> Clip:
     """The keypoints in a NumPy array's bytes, as a clip in meters; see `parse_csv`.
 
-    Also raises MarkerFileError for other shapes, and for arrays of Python objects, which are never unpickled.
+    Also raises MarkerFileError for unknown shapes, and for arrays of Python objects, which are never unpickled.
     """
     array = array_in(content)
     shape = array.shape
@@ -232,7 +232,7 @@ def _plain(name: str) -> str:
 
 
 def _upright(points: FloatArray, names: Sequence[str], notes: list[str]) -> tuple[FloatArray, UpAxis | None]:
-    """Points (F, N, 3), rotated by 180° if they are upside down, and the axis from feet to head; None if unclear."""
+    """(F, N, 3) points, rotated by 180° if upside down, and the axis from feet to head (None if unclear)."""
     landmarks = {label: landmark for label, (_side, landmark) in landmarks_of(names).items()}
 
     def middles(wanted: frozenset[str]) -> FloatArray:
@@ -262,7 +262,7 @@ def _upright(points: FloatArray, names: Sequence[str], notes: list[str]) -> tupl
 
 
 def _with_hands_on_wrists(points: FloatArray, names: list[str], notes: list[str]) -> tuple[FloatArray, list[str]]:
-    """Assign hands to the side whose wrist they are at; hands that are at neither are left out. points: (F, N, 3)."""
+    """Assign each hand to the side of the nearest wrist; leave out hands at neither wrist. points: (F, N, 3)."""
     hands = {
         side: [place for place, name in enumerate(names) if name.startswith(f"{side}_hand_")]
         for side in ("left", "right")

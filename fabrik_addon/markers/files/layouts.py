@@ -94,9 +94,9 @@ def _variants() -> dict[str, tuple[list[str], ...]]:
 
 _LAYOUTS: Final = MappingProxyType(_variants())
 
-# A layout fits if limbs are as long on the left as on the right and on all frames, and if both bones of a limb are
-# similarly long, each to within one of these shares. COCO's points read as Human3.6M's, or the reverse, differ by 100 %
-# and more.
+# A layout fits if limbs are equally long on both sides and on all frames, and if both bones of a limb are similarly
+# long. Each of these lengths may differ by one of these shares. If points of COCO are read as Human3.6M's, or the
+# reverse, they differ by 100 % and more.
 _SIDES_DIFFER: Final = 0.35
 _FRAMES_DIFFER: Final = 0.5
 _HALVES_DIFFER: Final = 1.0
@@ -114,8 +114,8 @@ class LayoutError(MarkerFileError):
 def names_of(points: FloatArray, layout: str | None) -> tuple[str, ...]:
     """The names of points (F, N, 3) in any unit; "" for points without one.
 
-    layout: a key of LAYOUTS; None finds it from N and the lengths of the limbs. Raises LayoutError, which names the
-    choices, if several layouts fit or none does; MarkerFileError if the chosen layout does not have N points.
+    layout: a key of LAYOUTS; None: found from N and the lengths of the limbs. Raises LayoutError, which names the
+    choices, if several layouts fit or none does, and MarkerFileError if the chosen layout does not have N points.
     """
     count = points.shape[1]
     known = {key: names for key, variants in _LAYOUTS.items() for names in variants if len(names) == count}

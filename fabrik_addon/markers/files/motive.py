@@ -1,13 +1,13 @@
 """Reads CSV exports of OptiTrack's Motive, format versions 1.2x: markers, and rigid bodies as clusters of markers.
 
 The first line has pairs of keys and values ("Format Version,1.23,…,Export Frame Rate,120,…,Length Units,Meters"). After
-a blank line come, for each column: its owner (Marker, Rigid Body, Rigid Body Marker, Bone, Bone Marker), name, ID (from
-1.25 also the parent), Rotation or Position or an error, and finally "Frame,Time (Seconds),X,Y,…". Source:
-docs.optitrack.com, Data Export: CSV, and files of versions 1.22 to 1.25. Y is assumed to be up; the file does not
-contain Motive's setting.
+a blank line, each column has its owner (Marker, Rigid Body, Rigid Body Marker, Bone, Bone Marker), name, ID (from 1.25
+also the parent) and quantity (Rotation, Position or an error); the last header line is "Frame,Time (Seconds),X,Y,…".
+Y is assumed to be up, since the file does not contain Motive's setting. Source: docs.optitrack.com, Data Export: CSV,
+and files of versions 1.22 to 1.25.
 
-A rigid body's markers get the name of the body, "Thigh_1", so that they form one bone's cluster. A body without markers
-gets its pivot and three points on its axes instead, 5 cm away. Measured markers are preferred to those solved by
+A rigid body's markers are named after the body ("Thigh_1"), so that they form one bone's cluster. If a body has no
+markers, its pivot and three points on its axes, 5 cm away, are used. Measured markers are preferred to those solved by
 Motive. The bones of a skeleton are left out.
 """
 
@@ -52,7 +52,7 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
     """
     rows = CsvRows(content)
     first = rows.next() or []
-    # Not pair by pair, since the name of a take may have commas.
+    # Every two neighboring cells, since the name of a take may contain commas.
     fields = {_plain(key): value for key, value in pairwise(first)}
     columns, timed = _columns(rows)
     unit = fields.get("lengthunits", "") if chosen.units is None else chosen.units
@@ -61,7 +61,7 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
     of_owner: dict[tuple[str, str], dict[tuple[str, str], FloatArray]] = {}
     for index, column in enumerate(columns):
         own, key = (column.kind, column.name), (column.quantity, column.axis)
-        # Columns of another owner with the same name, or without one.
+        # Another owner has the same name, or also has none.
         while key in of_owner.get(own, {}):
             own = own[0], f"{own[1] or '*'}_2"
         of_owner.setdefault(own, {})[key] = numbers[:, 1 + index]

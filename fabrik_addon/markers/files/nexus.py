@@ -1,10 +1,10 @@
 """Reads the section "Trajectories" of CSV (ASCII) exports of Vicon Nexus.
 
-The section's name has its own line; the rate is on the next one. Then come the marker names, with a subject and colon
-in front, each above the first column of its marker; "Frame,Sub Frame,X,Y,Z,X,Y,Z,…"; the units of each column; and a
-row for each frame, down to a blank line. Velocities (X', X'') and other sections (devices, joints, model outputs) are
-skipped. Source: Vicon Nexus User Guide, "Export data to an ASCII file", and files of Nexus 2. Z is up unless the
-markers show otherwise.
+The section's name has its own line; the rate is on the next one. The third line has the marker names, with a subject
+and colon in front, each above the first column of its marker. The next lines are "Frame,Sub Frame,X,Y,Z,X,Y,Z,…" and
+the units of each column. Then comes a row for each frame, down to a blank line. Velocities (X', X'') and other sections
+(devices, joints, model outputs) are skipped. Z is up unless the markers show otherwise. Source: Vicon Nexus User Guide,
+"Export data to an ASCII file", and files of Nexus 2.
 """
 
 import re

@@ -38,18 +38,18 @@ _NOT_SEEN: Final = re.compile(r"|--?|n/?a|null|none|[-+]?nan(\(\w*\))?|[-+]?1\.#
 METERS: Final[Mapping[str, float]] = MappingProxyType(
     {"mm": 0.001, "cm": 0.01, "dm": 0.1, "m": 1.0, "in": 0.0254, "ft": 0.3048}
 )
-# The extent of a person's points in each unit: from children to raised arms, sitting or standing.
+# The extent of a person's points in each unit, from a sitting child to an adult with raised arms.
 _SIZES: Final[Mapping[str, tuple[float, float]]] = {"m": (0.3, 4.0), "cm": (30.0, 300.0), "mm": (300.0, 4000.0)}
 # Hz, the frame rate of most cameras.
 _USUAL_RATE: Final = 30.0
-# A header's rate and that of the times may differ by this share.
+# The rate in the header and the rate of the times may differ by this share.
 _RATE_SLACK: Final = 0.02
-# Numbers that mean "not seen": this large in any unit (10 km in millimeters), or digits of 9.
+# Numbers that mean "not seen": at least this large in any unit (10 km in millimeters), or only digits 9.
 _NO_POSITION: Final = 1e7
 _NINES: Final = re.compile(r"99\.?9[9.]*")
 # Plausible rates in Hz; times with a step of exactly 1 s or 1 ms count frames instead.
 _SLOWEST, _FASTEST = 1.0, 1000.0
-# For each frame in a file, its frame numbers may skip at most this many frames on average.
+# Frame numbers may have gaps, but their range is at most this many times the number of rows.
 _MOST_LEFT_OUT: Final = 100
 _LONG_UNITS: Final[Mapping[str, str]] = MappingProxyType(
     {"millimeter": "mm", "centimeter": "cm", "meter": "m", "inch": "in", "inche": "in", "foot": "ft", "feet": "ft"}
@@ -67,11 +67,11 @@ def read_file(path: str | os.PathLike[str], parse: Parser, chosen: Chosen) -> Cl
     try:
         if axis not in axes:
             raise MarkerFileError(f"the up axis must be Y or Z, not {chosen.up_axis!r}")  # noqa: TRY301
-        # Blender refuses names with bytes that are no text.
+        # Blender refuses names with bytes that are not text.
         name = os.fsencode(path.name).decode("utf-8", "replace")
         clip = replace(parse(file_bytes(path), chosen._replace(up_axis=axes[axis])), source=name)
     except MarkerFileError as trouble:
-        # The class of the error stays, since it may carry more data.
+        # Raise the same error, since its class may have more data.
         trouble.args = (f"{path.name}: {trouble}",)
         raise
     for note in (*clip.notes, *clip.doubts):
@@ -147,7 +147,7 @@ def unit_name(text: str) -> str:
 
 
 def extent(points: FloatArray) -> float:
-    """The extent of (F, M, 3) points along their longest axis, the median over frames; 0 if none shows several."""
+    """Median extent of (F, M, 3) points along their longest axis; 0 if no frame shows several points."""
     frames = points[np.isfinite(points).all(axis=2).sum(axis=1) > 1]
     return float(np.median((np.nanmax(frames, axis=1) - np.nanmin(frames, axis=1)).max(axis=1))) if len(frames) else 0.0
 
@@ -179,8 +179,8 @@ def unique_names(names: Sequence[str]) -> tuple[str, ...]:
 def without_unseen(points: FloatArray) -> FloatArray:
     """(F, M, 3) points, with all coordinates NaN for samples that are not positions.
 
-    Writers fill missing samples with 0, or with a number that is no position: -1, digits of 9 such as -9999 and
-    999.999, or one too large for any room.
+    Writers fill missing samples with 0, or with a number that is not a position: -1, only digits 9 such as -9999 and
+    999.999, or a number too large for any room.
     """
     with np.errstate(invalid="ignore"):
         alike = (points == points[..., :1]).all(axis=-1)
@@ -206,10 +206,10 @@ def to_clip(
 ) -> Clip:
     """A clip in meters from points (F, M, 3), with unique names.
 
-    chosen: replaces what the file says. unit: the file's; None: by a person's size. usual_up: if the markers do not
-    show the up axis; with a note. rate: the header's. timed: the rate that the file's times show. no_rate: the error if
-    neither is known; "": assume the rate of most cameras, with a note. Raises MarkerFileError for an unknown unit or
-    rate, and if no point is ever seen.
+    chosen: the user's choices, which override the file's values. unit: the file's; None: from a person's size.
+    usual_up: used, with a note, if the markers do not show the up axis. rate: the header's. timed: the rate according
+    to the file's times. no_rate: the error message if neither is known; "": assume the rate of most cameras, with a
+    note. Raises MarkerFileError for an unknown unit or rate, and if no point is ever seen.
     """
     # A copy, which is then converted in place: a long recording is kept in memory only once.
     points = without_unseen(points)
@@ -272,8 +272,8 @@ def plausible_rate(rate: float) -> bool:
 def in_place(frames: FloatArray, rows: FloatArray) -> tuple[FloatArray, tuple[str, ...]]:
     """Rows (F, n) in the order of their frame numbers (F,), NaN for missing frames; and notes on changes.
 
-    The first column is the time, NaN if unknown. Repeated rows count once. Rows in another order are
-    sorted, unless the times contradict. If the numbers do not increase by whole steps, all rows are used as they are.
+    The first column is the time, NaN if unknown. Repeated rows count once. Unordered rows are sorted, unless the times
+    contradict. If the frame numbers do not increase by whole steps, all rows are used as they are.
     """
     again = np.flatnonzero(np.diff(frames) == 0.0) + 1
     twice = [place for place in again if np.array_equal(rows[place], rows[place - 1], equal_nan=True)]
@@ -315,7 +315,7 @@ def unknown_up(assumed: UpAxis) -> str:
     return f"the up axis is unknown; assumed {assumed}: choose the other one if the person is not upright"
 
 
-# The separator is found from this many lines.
+# The separator is detected from this many lines.
 _FIRST_LINES: Final = 8
 
 
@@ -335,7 +335,7 @@ class CsvRows:
         text = decoded(self.content)
         self.cut = not text.endswith(("\n", "\r"))
         start = text.split("\n", _FIRST_LINES)[:_FIRST_LINES]
-        # The one on the most lines. If several are, the first, because a comma may be a decimal point.
+        # Use the separator that is on the most lines; on a tie the first, since a comma may be a decimal point.
         separator = max("\t;,", key=lambda mark: sum(mark in line for line in start))
         self._reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
 
@@ -360,7 +360,7 @@ class CsvRows:
     def columns(self, places: Sequence[int], each: Callable[[list[str]], None] | None = None) -> FloatArray:
         """(F, n) numbers in n columns, by index from 0, of all rows down to an empty line.
 
-        NaN if a cell is blank, missing, or a word that means "not seen". each: called with every row that is used.
+        NaN if a cell is blank, missing, or a word that means "not seen". each: is called with every row that is used.
         Raises MarkerFileError for other text, and if there are no rows.
         """
         wanted, last = np.array(places), max(places)

@@ -5,7 +5,7 @@ Errors of writers are corrected, and logged, if only one reading makes sense; ot
 * A sample is missing if a coordinate is blank, a word such as ``NaN``, infinite or absent at the end of a row, or if it
   is exactly (0, 0, 0).
 * Counts in the header are only compared with the rows and names, which decide.
-* A number may have a decimal comma, since commas separate nothing in this format.
+* A number may have a decimal comma, since commas are not separators in this format.
 * Cells may also be separated by commas, semicolons or spaces, and names may follow each other without blank cells.
 * If the file ends within a row, the row's last number may be incomplete and is ignored. (This cannot be detected if
   only the very last number of the announced frames is cut.)
@@ -31,7 +31,7 @@ _COLUMNS_BEFORE: Final = 2  # Frame# and Time
 class _Line:
     """A line that is not blank: its number in the file, from 1, and its text.
 
-    It is only split when its cells are needed, since all cells of a long recording take 20 times the file's size.
+    It is only split when its cells are needed, since all cells of a long recording use 20 times the file's size.
     """
 
     number: int
@@ -97,7 +97,7 @@ def parse_trc(content: bytes, chosen: Chosen) -> Clip:
 def _lines(text: str) -> tuple[list[_Line], bool]:
     """The lines that are not blank, and whether the last one has no line end.
 
-    Without ``str.splitlines`` and ``str.strip()``, which take some Latin-1 letters for line breaks or blanks.
+    ``str.splitlines`` and ``str.strip()`` are not used, since they treat some Latin-1 letters as line breaks or blanks.
     """
     plain = text.replace("\r\n", "\n").replace("\r", "\n")
     separator = next((mark for mark in "\t;," if mark in plain), "\t")
@@ -124,7 +124,7 @@ def _table(lines: Sequence[_Line]) -> _Table:
 
 
 def _fields(keys: _Line, values: _Line) -> dict[str, str]:
-    """The header's fields, matched by order, since writers place tabs freely; by column if one is blank."""
+    """The header's fields. Keys and values are matched by order, since their tabs vary; by column if one is blank."""
     pairs = [" ".join(line.cells).split() for line in (keys, values)]
     if len(pairs[0]) != len(pairs[1]):
         pairs = [list(keys.cells), list(values.cells)]
@@ -138,11 +138,11 @@ def _axis_columns(line: _Line) -> int:
 
 
 def _marker_names(table: _Table) -> list[str]:
-    """One name for each three columns; columns with numbers but no name become ``*n``.
+    """One name for every three columns; columns with numbers but no name become ``*n``.
 
     Raises MarkerFileError if names and columns do not match one to one.
     """
-    # Up to the last cell that is not blank.
+    # Blank cells at the end of the line are ignored.
     cells = table.names[: max((place for place, cell in enumerate(table.names, start=1) if cell), default=0)]
     if not cells:
         raise MarkerFileError("the Frame# line has no marker names after tabs: export it again")

@@ -16,9 +16,9 @@ from ...human.rest_body import RestBone
 from ..clip import FloatArray
 from .landmarks import LANDMARKS, RigBody, carrier
 
-# Meters: the motion of a marker relative to its bone, and its distance from the bone's nearest landmark, that are
-# equally unlikely. Skin moves by 5 to 10 mm on thighs and upper arms, and markers are some centimeters off the
-# landmarks of an average body.
+# Meters: how much a marker usually moves relative to its own bone, and how far it usually is from the bone's nearest
+# landmark. Skin moves by 5 to 10 mm on thighs and upper arms. Markers are some centimeters from the landmarks of an
+# average body.
 _MOTION: Final = 0.006
 _PLACE: Final = 0.04
 # A marker is not on a bone if it is farther than this from the bone's nearest landmark, meters.
@@ -27,7 +27,7 @@ _FARTHEST: Final = 0.22
 _FEWEST: Final = 5
 
 
-# Landmarks of less weight are seldom used.
+# Landmarks with less weight are left out, since studios seldom use them.
 _USUAL: Final = 0.5
 
 
@@ -38,7 +38,8 @@ class ByMotion:
     Attributes:
         bones: (M,) indices into the candidates; -1 if none fits.
         residuals: (M,) meters, the median distance of a marker from its usual position on that bone.
-        margins: (M,) how much worse the second-best bone is: 1 is about a marker's noise, more is more certain.
+        margins: (M,) how much worse the second-best bone is. 1 is about a marker's noise; larger values are more
+            certain.
         offsets: (M, 3) the usual positions, in the frames of the bones.
     """
 
@@ -72,9 +73,9 @@ def bones_by_motion(
 ) -> ByMotion:
     """The bone that each marker belongs to.
 
-    points: (F, M, 3), NaN where not seen. matrices: (F, B, 4, 4) of the candidate bones, in a rough pose. landmarks:
-    (K, 3) for each candidate, in its frame. loosest: meters; a marker that moves more relative to a bone is not on it.
-    meter: armature units in a meter; points and matrices are in armature units and space.
+    points: (F, M, 3), NaN where not seen. matrices: (F, B, 4, 4) of the candidate bones, in approximate poses. Both are
+    in armature units and space. landmarks: (K, 3) for each candidate, in its frame. loosest: meters; a marker that
+    moves more relative to a bone is not on it. meter: armature units in a meter.
     """
     usual, residuals = usual_positions(points, matrices)
     away = np.stack(

@@ -16,7 +16,7 @@ from .marker_sets import PRESETS, MarkerSet
 from .words import meaning_of_words
 
 _TOKEN: Final = re.compile(r"3[dD]\b|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
-# Japanese and Chinese labels; long words before words that they contain.
+# Japanese and Chinese labels. Long words come before the words that they contain.
 _CHARACTERS: Final[Mapping[str, str]] = {
     "左": "Left", "右": "Right", "上前腸骨棘": "ASIS", "上後腸骨棘": "PSIS", "大転子": "Trochanter",
     "肩峰": "Acromion", "股関節": "HJC", "足関節": "Ankle", "足首": "Ankle", "手関節": "Wrist", "手首": "Wrist",
@@ -37,8 +37,8 @@ SIDES: Final[Mapping[str, str]] = {
 # Letters for left and right at either end of a label in English, French, Italian, Spanish and Portuguese. They count
 # only if both occur.
 _PAIRS: Final = ("lr", "gd", "sd", "id", "ed")
-# A word at one end of at least this many labels, and of this share of all labels, names a performer or a trial, and is
-# ignored.
+# A word at one end of at least this many labels, and of at least this share of all labels, names a performer or a
+# trial. It is ignored.
 _SHARED_LABELS, _SHARED_SHARE = 5, 0.6
 # Virtual points such as V_Mid_ASIS, which software computes from markers.
 _VIRTUAL: Final = re.compile(r"v_(?!sacr).+|virtual.*", re.IGNORECASE)
@@ -81,7 +81,7 @@ class _Sign(NamedTuple):
 
 
 class _Reader:
-    """Interprets the labels of one file together: words that all share mean nothing, and sides come in pairs."""
+    """Interprets the labels of one file together: words that all share are ignored, and sides come in pairs."""
 
     def __init__(self, labels: Sequence[str]) -> None:
         tokens = {label: _tokens(label) for label in labels if is_named(label)}
@@ -145,12 +145,12 @@ def _recognized(reader: _Reader, labels: Sequence[str]) -> str | None:
 
 
 def body_labels(labels: Sequence[str]) -> int:
-    """The number of labels of one person, or object, that name a landmark on a body."""
+    """The number of labels that name a landmark on a body; labels: of one person or object."""
     return len(landmarks_of(labels))
 
 
 def landmarks_of(labels: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """The side ("L", "R" or "") and landmark of each label of one person that names one."""
+    """By label, side ("L", "R" or "") and landmark; labels: of one person. Labels without a landmark are left out."""
     reader = _Reader(labels)
     key = _recognized(reader, labels)
     found = {label: reader.meaning(label, PRESETS[key] if key else None) for label in labels}
@@ -181,11 +181,12 @@ def match(
 ) -> Matched:
     """Find the bone of each label, and the marker's position on it.
 
-    labels: as in the file, with or without a performer's prefix. parts: the bone of each role, from ``parts_of``. rest:
-    the bones at rest in armature space. With them each marker gets the offset that it would have on an average body of
-    the rig's size, in armature units; without, the nearest end of its bone. preset: a key of PRESETS; None: recognized.
     A label that is not in the preset is also used if all other presets agree on it, or if its words name a landmark. If
     several labels mean the same landmark, the first one counts; numbered ones on a part of the body form a cluster.
+
+    labels: as in the file, with or without a performer's prefix. parts: the bone of each role, from ``parts_of``. rest:
+    the bones at rest in armature space. With them, each marker gets the offset it would have on an average body of the
+    rig's size, in armature units; without, the nearest end of its bone. preset: a key of PRESETS; None: recognized.
     Raises NamingError for an unknown preset.
     """
     if preset is not None and preset not in PRESETS:
@@ -264,21 +265,21 @@ def _tokens(label: str) -> list[str]:
 
 
 def _shared(words: Sequence[str]) -> str:
-    """The word that most labels have at one end, unless it is a side or number; else ""."""
+    """The most frequent word; "" if too few labels have it, or if it is a side or a number. words: one per label."""
     word, count = max(Counter(words).items(), key=lambda item: item[1], default=("", 0))
     enough = count >= max(_SHARED_LABELS, _SHARED_SHARE * len(words))
     return word if enough and not word.isdigit() and word not in SIDES else ""
 
 
 def _without(tokens: list[str], first: str, last: str) -> list[str]:
-    """The words without those that all labels share."""
+    """The words of a label, without the first and last words that most labels share."""
     if len(tokens) > 1 and tokens[0] == first:
         tokens = tokens[1:]
     return tokens[:-1] if len(tokens) > 1 and tokens[-1] == last else tokens
 
 
 def _signs(tokens: Sequence[str]) -> Iterator[_Sign]:
-    """The readings of a label, the most likely first; finally without a first word, which may be a performer's."""
+    """The readings of a label, the most likely first. The last ones ignore the first word: it may name a performer."""
     yield from _own_signs(tokens)
     if tokens and tokens[0] not in SIDES:
         yield from _own_signs(list(dropwhile(str.isdigit, tokens[1:])))

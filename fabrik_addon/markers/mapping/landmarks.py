@@ -1,9 +1,9 @@
 """Landmarks of the human body at which markers are attached, and their positions on a rig.
 
-A landmark is given relative to a joint, in percent of the body's height, so that it is about right on rigs whose bones
-begin and end elsewhere. The figures are for an average adult and include a marker's size; a calibration measures the
-real ones. Proportions: Winter, Biomechanics and Motor Control of Human Movement, 2009, figure 4.1; hip center relative
-to the pelvis: Bell, Pedersen and Brand 1989.
+A landmark is given relative to a joint, in percent of the body's height. So it is about right also on rigs whose bones
+begin and end elsewhere. The numbers are for an average adult and include a marker's size; a calibration measures the
+real offsets. Sources: Winter, Biomechanics and Motor Control of Human Movement, 2009, figure 4.1 (proportions); Bell,
+Pedersen and Brand 1989 (hip center relative to the pelvis).
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ _STAND_INS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     }
 )
 _MIDDLE: Final = frozenset({"hips", "spine", "chest", "neck", "head"})
-# Parts with their own front and outward directions; the others use the body's.
+# Parts with front and outward directions of their own; the others use the body's.
 _LIMBS: Final = frozenset({"upper_arm", "forearm", "hand", "finger", "thigh", "shin"})
 # Thigh plus shin, and upper arm plus forearm, as shares of the body's height.
 _LEG_SHARE: Final = 0.485
@@ -62,9 +62,8 @@ class Landmark:
     """A landmark on the body.
 
     part: the part that it moves with; finger and number: the bone of a finger. joint: the origin of front, out and up.
-    front, out, up: percent of the body's height. On limbs and hands these hold with the arms hanging and thumbs
-    forward: "up" is along the limb, "out" away from the body; elsewhere "out" is to the left. weight: of a marker
-    there.
+    front, out, up: percent of the body's height. On limbs and hands, "up" is along the limb and "out" away from the
+    body, with arms hanging and thumbs forward. Elsewhere "out" is to the left. weight: of a marker there.
     """
 
     part: str
@@ -208,24 +207,24 @@ def _finger_landmarks() -> dict[str, Landmark]:
 LANDMARKS: Final[Mapping[str, Landmark]] = MappingProxyType({**_ON_THE_BODY, **_finger_landmarks()})
 
 
-# Landmarks on both sides of the trunk show its left; parts that have a front and a back show its front; percent of the
-# body's height.
+# The line from right to left between landmarks of these parts shows a body's left.
 _BROAD: Final = frozenset({"hips", "shoulder", "thigh"})
+# Percent of the body's height: how far these joints are in front of the ankle.
 _LONG: Final[Mapping[str, float]] = MappingProxyType({"ankle": 0.0, "ball": 7.0, "toe tip": 12.0})
+# Percent of the body's height: landmarks of a part show its front if this is between the rearmost and the foremost.
 _DEEP: Final = 4.0
-# Parts of each limb. The line from right to left between the legs or arms points in the same direction as the line
-# between the hips or shoulders: the median cosine is 0.52 or more in five recordings. If the labels of the limbs are
-# swapped, it is -0.6 or less.
+# Parts of each limb. The line from the right leg or arm to the left one is about parallel to the line between the hips
+# or shoulders. In five recordings the median cosine is 0.52 or more; with swapped labels it is -0.6 or less.
 _LEG: Final = frozenset({"thigh", "shin", "foot", "toe"})
 _ARM: Final = frozenset({"upper_arm", "forearm", "hand"})
 _OPPOSITE: Final = 0.3
 
 
 def is_mirrored(landmarks: Mapping[tuple[str, str], FloatArray]) -> bool:
-    """Whether a body's front is at the back of its left, right and up: sides are swapped, or an axis is mirrored.
+    """Whether a body looks mirrored: its front is not where its left and up place it, since sides or axes are swapped.
 
-    landmarks: (F, 3) positions of landmarks by side and name, NaN where not seen. Front: from heels to toes, from the
-    back to the front of pelvis, trunk and head; the parts vote. False if left, up or front are not known.
+    Front is the direction from heels to toes, and from the back to the front of pelvis, trunk and head; these parts
+    vote. False if left, up or front is unknown. landmarks: (F, 3) positions by side and name, NaN where not seen.
     """
     parts: dict[str, dict[float, list[FloatArray]]] = {}
     for (_side, name), place in landmarks.items():
@@ -254,9 +253,10 @@ def is_mirrored(landmarks: Mapping[tuple[str, str], FloatArray]) -> bool:
 
 
 def limbs_on_other_sides(landmarks: Mapping[tuple[str, str], FloatArray]) -> Iterator[str]:
-    """The limbs, "legs" or "arms", whose left is on the right side of the trunk on most frames; landmarks as above.
+    """The limbs, "legs" or "arms", whose left and right sides are opposite to those of the trunk on most frames.
 
-    People cross forearms or shins for long, but not whole limbs, so knees or elbows must be on the other side too.
+    People may cross forearms or shins for long, but not whole limbs, so knees or elbows must be on the other side too.
+    landmarks: as in `is_mirrored`.
     """
     hips, shoulders = (_across(landmarks, {part}) for part in ("hips", "shoulder"))
 
@@ -276,7 +276,7 @@ def limbs_on_other_sides(landmarks: Mapping[tuple[str, str], FloatArray]) -> Ite
 
 
 def _across(landmarks: Mapping[tuple[str, str], FloatArray], parts: Collection[str], end: str = "") -> list[FloatArray]:
-    """(F, 3) from right to left, for each landmark of these parts, with this end of its name, that both sides have."""
+    """(F, 3) from right to left, for each landmark of these parts that both sides have. end: of its name."""
     return [
         landmarks["L", name] - landmarks["R", name]
         for side, name in landmarks
@@ -294,7 +294,7 @@ def carrier(landmark: Landmark, side: str, parts: Mapping[Role, str]) -> str | N
 
 
 class RigBody:
-    """A rig at rest, seen as a human body: its joints, directions and height.
+    """A rig at rest, interpreted as a human body: its joints, directions and height.
 
     parts: the bone of each role. rest: the bones at rest.
     """
@@ -343,7 +343,7 @@ class RigBody:
             return np.array([forward, sign * left, up])
         along = self._along(landmark.part, side, bone)
         front = forward - (forward @ along) * along
-        # For a limb that points forward, front is up.
+        # If a limb points forward, its front is up.
         front = _unit(front if np.linalg.norm(front) > 0.5 else up - (up @ along) * along)
         return np.array([front, sign * np.cross(front, along), -along])
 

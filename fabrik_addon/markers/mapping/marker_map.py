@@ -167,7 +167,7 @@ def _whole(digits: str) -> float:
 
 
 def _pairs_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """A JSON object; raises MapError if a key occurs twice, of which JSON would keep the last."""
+    """A JSON object; raises MapError if a key occurs twice, since JSON would only keep the last value."""
     for key, count in Counter(key for key, _ in pairs).items():
         if count > 1:
             raise MapError(f"{key!r} occurs more than once: remove one")

@@ -124,8 +124,8 @@ _LONG, _CUT = 6, 4
 _SHORT: Final = 2
 _NUMBERS: Final = re.compile(r"\d+")
 _ORDINALS: Final[Mapping[str, str]] = {"1": "first", "2": "second", "3": "third", "4": "fourth", "5": "fifth"}
-# If words name several parts, the most specific one counts, such as the ulna of a wrist. Parts with clusters are the
-# least specific.
+# If words name several parts, the most specific one counts: in "wrist ulna" that is the ulna. Parts with clusters are
+# the least specific.
 _JOINTS: Final = {"knee", "ankle", "elbow", "wrist", "shoulder"}
 _PARTS: Final = {"pelvis", "trunk", "head", "upper arm", "forearm", "hand", "thigh", "shank", "foot"}
 # The meaning of a weak word next to a part.
@@ -147,7 +147,7 @@ class _Word(NamedTuple):
 
 @cache
 def _lexicon() -> dict[str, _Word]:
-    """Every word with its meaning; also the beginnings of long words that no other word shares."""
+    """Every word with its meaning, and the beginnings of long words, if they belong to one word only."""
     whole: dict[str, _Word] = {}
     for kind, table in (("number", _ORDINALS), ("where", _WHERE), ("weak", _WEAK), ("place", _PLACES)):
         for value, words in table.items():
@@ -201,7 +201,7 @@ def _combined_meaning(words: list[_Word], *, sided: bool) -> WordMeaning | None:
 
 
 def _most_specific(places: list[_Word]) -> _Word | None:
-    """The most specific word; None if there is none, or if several differ."""
+    """The most specific word; None if there is none, or if several are equally specific."""
     parts = {word.value for word in places if word.value in _PARTS and word.kind == "place"}
     for part in parts:
         places = [word._replace(value=_ON_PARTS.get((part, word.value), word.value)) for word in places]

@@ -1,4 +1,4 @@
-"""Warnings that a bake may not show the recorded person, as one sentence each."""
+"""Warnings that a bake may not show the recorded person, one sentence each."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
@@ -25,27 +25,27 @@ _LIMBS: Final = (
     ("the left leg", _LEG, "L"),
     ("the right leg", _LEG, "R"),
 )
-# If fewer than this share of the labels are on bones, the recording may not be of a person.
+# If less than this share of the labels is on bones, the recording may not be of a person.
 _FEW: Final = 0.5
-# A bone that is at its limits on more than this percentage of the frames has wrong limits or a wrong calibration.
+# If a bone is at its limits on more than this percentage of the frames, its limits or the calibration are wrong.
 _MOSTLY: Final = 50.0
 # A marker that was left out on more than this percentage of the frames is wrong throughout.
 _OFTEN_WRONG: Final = 10.0
-# People who walk are 95 to 101 % as tall as at rest, people in a sports take 88 %. Below this share a person crouches.
+# A person crouches below this share of the stature at rest. People who walk have 95 to 101 %, in a sports take 88 %.
 _CROUCHING: Final = 0.82
-# RMS, as a share of a rig's size from end to end (2.4 m for a person 1.75 m tall). On this scale surface markers of the
-# right person are within 10 mm, keypoints within 15, people of other sizes within 25; more than 30 is far off.
+# An RMS is too large above this share of a rig's size from end to end (30 mm on a person). Surface markers of the right
+# person are within 10 mm, keypoints within 15 mm, and people of other sizes within 25 mm.
 _FAR: Final = 0.0127
+# Meters: size of the rig of a person 1.75 m tall, from end to end.
 _PERSON: Final = 2.37
-# Measured positions farther from the label's than this share of the rig's height at rest (1.5 m from toes to skull).
-# None of ten recordings has a marker 12 cm away; with left and right swapped, 32 to 56 % of the markers are.
+# A marker is misplaced if its measured position is farther from its label's than this share of the rig's height at rest
+# (12 cm of 1.5 m from toes to skull). None of ten recordings has such a marker.
 _MISPLACED: Final = 0.08
+# Labels are wrong if more than this share of markers is misplaced. It is 0.32 to 0.56 with left and right swapped.
 _MANY: Final = 0.2
 # A single marker this far away is on another part of the body.
 _FAR_AWAY: Final = 2.5 * _MISPLACED
-# The ends of the trunk, of its part without the neck, and of the legs. Degrees: a trunk that is farther from upright
-# lies; people who sit or bend down for a while lean by less. At rest, trunk and legs of people are in line to within 9,
-# those of cats, wolves and birds are 60 to 80 off.
+# The ends of the trunk, of its part without the neck, and of the legs.
 _BODY: Final = (
     frozenset({"head", "neck"}),
     frozenset({"thigh"}),
@@ -53,7 +53,9 @@ _BODY: Final = (
     frozenset({"foot"}),
     frozenset({"shin"}),
 )
+# Degrees: a trunk farther from upright is lying; people who sit or bend down for a while are less tilted.
 _LYING: Final = 60.0
+# Degrees between trunk and legs at rest: at most 9 for people; 60 to 80 for cats, wolves and birds.
 _ON_FOUR: Final = 45.0
 # Number of frames that are examined.
 _LOOKED_AT: Final = 500
@@ -102,8 +104,8 @@ def placing_doubts(moved: Mapping[str, float], height: float) -> Iterator[str]:
 def calibration_doubts(stature: float, left_out: tuple[float, float] | None) -> Iterator[str]:
     """Warnings about a calibration.
 
-    stature: see `Calibration`. left_out: RMS error of the take's markers, meters, with and without a static recording
-    that was left out; None if none was.
+    stature: see `Calibration`. left_out: RMS errors of the take's markers (meters), with and without a static recording
+    that was left out; None if there was no such recording.
     """
     if left_out is not None:
         yield (
@@ -146,7 +148,7 @@ def result_doubts(report: Report, size: float = _PERSON, moved: Sequence[str] = 
 
 
 def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
-    """A warning if a person lies or is upside down on most frames, as with a wrong up axis, or an animal is upright.
+    """A warning if a person lies or is upside down on most frames, or if an animal is upright: up may be wrong.
 
     matrices: (F, 4, 4) world matrices of the armature.
     """
@@ -192,7 +194,7 @@ def median_angle(one: FloatArray, other: FloatArray) -> float:
 
 
 def named_figures(figures: Mapping[str, float], more_than: float, unit: str) -> str:
-    """The names with more than a figure, and the figures, highest first, in words; "" if there are none."""
+    """A phrase that lists names and figures above `more_than`, the highest first; "" if there are none."""
     names = _over(figures, more_than)
     return listed([f"{name} ({figures[name]:.0f}{unit})" for name in names]) if names else ""
 
@@ -211,7 +213,7 @@ def limbs_without_markers(bones: Collection[str], roles: Mapping[str, Role]) -> 
 
 
 def listed(things: Sequence[str]) -> str:
-    """The first few of many names, in words."""
+    """A phrase that lists the first few of many names."""
     if len(things) > _NAMED:
         return first_few(things, _NAMED)
     return f"{', '.join(things[:-1])} and {things[-1]}" if len(things) > 1 else things[0]

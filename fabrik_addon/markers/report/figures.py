@@ -59,9 +59,9 @@ class Report:
     errors: (F, M) meters, NaN where the marker is not seen. markers: M names. frames: F frame numbers. status: F names,
     or members of an enum. weights: (M,), only for the weighted total. filled: spans, in frame numbers, over which bones
     had no markers. limits: by bone, percentage of the frames on which its limits are active. outliers: (F, M) samples
-    left out as wrong; None if not searched for. They count only in the coverage. doubts: warnings, one sentence each.
-    rotations: by bone, (F,) radians between its rotation and the wanted one. Raises ReportError if shapes do not match,
-    or if errors are negative or infinite.
+    left out as wrong, which only count in the coverage; None if there was no search for them. doubts: warnings, one
+    sentence each. rotations: by bone, (F,) radians between its rotation and the wanted one. Raises ReportError if
+    shapes do not match, or if errors are negative or infinite.
     """
 
     errors: FloatArray
@@ -184,7 +184,7 @@ def _rows(errors: FloatArray, seen: BoolArray) -> list[tuple[Row, int | None]]:
 def _some_rows(errors: FloatArray, seen: BoolArray) -> list[tuple[Row, int | None]]:
     counting = ~np.isnan(errors)
     some = counting.any(axis=1)
-    # The total is one row of all samples, so this works in place.
+    # The total is a single row with all samples, so the arrays are large: computing in place saves memory.
     known, divisors = np.where(counting, errors, 0.0), np.maximum(counting.sum(axis=1), 1)
     largest, means = known.max(axis=1, initial=0.0), known.sum(axis=1) / divisors
     worst = (counting & (known == largest[:, None])).argmax(axis=1) if known.size else np.zeros(len(known), np.intp)

@@ -13,11 +13,11 @@ The CSV has one header and these rows, by ``scope``, with ``name``, ``frame`` an
 * doubt: a sentence, blank, blank
 * rotation: the bone, blank, its worst frame
 
-``mean_m``, ``rms_m``, ``max_m`` are meters, blank if nothing was seen. ``coverage`` is the percentage of frames on
-which the marker was seen, of markers seen on the frame, or of all samples seen; for a limit, of frames on which it is
-active. ``status`` is the frame's, for the total the number of each, and for a gap how it was filled. Retargeted bones
-have ``mean_deg`` and ``max_deg``, the degrees between their rotations and the wanted ones; other reports lack these
-columns. A name that a spreadsheet would run as a formula, such as ``=Head``, is preceded by ``'``.
+``mean_m``, ``rms_m``, ``max_m`` are meters, blank if nothing was seen. ``coverage`` is a percentage: for a marker, of
+the frames on which it was seen; for a frame, of the markers seen on it; for the total, of all samples seen; for a
+limit, of the frames on which it is active. ``status`` is the status of a frame, the number of frames for each status
+(total), or how a gap was filled. Retargets also have ``mean_deg`` and ``max_deg``, the degrees between the rotations of
+bones and the wanted ones. A name that a spreadsheet would run as a formula, such as ``=Head``, is preceded by ``'``.
 """
 
 import csv
@@ -65,7 +65,7 @@ def _cell(value: object) -> object:
 
 
 def table_text(report: Report) -> str:
-    """Markers or bones in millimeters, a total, and a line on statuses and long gaps; no final newline."""
+    """Errors of markers or bones in millimeters, a total, and a line on statuses and long gaps; no final newline."""
     # Only retargets report rotations. Their errors are those of bones.
     head, total = ("bone" if report.rotations else "marker", *_TABLE_HEAD), report.total()
     rows = [head, *(_table_row(row.name, row) for row in report.per_marker()), _table_row("all", total)]

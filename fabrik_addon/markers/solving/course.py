@@ -20,9 +20,9 @@ from ..signals import between
 from ..steps import within
 from .recording import Recording, parts, with_options
 
-# A bone's rotation is lost if hidden markers make it less certain by this much (radians). With half of that, or 0.1,
-# the bone's remaining markers determined it better than distant frames: feet and arms jumped by up to 132 degrees a
-# frame in takes with random gaps. With 1.0, completely hidden limbs did not count as lost.
+# Radians: a bone's rotation is lost if hidden markers add more than this to its uncertainty. With 0.1 or 0.3, this
+# included bones that their remaining markers determined better than distant frames did: in takes with random gaps, feet
+# and arms jumped by up to 132 degrees in a frame. With 1.0, completely hidden limbs were not lost.
 LOST: Final = 0.6
 # Accuracy of a marker's position, as a share of the skeleton's size.
 _NOISE_SHARE: Final = 0.005
@@ -34,10 +34,10 @@ _SAMPLES: Final = 50
 
 
 def added_uncertainty(solver: Solver, solution: Solution, seen: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """How much less certain hidden markers make poses: (F, J) local rotations, radians; (F,) the root's location.
+    """The uncertainty that hidden markers add: (F, J) of local rotations, radians; (F,) of the root's location.
 
-    solution: F poses, at which covariances with all markers and with the seen ones are compared. seen: (F, E). The
-    root's location is in shares of the skeleton's size. A bone that no effector moves has 0.
+    The covariances with all markers and with the visible ones are compared. The root's location is in shares of the
+    skeleton's size. Bones that no effector moves have 0. solution: F poses. seen: (F, E).
     """
     skeleton, frames = solver.skeleton, np.arange(len(seen))
     rotations, roots = np.zeros((len(seen), len(skeleton))), np.zeros(len(seen))
@@ -108,23 +108,22 @@ def _covariances(rows: FloatArray) -> FloatArray:
 
 # The course: first some frames are solved from rest, then all frames from a curve through those.
 #
-# A frame solved by itself depends on its own markers only. If the markers do not determine a pose (a spine with few
-# markers, neck and head in a row, a rig without limits), each frame may end in a different pose. So frames some way
-# apart, the knots, are solved first: every fourth from rest, the others from the curve through those. All frames then
-# start on the curve through the knots (the course), and a prior holds bones to it in proportion to their uncertainty.
+# A frame solved by itself depends only on its own markers. If these do not determine the pose (a spine with few
+# markers, neck and head in a row, a rig without limits), each frame may end in a different pose. So frames at regular
+# intervals, the knots, are solved first: every fourth from rest, the others from the curve through those. All frames
+# then start on the curve through the knots (the course). A prior holds bones to it; the less certain, the more.
 
 # Seconds between knots. A cubic between them follows people's joints to within a few degrees.
 SPACING: Final = 1.0 / 15.0
 # One knot in this many is solved from rest, in _STEPS steps at most; the others from the course, in _STEPS_FROM_NEAR.
-# With keypoints, solving all knots from rest took 4.8 steps for each frame of the take, this 2.5, with the same RMS.
+# With keypoints, this took 2.5 steps per frame of the take. Solving all knots from rest took 4.8, with the same RMS.
 _FROM_REST_ONE_IN: Final = 4
 _STEPS: Final = 12
 _STEPS_FROM_NEAR: Final = 8
 # Accuracy of bone positions from markers, as a share of the skeleton's size (5 mm on a person).
 NOISE: Final = 0.002
-# Expected deviation of a knot's pose from rest, as a share of that of moving people. With one radian for all bones,
-# collars of takes with gaps were at their limits on 74 % of the frames; with the whole deviation on 61 %; with this
-# share on 40 %.
+# Expected deviation of a knot's pose from rest, as a share of the deviation of moving people. In takes with gaps,
+# collars are at their limits on 40 % of the frames; with a share of 1 on 61 %, with one radian for all bones on 74 %.
 _FROM_REST: Final = 0.7
 # Radians: expected deviation of a pose from the course.
 FROM_COURSE: Final = 0.2
@@ -132,9 +131,9 @@ FROM_COURSE: Final = 0.2
 _UNSURE: Final = 0.5
 # Seconds over which the course of undetermined bones is smoothed (standard deviation).
 _SPREAD: Final = 0.1
-# Weight of the rest pose relative to markers that are usually far off. With 3 the chest of a balancing trial was at its
-# limits on 53 % of the frames (without it on 74), with 3.5 on 48, with 5 on 37; each step adds 0.1 to 0.6 mm to the
-# RMS.
+# Weight of the rest pose relative to markers that are usually far off. The chest of a balancing trial was at its limits
+# on 74 % of the frames without it, on 53 with 3, on 48 with 3.5, and on 37 with 5. Each of these steps adds 0.1 to
+# 0.6 mm to the RMS.
 _REST_COUNTS: Final = 3.5
 
 
@@ -157,7 +156,7 @@ def solve_every_frame(recording: Recording, *, steady: bool) -> Generator[float,
     solution, every = recording.solution, np.arange(count)
     for frames in parts(every):
         recording.expected[frames] = recording.legal(_between(rotations, knots, frames, unit=True))
-    # Knots and the frames halfway between them are solved first. A curve through those is nearer to all others.
+    # Knots and the frames halfway between them are solved first: the curve through those is nearer to the other frames.
     first = np.union1d(knots, (knots[1:] + knots[:-1]) // 2)
     for frames in parts(first):
         solution.rotations[frames] = recording.expected[frames]
@@ -179,7 +178,7 @@ def _solve_knots(recording: Recording, knots: IntArray, *, steady: bool) -> Gene
     counts = prior_weight(recording, _FROM_REST * spread)
     first = np.unique(np.append(np.arange(0, len(knots), _FROM_REST_ONE_IN), len(knots) - 1))
     found = yield from within(0.0, 0.2, _near_rest(recording, knots[first], counts))
-    # Keypoints are about 12 mm off: a nearly straight spine is more likely than the bent one that would fit them.
+    # Keypoints are about 12 mm off. A nearly straight spine is more likely than a bent one that fits them.
     usual = np.nan_to_num(usual_distances(found.errors))
     excess = float((usual**2).mean()) - (NOISE * recording.solver.skeleton.size) ** 2
     at_rest = steady * _REST_COUNTS * float(recording.weights.mean()) * max(excess, 0.0) / spread**2
@@ -200,8 +199,8 @@ def _near_rest(
 ) -> Generator[float, None, Solution]:
     """Solve knots with a prior at rest; start: (K, J, 4) rotations to begin from; None: rest.
 
-    at_rest: (J,) weight of a squared radian away from rest. FABRIK sweeps before the first step would cost as much as
-    six steps, for the same poses.
+    at_rest: (J,) weight of a squared radian away from rest. There are no FABRIK sweeps before the first step: they take
+    as long as six steps, and the poses are the same.
     """
     steps = _STEPS if start is None else _STEPS_FROM_NEAR
     solver = with_options(recording.solver, restarts=0, max_sweeps=0, most_steps=steps)
@@ -227,7 +226,7 @@ def prior_weight(recording: Recording, angle: float | FloatArray) -> FloatArray:
 
 
 def _aligned(rotations: FloatArray) -> FloatArray:
-    """(K, ..., 4) quaternions with signs that make each nearest to the one before."""
+    """(K, ..., 4) quaternions, with the signs that make each one nearest to the one before."""
     signs = np.where((rotations[1:] * rotations[:-1]).sum(axis=-1, keepdims=True) < 0.0, -1.0, 1.0)
     signs = np.concatenate([np.ones_like(rotations[:1, ..., :1]), signs]).cumprod(axis=0)
     return np.asarray(rotations * signs)
@@ -238,7 +237,7 @@ def _between(values: FloatArray, knots: IntArray, frames: IntArray, *, unit: boo
     if len(knots) < 2:
         return np.repeat(values, len(frames), axis=0)
     after = np.clip(np.searchsorted(knots, frames, side="right"), 1, len(knots) - 1)
-    # Only the knots next to the frames count: with all of them, time would grow with the square of a take's length.
+    # Only use the knots next to the frames: with all of them, time would grow with the square of a take's length.
     first = max(int(after.min(initial=1)) - 2, 0)
     near = slice(first, int(after.max(initial=1)) + 2)
     values, knots, before = values[near], knots[near], after - first - 1
@@ -278,8 +277,8 @@ def usual_rotations(rotations: FloatArray, spread: float) -> FloatArray:
 
 # Gaps: bones that the visible markers do not determine are filled from the frames next to the gap.
 #
-# These frames are then solved again from the filled pose, to which lost bones are held weakly. So visible markers and
-# joint limits are respected, and all that they do not determine follows the neighboring frames.
+# These frames are then solved again from the filled pose, with lost bones weakly held to it. So the visible markers and
+# joint limits decide as far as they can, and neighboring frames decide the rest.
 
 Gaps = Literal["SOLVE", "HOLD", "INTERPOLATE", "UNKEYED"]
 _HOW: Final = {"SOLVE": "solved", "HOLD": "held", "INTERPOLATE": "interpolated", "UNKEYED": "unkeyed"}
@@ -287,12 +286,12 @@ GAPS: Final = tuple(_HOW)
 
 # Seconds over which held poses change to the next known ones.
 _EASE: Final = 0.1
-# Weight of a lost bone's filled pose, relative to the course. With the full weight a forearm without its marker moved
-# the elbow by 13 mm, with this share by 9.
+# Weight of a lost bone's filled pose, relative to the course. With the full weight, a forearm without its marker moved
+# the elbow by 13 mm; with this weight, by 9 mm.
 _GUESSED: Final = 0.05
-# The same weight for the root, on which all other bones depend. With the weight of other bones, the hips rotated by up
-# to 141 degrees in a take of keypoints with half of the samples lost and the trunk hidden for 150 frames; with this
-# weight by at most 50.
+# The same for the root, on which all other bones depend. Measured on a take of keypoints that lost half of its samples,
+# with the trunk hidden for 150 frames: with the other bones' weight, the hips rotated by up to 141 degrees; with this
+# one, by at most 50.
 _GUESSED_ROOT: Final = 4.0
 
 
@@ -308,7 +307,7 @@ class FilledSpan:
 
 
 def fill_gaps(recording: Recording, gaps: Gaps) -> Generator[float, None, BoolArray]:
-    """Fill bones on frames that do not determine them; yields the share done, returns (F, J) where bones are known."""
+    """Fill bones on frames whose markers do not determine them; yields the share done, returns (F, J) known bones."""
     observed = recording.seen & ~recording.outliers | recording.close
     lost, misplaced = added_uncertainty(recording.solver, recording.solution, observed)
     known, placed = lost <= LOST, misplaced <= LOST

@@ -16,8 +16,8 @@ from .recording import Recording, near_flagged, parts
 class _Round(NamedTuple):
     """One round of smoothing jumps.
 
-    counts: weight of the mean, relative to the course. spread: seconds over which the mean is taken (standard
-    deviation). jump: radians that a bone rotates in a frame beyond the mean's rotation.
+    counts: weight of the mean pose, relative to the course. spread: seconds over which the mean is taken (standard
+    deviation). jump: a bone jumps if it rotates in a frame by this much more than its mean (radians).
     """
 
     counts: float
@@ -25,23 +25,22 @@ class _Round(NamedTuple):
     jump: float
 
 
-# With spreads of 0.1 s from the start, feet of surface sets with gaps were 2 mm worse. With the first two rounds alone,
-# folded forearms of keypoints with gaps kept rotating by up to 31° a frame. People who walk accelerate by 5° a frame:
-# with jumps of 6° nearly all frames of a walk were solved again, for 0.1 mm.
+# With a spread of 0.1 s in all rounds, feet of surface marker sets with gaps were 2 mm worse. With only the first two
+# rounds, folded forearms of keypoints with gaps still rotated by up to 31° in a frame. Joints of people who walk
+# accelerate by 5° per frame: when 6° counted as a jump, nearly all frames of a walk were solved again, for 0.1 mm.
 _ROUNDS: Final = (_Round(4.0, 0.05, 0.15), _Round(16.0, 0.05, 0.15), _Round(64.0, 0.1, 0.3))
 # The frame rate in Hz for which the jumps above hold; at lower rates people rotate more in a frame.
 _USUAL_RATE: Final = 60.0
-# A jump counts as real, and is not smoothed, if smoothing multiplies the frame's RMS by more than this. The take's
-# median RMS and the usual noise are lower bounds of the former RMS. Without a bound a kick of 110° at 2,100° a second
-# was reduced by 14°, with this by 4°; with 1.5 a dancer who exceeds the rig's limits kept rotating a foot by 65° in a
-# frame.
+# A jump is real, and not smoothed, if smoothing multiplies the frame's RMS by more than this. The RMS before smoothing
+# counts as at least the take's median and the usual noise. If all jumps are smoothed, a kick of 110° at 2,100° per
+# second loses 14°; with this factor, 4°. With 1.5, one foot of a dancer still rotated by 65° in a frame.
 _FARTHER: Final = 2.0
 # The mean around a jump uses the frames within this many standard deviations.
 _BESIDE: Final = 2.0
 
 
 def smooth_jumps(recording: Recording) -> None:
-    """Solve frames around jumps again, in rounds, with the jumping bones held to the mean of the frames."""
+    """Solve frames around jumps again, in rounds, with the jumping bones held to their mean over nearby frames."""
     rotations, real = recording.solution.rotations, np.zeros(len(recording.expected), dtype=bool)
     allowed = None
     for choice in _ROUNDS:
@@ -50,7 +49,7 @@ def smooth_jumps(recording: Recording) -> None:
         if not (turns > least).any():
             return
         if allowed is None:
-            # If markers are far off anyway, they do not show that a jump is real.
+            # If a frame's markers are far off anyway, they do not show that a jump is real.
             rms = _frame_rms(recording, np.arange(len(recording.targets)))
             usual = max(float(np.median(rms)), NOISE * recording.solver.skeleton.size)
             allowed = np.where(rms > _FARTHER * usual, np.inf, _FARTHER * np.maximum(rms, usual))
@@ -88,23 +87,22 @@ def near_jumps(jumping: BoolArray, near: int) -> BoolArray:
     return near_flagged(np.pad(jumping, ((1, 0), (0, 0))) | np.pad(jumping, ((0, 1), (0, 0))), near)
 
 
-# The largest distance of a sample: this many times the usual distance of its marker, but at most the first share of the
-# skeleton's size (9 cm on a person) and at least the second (27 mm), since skin moves that much.
+# The largest distance of a good sample: this many times its marker's usual distance. It is at least the first share
+# of the skeleton's size (36 mm on a person), since skin moves that much, and at most the second (12 cm).
 _USUAL_TIMES: Final = 4.0
 _ALWAYS_SHARE: Final = 0.015
 _NEVER_SHARE: Final = 0.05
-# The tolerance is wide at first, so that one bad marker does not make its neighbors look bad. With a third tolerance
-# between the two, no more of 140 displaced samples were found.
+# The tolerance is wide at first, so that one bad marker does not make its neighbors look bad. A third tolerance in
+# between did not find more of 140 displaced samples.
 _TOLERANCES: Final = (4.0, 1.0)
-# An outlier is this many times farther off than allowed once the good samples determine the pose.
+# A sample is an outlier if it is this many times farther off than allowed, once the good samples determine the pose.
 _OUTLYING: Final = 2.0
-# Weight of the course on frames with such samples: enough to keep bones from folding.
+# Weight of the course on frames with outliers: enough to keep bones from folding.
 _EXPECTED: Final = 0.05
 # If fewer than this share of a frame's markers would remain, all of them are used.
 _MIN_INLIERS: Final = 0.5
-# A sample is implausible if, for up to this many frames, it is farther from the median of the seven frames around it
-# than this share of the size (10 cm on a person), and farther than a striking hand moves (400 m/s² for a person's
-# size).
+# A sample is compared with the median over this many frames before and after it. It is implausible if it is farther off
+# than this share of the size (10 cm on a person), and than a striking hand moves (400 m/s² for a person's size).
 _REACH: Final = 3
 _FLUNG_SHARE: Final = 0.04
 _FASTEST: Final = 170.0
@@ -113,8 +111,8 @@ _FASTEST: Final = 170.0
 def implausible_samples(targets: FloatArray, rate: float, size: float) -> BoolArray:
     """(F, E) whether a sample of targets (F, E, 3) is farther from those of nearby frames than a body can move.
 
-    If an arm has only markers at elbow and wrist, a pose would follow a wrong wrist rather than the elbow (80 degrees
-    in a frame). rate: frames per second. size: of the skeleton, in the targets' units.
+    With markers only at elbow and wrist, a pose would follow a wrong wrist rather than the elbow: an arm then rotated
+    by 80 degrees in a frame. rate: frames per second. size: of the skeleton, in the targets' units.
     """
     away = np.zeros(targets.shape[:2], dtype=bool)
     least = size * max(_FLUNG_SHARE, _FASTEST / rate**2)
@@ -130,7 +128,8 @@ def implausible_samples(targets: FloatArray, rate: float, size: float) -> BoolAr
 def reject_implausible_samples(recording: Recording) -> None:
     """Reject implausible samples before anything is solved.
 
-    If samples on the same bone, its parent or a child are implausible too, the limb itself moves fast, as in a kick.
+    A sample stays if others on the same bone, its parent or a child are implausible too: then the limb itself moves
+    fast, as in a kick.
     """
     skeleton, bones = recording.solver.skeleton, np.array(recording.bones)
     child = skeleton.parents[bones][:, None] == bones
@@ -144,13 +143,13 @@ def reject_implausible_samples(recording: Recording) -> None:
 def reject_outliers(recording: Recording) -> None:
     """Find samples that cannot be right, and solve their frames without them.
 
-    Such samples have displaced the poses. Over short spans, poses are therefore first filled from neighboring frames.
-    The weight of samples that are far off is then reduced step by step (Geman and McClure's weights, graduated).
+    Such samples have already displaced poses. So short spans of poses are first filled from neighboring frames. The
+    weight of samples that are far off is then reduced step by step (Geman and McClure's weights, graduated).
     """
     distances, size = recording.distances(), recording.solver.skeleton.size
     usual = _USUAL_TIMES * np.nan_to_num(usual_distances(distances))
     allowed = np.clip(usual, _ALWAYS_SHARE * size, _NEVER_SHARE * size)
-    # These samples also affected the course, up to its next knot.
+    # These samples also affected the course as far as the next knots.
     near = round(SPACING * recording.rate)
     frames = np.flatnonzero(near_flagged((distances > allowed).any(axis=1), near))
     if not len(frames):
@@ -175,8 +174,8 @@ def reject_outliers(recording: Recording) -> None:
     enough = left >= _MIN_INLIERS * recording.seen[frames].sum(axis=1)
     recording.outliers[frames] = wrong & enough[:, None]
     changed = near_flagged(recording.outliers.any(axis=1), near)[frames]
-    # Other frames keep their poses: with so little weight on the course, keypoints on a rig without limits would fold
-    # by up to 107 degrees a frame.
+    # Other frames keep their poses. With so little weight on the course, bones that follow keypoints on a rig without
+    # limits would fold by up to 107 degrees in a frame.
     recording.restore(frames, trusted, ~changed)
     before = recording.bridged
     recording.bridge()

@@ -16,8 +16,8 @@ from ..signals import bridge
 
 # Frames solved together: their arrays fit the processor's cache, and memory does not grow with the take.
 _TOGETHER: Final = 1000
-# From a nearby pose three steps are enough: without this bound a few frames took 40, for 0.00 mm RMS. From a pose
-# displaced by wrong samples three are too few; fifteen give the same as eight.
+# From a nearby pose, three steps are enough: without this limit, a few frames took 40 with the same RMS. From a pose
+# that wrong samples have displaced, three are too few; fifteen give the same poses as eight.
 _STEPS: Final = 3
 _STEPS_FROM_FAR: Final = 8
 # Seconds: over shorter gaps a marker continues its own motion.

@@ -1,9 +1,9 @@
 """Checks BVH files before Blender's importer reads them, because it misreads damaged and unusual files.
 
 A BVH file has HIERARCHY with joints, each with OFFSET and CHANNELS, and MOTION with Frames, Frame Time and one line of
-numbers for each frame. Blender's importer turns NaN into a rotation, uses a Frame Time of 33.3 as it is, and answers
-files that are cut off, in UTF-16, with decimal commas, or with one or two rotation channels with errors of Python. It
-moves joints to 0 along axes without a position channel, and reads radians as degrees.
+numbers for each frame. Blender's importer turns NaN into a rotation and accepts a Frame Time of 33.3. It reports Python
+errors for files that are truncated, in UTF-16, with decimal commas, or with only one or two rotation channels. It moves
+joints to 0 along axes without a position channel, and reads radians as degrees.
 """
 
 import math
@@ -25,21 +25,21 @@ _CHANNEL: Final = re.compile(r"[XYZ](position|rotation)")
 _KINDS: Final = ("position", "rotation")
 _OFFSET: Final = re.compile(r"^[ \t]*OFFSET[ \t]+(.*?)[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _NO_NUMBER: Final = re.compile(r"[^-+.\deE\s]\S*")
-# Angles in radians are at most a turn. If such small numbers were degrees, poses would be close to rest, and the body
-# could move by no more than this share of the longest bone (13 cm on a person).
+# Angles in radians are at most a full turn. If such small numbers were degrees, poses would stay near rest, and the
+# body could move by no more than this share of the longest bone (13 cm on a person).
 _TURN: Final = 6.3
 _MOVES: Final = 0.3
 
 
 def checked_bvh(content: bytes, rate: float | None = None) -> tuple[str, tuple[str, ...]]:
-    """The text of a BVH file as Blender's importer reads it, and notes on changes, one sentence each.
+    """The text of a BVH file in a form that Blender's importer reads, and notes on changes, one sentence each.
 
-    Lines end with a line feed, numbers have points, angles are degrees, and no joint has a part of the three channels
-    of positions or rotations. Missing positions, and those of a joint below the root that are all 0, are the joint's
-    offset.
+    Lines end with a line feed, decimal points are points, and angles are degrees. A joint has all three channels for
+    positions or none, and the same for rotations. Missing positions are the joint's offset; so are positions that are
+    all 0, except the root's.
 
     rate: frames per second, overrides the file's. Raises RetargetError, one sentence without the file's name, for words
-    that are not numbers, unknown or repeated channels, lines that are too short, and an implausible rate.
+    that are not numbers, unknown or repeated channels, lines that are too short, or an implausible rate.
     """
     text = decoded(content).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "").strip()
     if not text:
@@ -71,7 +71,7 @@ def checked_bvh(content: bytes, rate: float | None = None) -> tuple[str, tuple[s
             raise RetargetError(
                 f"its Frame Time is {time.group(1)!r}, but must be in seconds, such as 0.0333: choose the frame rate"
             )
-        # A single pose has no rate. If the time is 0, Blender keeps the scene's rate.
+        # A single pose has no rate. With a time of 0, Blender keeps the scene's rate.
         seconds = 0.0
     head, table, notes = _completed(head, rows, joints) if rows and count else (head, None, ())
     if table is not None:

@@ -1,12 +1,12 @@
 """Reads MVNX, the XML files of Xsens MVN: orientations of segments, and the position of the pelvis.
 
-mvnx/subject has `frameRate`; subject/segments/segment the labels, and in points/point/pos_b positions on the segment,
-meters in its own axes; subject/joints/joint connects two of them ("Pelvis/jL5S1"); frames/frame of the type "normal"
-have `orientation`, a quaternion w x y z of each segment, and `position`, three numbers of each, in the world: X to the
-front (or north), Y to the left, Z up. With all orientations 1 0 0 0 ("identity") the body is in a T-pose and faces X.
-Fingers (fingerTrackingSegmentsLeft and -Right) and props, which are not connected, are left out. Source: the MVN User
-Manual, section MVNX, and Andres FR's io_anim_mvnx. Other programs may write quaternions as x y z w; the positions of
-the segments show which order is right.
+mvnx/subject has `frameRate`. subject/segments/segment has the label, and in points/point/pos_b positions on the segment
+(meters, in its own axes). subject/joints/joint connects two of these points ("Pelvis/jL5S1"). Each frames/frame of the
+type "normal" has `orientation`, a quaternion w x y z for each segment, and `position`, three numbers for each. Both are
+in the world: X to the front (or north), Y to the left, Z up. If all orientations are 1 0 0 0 ("identity"), the body is
+in a T-pose and faces X. Fingers (fingerTrackingSegmentsLeft and -Right) and props are not connected, and are left out.
+Other programs may write quaternions as x y z w; the positions of the segments show which order is right. Sources: the
+MVN User Manual, section MVNX, and Andres FR's io_anim_mvnx.
 
 Documents with a DOCTYPE are refused, since entities can expand without end; MVN does not write them.
 """
@@ -32,7 +32,7 @@ _ENDS: Final = ("pTopOfHead", "pRightTopOfHand", "pLeftTopOfHand", "pRightToe", 
 # Meters: the length of a bone without a known end.
 _SHORT: Final = 0.03
 _NO_LENGTH: Final = 1e-4
-# The other order of quaternions is used if its positions are off by less than this share.
+# The other order of quaternions is used if its errors of positions are below this share of those of the usual order.
 _OTHER_ORDER: Final = 0.5
 _TEXTS: Final = frozenset({"pos_b", "connector1", "connector2", "orientation", "position"})
 _CHANNELS: Final = (("orientation", 4), ("position", 3))
@@ -162,7 +162,7 @@ def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
 
 
 def _of_frames(document: _Document, channel: str, count: int, width: int) -> FloatArray:
-    """(F, N, n) a channel of all frames; raises RetargetError if a frame has another number of values."""
+    """(F, N, n) values of a channel on all frames; raises RetargetError if a frame has another number of values."""
     rows = [frame.get(channel, np.empty(0)) for frame in document.frames]
     odd = next((index for index, row in enumerate(rows) if len(row) != count * width), None)
     if odd is not None:

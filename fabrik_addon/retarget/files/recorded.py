@@ -10,9 +10,9 @@ from ...core.arrays import FloatArray, IntArray, lengths
 from ...core.rotations import conjugate, matrix_from_quaternion, product
 from ..motion import RetargetError
 
-# m/s: sprinters reach 12; in centimeters a person who walks reaches 100.
+# m/s: sprinters reach 12. If centimeters are read as meters, a person who walks reaches 100.
 _FASTEST: Final = 45.0
-# Meters above the world's origin; hips of standing people are at 1, in centimeters at 90.
+# Meters above the world's origin: hips of standing people are at 1. If centimeters are read as meters, they are at 90.
 _HIGHEST: Final = 50.0
 
 
@@ -70,9 +70,9 @@ class Recorded:
 
 
 def in_meters(body: Recorded) -> Recorded:
-    """The body; raises RetargetError if it moves as no person can, because of other units or a wrong rate.
+    """The body; raises RetargetError if no person can move like that, because units or rate are wrong.
 
-    Millimeters show in the height of a person who stands still, and in the speed of one who moves.
+    Wrong units are detected from the height of a person who stands still, and from the speed of one who moves.
     """
     steps = lengths(np.diff(body.root, axis=0)) * body.rate / np.diff(body.frames)
     fast, high = float(np.median(steps)) if len(steps) else 0.0, float(np.median(np.abs(body.root[:, 2])))
@@ -87,7 +87,7 @@ def in_meters(body: Recorded) -> Recorded:
 
 
 def whole_frames(*arrays: FloatArray) -> tuple[IntArray, tuple[str, ...]]:
-    """Indices of the frames on which all numbers of (F, …) arrays are finite, and a note if there are others.
+    """Indices of the frames on which all numbers of (F, …) arrays are finite, and a note if other frames exist.
 
     Raises RetargetError if there is none.
     """

@@ -1,16 +1,17 @@
 """Reads poses of SMPL, SMPL-H and SMPL-X in .npz files, as written by AMASS and video tools.
 
-Keys: `poses` (F, 3 J), axis times angle of each joint relative to its parent (J is 22 to 24 for SMPL, 52 for SMPL-H, 55
-for SMPL-X); or `root_orient` (F, 3) and `pose_body` (F, 63), optionally `pose_hand` (F, 90); `trans` (F, 3), meters;
-`mocap_framerate` or `mocap_frame_rate`. In the package smplx these are `global_orient`, `body_pose`, `left_hand_pose`,
-`right_hand_pose` and `transl`. Rotations may also be (F, J, 3) or matrices (F, J, 3, 3). Sources: nghorbani/amass
-(notebook 01) and vchoutas/smplx (joint_names.py). `betas`, `dmpls`, eyes, jaw and gender are not used.
+Rotations are rotation vectors (axis times angle) of each joint relative to its parent. Their key is `poses` (F, 3 J),
+where J is 22 to 24 for SMPL, 52 for SMPL-H and 55 for SMPL-X; or `root_orient` (F, 3) and `pose_body` (F, 63),
+optionally with `pose_hand` (F, 90). Other keys: `trans` (F, 3), meters, and `mocap_framerate` or `mocap_frame_rate`. In
+the package smplx the keys are `global_orient`, `body_pose`, `left_hand_pose`, `right_hand_pose` and `transl`. Rotations
+may also be (F, J, 3) or matrices (F, J, 3, 3). `betas`, `dmpls`, eyes, jaw and gender are not used. Sources:
+nghorbani/amass (notebook 01) and vchoutas/smplx (joint_names.py).
 
-With zero rotations all of these models hold their arms out to the sides, Y up, facing Z. The skeleton here is our own,
-in that pose, of an average adult of 1.72 m; it contains no data of the models. Legs are 5° apart, knees bent by 5° and
-toes 17° out, like the models' zero pose, from which rotations count. While a foot is planted and the body moves on, the
-distance gives the legs' length, to which the skeleton is scaled. AMASS has Z up, video tools Y up or down: up is the
-trunk's direction on most frames.
+With zero rotations all of these models hold their arms out to the sides, Y up, facing Z. The skeleton here is in that
+pose and contains no data of the models: it is our own, of an average adult of 1.72 m. As in the models, legs are 5°
+apart, knees bent by 5° and toes rotated out by 17°. How far the body moves while a foot is planted shows the length of
+the legs, and the skeleton is scaled to that. AMASS has Z up, video tools Y up or down: up is the trunk's direction on
+most frames.
 """
 
 from collections.abc import Mapping
@@ -82,40 +83,40 @@ _KNUCKLES: Final = {
 _THUMB_WAY: Final = (0.7071, -0.7071, 0.0)
 _BODY_JOINTS: Final = 22
 _HAND_JOINTS: Final = 15
-# The number of joints between the body's and the hands': none, or SMPL-X's jaw and eyes.
+# By the number of all joints, how many are between the body's and the hands': none, or SMPL-X's jaw and eyes.
 _BETWEEN: Final = {22: 0, 24: 0, 52: 0, 55: 3}
-# Radians. Joints rotate by at most half a turn, so larger numbers are degrees.
+# Radians: joints rotate by at most half a turn, so numbers above two turns must be degrees.
 _MOST_TURNED: Final = 4.0 * np.pi
-# A matrix times its transpose differs from the identity by at most this, for rounded rotations.
+# The product of a rounded rotation matrix and its transpose differs from the identity by at most this.
 _NO_ROTATION: Final = 0.05
 # Quaternions that rotate Y up, or Y down, to Z up.
 _Y_UP: Final = np.array([np.sqrt(0.5), np.sqrt(0.5), 0.0, 0.0])
 _Y_DOWN: Final = np.array([np.sqrt(0.5), -np.sqrt(0.5), 0.0, 0.0])
 _Z_DOWN: Final = np.array([0.0, 1.0, 0.0, 0.0])
 _SAME: Final = np.array([1.0, 0.0, 0.0, 0.0])
-# A trunk points along an axis if it is within 45° of it, on this share of the frames.
+# Up is an axis if the trunk is within 45° of it on at least this share of the frames.
 _ALONG: Final = np.sqrt(0.5)
 _MAX: Final = 0.7
-# Meters. Feet count as planted within this height above the lowest of all frames. The size of a body is not measured if
-# it moves by less than this while its feet are planted.
+# Meters. Feet are planted at most this far above the floor. A body's size is not measured if it moves by less than the
+# second distance while its feet are planted.
 _PLANTED_HEIGHT: Final = 0.04
 _GOES: Final = 0.5
 # Seconds: the shortest contact that is used, a third of the stance of a fast walk.
 _SPAN: Final = 0.2
-# A person's size relative to the skeleton; beyond this, feet are assumed to slide, as on a treadmill.
+# A person's size relative to the skeleton. Beyond these limits, feet are assumed to slide, as on a treadmill.
 _SMALLEST, _LARGEST = 0.75, 1.25
-# The lowest foot of all frames is on the floor; this share of the frames may be lower.
+# The floor is at this quantile of the lower foot's heights.
 _LOWER: Final = 0.05
-# Meters by which AMASS's floor may differ from 0.
+# The floor of AMASS may be this far from 0 (meters).
 _FLOOR_OFF: Final = 0.3
 
 
 def parse_smpl(content: bytes, up_axis: str | None = None, rate: float | None = None) -> Recorded:
     """The body in a file's bytes.
 
-    up_axis: "Y" or "Z"; None: detected. rate: frames a second, overrides the file's. Raises RetargetError if there are
-    no poses, if their format is unknown, or if no frame is complete; MarkerFileError if the file is truncated or would
-    have to be unpickled. Neither names the file.
+    up_axis: "Y" or "Z"; None: detected. rate: frames per second, overrides the file's. Raises RetargetError if there
+    are no poses, if their format is unknown, or if no frame is complete; MarkerFileError if the file is truncated or
+    would have to be unpickled. Neither names the file.
     """
     found = arrays_in(content, _KEYS)
     poses, notes = _poses(found)
@@ -131,8 +132,8 @@ def parse_smpl(content: bytes, up_axis: str | None = None, rate: float | None = 
     rotations, root = poses[frames], np.asarray(trans[frames], dtype=np.float64)
     names, parents, heads, tails = _skeleton(count)
     change, up_notes = _upright(rotations, up_axis)
-    # At rest the models have Y up and the skeleton Z, so the axes of all rotations change. The world may already have Z
-    # up.
+    # At rest, Y is up for the models and Z for the skeleton, so the axes of all rotations change. In the world, Z may
+    # already be up.
     rotations = in_other_axes(rotations, _Y_UP)
     root_change = product(change, np.array([_Y_UP[0], -_Y_UP[1], 0.0, 0.0]))
     rotations[:, 0] = product(root_change, rotations[:, 0])
@@ -175,7 +176,7 @@ def _poses(found: Mapping[str, npt.NDArray[Any]]) -> tuple[FloatArray, tuple[str
             notes = ("left out the hands, because they don't have rotations of 15 joints each",)
         if len({len(part) for part in quaternions}) > 1:
             raise RetargetError("its parts have different numbers of frames: export it again")
-        # SMPL has 23 joints besides the root; the last two are hands.
+        # SMPL has 23 joints besides the root; the last two, its hands, are left out.
         poses = np.concatenate([quaternions[0], quaternions[1][:, : _BODY_JOINTS - 1], *quaternions[2:]], axis=1)
     if poses.shape[1] not in _BETWEEN or not len(poses):
         counts = ", ".join(map(str, _BETWEEN))
@@ -187,12 +188,12 @@ def _poses(found: Mapping[str, npt.NDArray[Any]]) -> tuple[FloatArray, tuple[str
 
 
 def _is_rotations(array: npt.NDArray[Any]) -> bool:
-    """Whether an array has three numbers, or a matrix, for each joint of the hands, instead of principal components."""
+    """Whether an array has three numbers or a matrix for each joint of the hands, and not principal components."""
     return array.shape[-2:] == (3, 3) or int(np.prod(array.shape[1:])) % (3 * _HAND_JOINTS) == 0
 
 
 def _quaternions(name: str, array: npt.NDArray[Any]) -> FloatArray:
-    """(F, J, 4) quaternions from (F, 3 J) or (F, J, 3) axes times angles, or from (F, J, 3, 3) matrices."""
+    """(F, J, 4) quaternions from (F, 3 J) or (F, J, 3) rotation vectors, or from (F, J, 3, 3) matrices."""
     if array.dtype.kind not in "fiu":
         raise RetargetError(f"its {name} are not numbers: export it again")
     values = np.asarray(array, dtype=np.float64)
@@ -279,8 +280,9 @@ def _feet(body: Recorded) -> FloatArray:
 def _scaled(body: Recorded) -> Recorded:
     """The body scaled so that its planted feet stay in place, if it moves far enough to measure that.
 
-    With size s, a foot at trans + s · d stays if Δtrans + s · Δd = 0: least squares in the floor's plane over spans on
-    which one foot is the lower one and planted. The spans are long enough to average out jitter.
+    With size s, a foot at trans + s · d stays in place if Δtrans + s · Δd = 0. The size is found by least squares, in
+    the floor's plane, over spans in which the same foot is the lower one and planted. The spans are long enough to
+    average out jitter.
     """
     lag = max(1, round(_SPAN * body.rate))
     if len(body.frames) <= lag or body.frames[-1] - body.frames[0] >= len(body.frames):
