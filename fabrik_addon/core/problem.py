@@ -172,7 +172,7 @@ class Problem:
 
     @cached_property
     def hinge_limbs(self) -> list[HingeLimb]:
-        """The limbs of a ball and hinges."""
+        """The limbs that consist of a ball joint and hinges, except those with target rotations."""
         held = set(self.goals.on[self.goals.oriented].tolist())
         return [limb for limb in find_hinge_limbs(self.links) if not held.intersection((limb.ball, *limb.hinges))]
 

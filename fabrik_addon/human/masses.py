@@ -18,9 +18,9 @@ class BoneMass(NamedTuple):
     """The mass of a bone.
 
     share: of the body's mass. center: its center of mass, as a share of the distance from head to tail. keeps: factor
-    on its mass in the posture term. bends: factor on its joint's inertia. hangs: the share of a trunk's tilt that it
-    does not follow if its limb has no goal. eased: the smallest bend of its joint in a relaxed limb, in radians; for an
-    upper arm, its angle below level.
+    on its mass in the posture term. bends: factor on its joint's inertia. hangs: for a limb without goals, 0 if the
+    bone tilts with the trunk, and 1 if it keeps its own tilt. eased: the smallest bend of its joint in a relaxed limb,
+    in radians; for an upper arm, its angle below level.
     """
 
     share: float

@@ -125,8 +125,8 @@ class RestBody:
     def direction(self, name: str) -> FloatArray:
         """(3,) unit vector from a bone's head to the joint at its end.
 
-        Without such a joint, the direction of the bone. If the bone lies across the limb, from its parent's head to its
-        own head.
+        If there is no such joint, it is the direction of the bone itself. If that bone lies across the limb, it is the
+        direction from its parent's head to its own head.
         """
         bone = self.bones[name]
         span = self._span(name)

@@ -183,7 +183,7 @@ def _is_better(rotations: FloatArray, usable: BoolArray, features: FloatArray, l
 def _predicted(
     rotations: FloatArray, usable: BoolArray, features: FloatArray, part: slice, plain: FloatArray
 ) -> FloatArray:
-    """(N, 4) rotations for a part of the take; the plain ones if no similar frame is known."""
+    """(N, 4) predicted rotations of a bone on a part of the take; `plain` if no similar frame is known."""
     frames = np.flatnonzero(usable)
     beside = (frames >= part.start - _ALWAYS) & (frames < part.stop + _ALWAYS)
     others = frames[~beside]

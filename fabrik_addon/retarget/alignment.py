@@ -30,7 +30,7 @@ _LOOKED_AT: Final = 100
 MAX_TILT: Final = 30.0
 # Degrees: a leg is bent if a part of it is tilted by more.
 _STANDING: Final = 35.0
-# Degrees: each pose of the arms, and how far they may be raised in it from hanging down.
+# For each pose of the arms, the largest angle between them and straight down, in degrees.
 _ARM_POSES: Final = (
     (25.0, "its arms hanging"),
     (65.0, "its arms in an A pose"),

@@ -102,7 +102,11 @@ def find_pairs(motion: Motion, skeleton: Skeleton) -> tuple[Pair, ...]:
 
 
 def check_one_body(body: RestBody) -> None:
-    """Raise RetargetError if there are two hips with legs, at different positions and neither above the other."""
+    """Raise RetargetError if the rig has two bodies.
+
+    Each has its own hips bone with legs. The two bones are at different positions, and neither is above the other in
+    the hierarchy.
+    """
     hips = body.named("hips")
     size = _SAME_PLACE * max(float(np.ptp([bone.head for bone in body.bones.values()], axis=0).max()), ROUNDING)
     for one, other in combinations(hips, 2):

@@ -203,9 +203,10 @@ _MISSED: Final = 1e-3
 # 20 steps are enough: in a dance, 60 take twice the time and only bring the hips 1 mm nearer to their target. With 12,
 # feet are up to 1 cm too deep.
 _OPTIONS: Final = Options(max_sweeps=0, restarts=0, tolerance=5e-4, most_steps=20)
-# Weights of the hips and of a foot in the air, and the factor for a point that is planted or near the ground. Measured
-# on three takes and four rigs, soles are up to 4.3 mm below the floor; with 1 for the hips and a factor of 1000, 6 mm.
-# With 0.05 and 1000, a leg that kicks beyond its limits moves the hips 1.5 times as far; they jitter twice as much.
+# Weights of the hips and of a foot in the air, and the factor for a point that is planted or near the ground. In
+# three takes on four rigs, soles are up to 4.3 mm below the floor. If the hips have a weight of 1 and the factor is
+# 1000, they are up to 6 mm below it. With 0.05 and 1000, a leg that kicks beyond its limits moves the hips 1.5 times as
+# far, and the hips jitter twice as much.
 _HIPS_WEIGHT: Final = 0.3
 _FOOT_WEIGHT: Final = 0.1
 _STANDING_WEIGHT: Final = 2500.0

@@ -477,7 +477,7 @@ class ControlRig(PlainRig):
     def channels(
         self, context: Context, skeleton: Skeleton, poses: _Poses, bones: Sequence[str], *, moves_root: bool
     ) -> Generator[float, None, TakeChannels]:
-        """As in `PlainRig`; limbs go to FK, except those that stay on IK.
+        """The channels of controls to key for poses over F frames; limbs switch to FK, except those that stay on IK.
 
         The steps place the IK controls frame by frame. Those of limbs that leave IK are placed too, so that the limbs
         can be switched back. A limb that misses its pose on any frame is on FK on all frames. Controls without a solved

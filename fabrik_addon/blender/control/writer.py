@@ -230,7 +230,8 @@ _GAIN: Final = 0.9
 _STRAIGHT: Final = 1e-3
 # An IK control holds the limb's end if moving both together leaves at most this share of the error.
 _NEARER: Final = 0.1
-# Ends are moved at most this many times: relative to posed controls, to controls at rest, and again if that helped.
+# Ends are moved at most this many times. First they keep their current offset from their controls. If that fails, they
+# get the offset of the rest pose; this is repeated if it helped.
 _MOST_LEADS: Final = 3
 # Radians. Half of this is the error of single precision at the smallest bend.
 _IN_PLANE: Final = 3e-4
@@ -290,7 +291,10 @@ class LimbOnIk:
         return float(np.concatenate([*turned, *(off[self.bones.index(bone)] for bone in self.goes_by), [0.0]]).max())
 
     def is_held(self, wanted: FloatArray) -> bool:
-        """Whether the IK controls hold the limb's end at its matrices among `wanted` (B, 4, 4), armature space."""
+        """Whether the IK controls hold the limb's end at its wanted pose.
+
+        wanted: (B, 4, 4) matrices of the bones, armature space.
+        """
         return self.end_error(wanted) <= _PLACED * self.size
 
     def lead(self, wanted: FloatArray, *, as_at_rest: bool) -> None:

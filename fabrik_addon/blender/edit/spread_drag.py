@@ -392,7 +392,7 @@ def _turning(armature: Object, setup: DragSetup, effectors: list[Effector], take
 
 
 def check_on_fk(armature: Object, bone: str) -> None:
-    """Raise RigError if a bone of a control rig, or one above it, is on IK: then keys of other controls move it."""
+    """Raise RigError if a bone of a control rig, or one above it, is on IK, since other controls then move it."""
     on_ik, setup = posed_rig(armature).on_ik, control_rig(armature)
     while setup is not None and bone and bone not in on_ik:
         bone = setup.carriers[bone].parent

@@ -198,7 +198,10 @@ def _fitted(rig: str, meshes: tuple[tuple[str, int], ...], key: RestKey) -> _Sha
 
 
 def _vertices(mesh: Object) -> tuple[FloatArray, IntArray]:
-    """(N, 3) vertex positions at rest, and (N, 2) each vertex's two heaviest groups; -1 for none or a light one."""
+    """(N, 3) vertex positions at rest, and (N, 2) the indices of each vertex's two heaviest groups.
+
+    An index is -1 if there is no such group, or if the second group has little weight.
+    """
     vertices = mesh.data.vertices
     step = 1 + len(vertices) // _MOST_VERTICES
     places = np.empty(3 * len(vertices), dtype=np.float32)

@@ -334,7 +334,7 @@ def _fix_curves(rig: Object, curves: BoneCurves, limit: Limit) -> None:
     for _ in range(_ROUNDS):
         frames = frames[excess(limit, curves.rotations(frames)) > _TOLERANCE]
         if len(frames):
-            # Key the nearest rotation inside, with channels as near as possible to their values there.
+            # Key the nearest rotations inside the limit, with channels as close as possible to their current values.
             legal = legal_rotations(limit, curves.rotations(frames))
             _, found = to_channels(mode, legal[None], previous=curves.values(frames))
             for index in curves.curves:

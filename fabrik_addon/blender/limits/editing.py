@@ -152,7 +152,7 @@ def numbers_in(text: str) -> tuple[float, ...]:
 
 
 def window_in(cone: Sequence[float]) -> tuple[float, ...]:
-    """An octagon as wide as a cone, up to a moderate width, as an outline."""
+    """The outline of an octagon as wide as a cone; very small and very large widths are clamped."""
     moderate = np.clip(cone, _WINDOW_LEAST, _WINDOW_MOST)
     corners = outline(moderate, np.linspace(0.0, 2.0 * pi, _CORNERS, endpoint=False))
     # Without a sign, because Blender would show -0°.

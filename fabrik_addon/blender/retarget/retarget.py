@@ -104,7 +104,8 @@ def _matrices(source: Object, moved: Sequence[tuple[FloatArray, FloatArray]], pa
     return posed
 
 
-# Frames between two checks of the Esc key: if they are evaluated one by one, and if they are read from curves at once.
+# Number of frames between two checks of the Esc key. The first is for frames that are evaluated one by one, the second
+# for frames that are read from curves all at once.
 _EVALUATED: Final = 20
 _READ: Final = 500
 

@@ -49,7 +49,10 @@ def bones_with_locks(armature: Object) -> set[str]:
 
 
 def locked_channels(bone: PoseBone) -> BoolArray:
-    """(n,) whether components of a bone's rotation channel are locked; all False if locks are for other angles."""
+    """(n,) whether the components of a bone's rotation channel are locked.
+
+    All are False if the channel has four components, but the locks are for Euler angles.
+    """
     if bone.rotation_mode not in _FOUR_CHANNELS:
         return np.array(bone.lock_rotation)
     if bone.lock_rotations_4d:

@@ -35,7 +35,7 @@ _YIELDS = 0.015
 # The center of mass moves freely up to the first number, as a share of the distance to the support's edge. Beyond it,
 # the hips move back, as people's do. For each meter that the center is lowered, the region is narrower by the second
 # number, in meters, because bending down moves the hips farther back than reaching out. The hips move 1.8 cm for a hand
-# 70 cm forward, and the center of mass 5.6 cm for a hand on the floor. With 0.37 and 0.1, it is 2.3 cm and 5.8 cm.
+# 70 cm forward, and the center of mass 5.6 cm for a hand on the floor. With 0.37 and 0.1, they move 2.3 and 5.8 cm.
 _AT_EASE, _LOWERED = 0.42, 0.15
 # The largest force of the support. It is below the caps of goals (57 for a person, 8 for hips), so balance gives way
 # first. A person in a T pose on one foot who reaches far aside ends 48 mm out of balance with 1, and 5 mm with 1.4.

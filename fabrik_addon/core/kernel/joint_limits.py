@@ -339,7 +339,7 @@ class _Balls:
 
 
 def _gradients(lean: Swing) -> tuple[FloatArray, FloatArray]:
-    """(N, 2, 3) gradients of N swings' x and z by a rotation vector, and (N, 1, 3) those of the twists.
+    """(N, 2, 3) gradients of N swings' x and z, and (N, 1, 3) gradients of the twists, for a small rotation vector w.
 
     With u the bone's direction, du = w × u. A rotation about (ez, 0, -ex) increases the swing. A rotation about
     (cos θ ex, -sin θ, cos θ ez) moves u around the azimuth, which the chart stretches by θ / sin θ. A twist changes

@@ -116,9 +116,9 @@ def check_slides(skeleton: Skeleton, slides: Mapping[str, tuple[float, float]]) 
 
 
 def _given(what: str, values: object, frames: int | None, *shape: int) -> FloatArray:
-    """Numbers of one pose or of F, in the given shape; raises TargetError for other shapes or numbers too large.
+    """An array for one pose or F poses; raises TargetError if its shape is wrong or a number is too large.
 
-    frames: F; None for any number. NaN is allowed.
+    frames: F; None for any number of poses. shape: of one pose. NaN is allowed.
     """
     array = numbers(values)
     if array is None:

@@ -152,7 +152,7 @@ def _wide(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArra
 
 
 def _number_column(rows: CsvRows, header: list[str], names: Sequence[str]) -> int | None:
-    """The column with one of these names in the header; None if there is none, or if its first cell is no number."""
+    """The column with one of these names in the header; None if there is none, or if its first cell is not a number."""
     cells = rows.next() or []
     rows.back(cells)
     columns = enumerate(zip(header, cells, strict=False))
@@ -160,7 +160,7 @@ def _number_column(rows: CsvRows, header: list[str], names: Sequence[str]) -> in
 
 
 def _tidy(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArray, FloatArray]:
-    """The same as `_wide` for a table with a row for each frame and point."""
+    """Names, frame numbers, times and points as from `_wide`, of a table with a row for each frame and point."""
     frame, keypoint, *axes = (header.index(name) for name in ("frame", "keypoint", "x", "y", "z"))
     model = header.index("model") if "model" in header else None
     timed = _number_column(rows, header, _TIMES)

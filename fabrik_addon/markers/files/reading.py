@@ -305,7 +305,10 @@ def rate_or_usual(rate: float | None) -> tuple[float, tuple[str, ...]]:
 
 
 def guessed_up(positions: FloatArray, default: UpAxis) -> tuple[UpAxis, tuple[str, ...]]:
-    """The up axis of (F, M, 3) positions from a file without one; a note if the markers do not show it."""
+    """The up axis for a file without one, guessed from (F, M, 3) positions, and notes for the user.
+
+    The default is used if the positions do not show the axis. A note says so, unless there are too few markers.
+    """
     stated = up_axis_by_markers(positions)
     return stated or default, () if stated or positions.shape[1] < FEWEST_MARKERS else (unknown_up(default),)
 

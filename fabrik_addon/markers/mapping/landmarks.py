@@ -211,7 +211,7 @@ LANDMARKS: Final[Mapping[str, Landmark]] = MappingProxyType({**_ON_THE_BODY, **_
 _BROAD: Final = frozenset({"hips", "shoulder", "thigh"})
 # Percent of the body's height: how far these joints are in front of the ankle.
 _LONG: Final[Mapping[str, float]] = MappingProxyType({"ankle": 0.0, "ball": 7.0, "toe tip": 12.0})
-# Percent of the body's height: landmarks of a part show its front if this is between the rearmost and the foremost.
+# Percent of the body's height: a part shows the front if its foremost and rearmost landmarks are this far apart.
 _DEEP: Final = 4.0
 # Parts of each limb. The line from the right leg or arm to the left one is about parallel to the line between the hips
 # or shoulders. In five recordings the median cosine is 0.52 or more; with swapped labels it is -0.6 or less.

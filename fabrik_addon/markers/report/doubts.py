@@ -148,7 +148,7 @@ def result_doubts(report: Report, size: float = _PERSON, moved: Sequence[str] = 
 
 
 def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
-    """A warning if a person lies or is upside down on most frames, or if an animal is upright: up may be wrong.
+    """A warning if the up axis may be wrong: a person lies or is upside down on most frames, or an animal is upright.
 
     matrices: (F, 4, 4) world matrices of the armature.
     """

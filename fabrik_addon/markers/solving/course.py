@@ -20,9 +20,10 @@ from ..signals import between
 from ..steps import within
 from .recording import Recording, parts, with_options
 
-# Radians: a bone's rotation is lost if hidden markers add more than this to its uncertainty. With 0.1 or 0.3, this
-# included bones that their remaining markers determined better than distant frames did: in takes with random gaps, feet
-# and arms jumped by up to 132 degrees in a frame. With 1.0, completely hidden limbs were not lost.
+# Radians: a bone's rotation is lost if hidden markers add more than this to its uncertainty. With 0.1 or 0.3,
+# rotations were lost although the remaining markers determined them better than distant frames did. In takes with
+# random gaps, feet and arms then jumped by up to 132 degrees between two frames. With 1.0, completely hidden limbs were
+# not lost.
 LOST: Final = 0.6
 # Accuracy of a marker's position, as a share of the skeleton's size.
 _NOISE_SHARE: Final = 0.005

@@ -32,7 +32,8 @@ _ENDS: Final = ("pTopOfHead", "pRightTopOfHand", "pLeftTopOfHand", "pRightToe", 
 # Meters: the length of a bone without a known end.
 _SHORT: Final = 0.03
 _NO_LENGTH: Final = 1e-4
-# The other order of quaternions is used if its errors of positions are below this share of those of the usual order.
+# A quaternion's components are read in the other order if the position errors are then below this share of the errors
+# with the usual order.
 _OTHER_ORDER: Final = 0.5
 _TEXTS: Final = frozenset({"pos_b", "connector1", "connector2", "orientation", "position"})
 _CHANNELS: Final = (("orientation", 4), ("position", 3))
