@@ -53,8 +53,8 @@ NOTES = """## What the tables show
 - If each step is solved from rest, the pose depends only on the target, and a fold of the chain is passed in one
   large step. If each step starts from the previous one, the motion is continuous.
 - A joint *shakes* if it reverses its direction twice in a row, by at least a tenth of the largest step of the target.
-  In reach, there is almost no shaking. Out of reach there is some, because the targets of the Y and of the hand pull
-  in different directions. Targets of the Y that each arm could reach alone can't always be reached together.
+  In reach, there is almost no shaking. Out of reach the hand shakes, because its targets pull in different directions.
+  Targets of the Y that each arm could reach alone can't always be reached together.
 - Table 2's joints are not determined by their targets: an elbow can rotate about the line from shoulder to wrist.
   Limits reduce this freedom, and so does a start pose close to the real one. The walk and the recording stay near
   their first pose, so the small steps of the Jacobian methods come closest there. The paper clamps limits in both
