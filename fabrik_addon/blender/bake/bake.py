@@ -782,15 +782,15 @@ def _warnings(posed: PosedRig, bones: Sequence[str]) -> Iterator[str]:
 def animated_limits(armature: Object, bones: Sequence[str], frames: IntArray) -> Iterator[str]:
     """A warning for each bone whose limit is driven, or animated on frames (F,)."""
     drivers = getattr(armature.animation_data, "drivers", ())
-    named = [(curve, curve.data_path.rpartition('["')[2][:-2]) for curve in (*curves(armature), *drivers)]
-    for path, name in dict.fromkeys(
-        (curve.data_path, name)
-        for curve, name in named
-        if name in NUMBERS
-        and (curve.driver is not None or (not curve.mute and np.ptp(values_at(curve, frames)) > _STILL))
-    ):
-        if (bone := bone_in_path(path)) in bones:
-            yield f"Bone {bone!r} has an animated limit ({name}): its values on frame {frames[0]} were used"
+    animated: dict[tuple[str, str], None] = {}
+    for curve in (*curves(armature), *drivers):
+        bone, name = bone_in_path(curve.data_path), curve.data_path.rpartition('["')[2].removesuffix('"]')
+        if bone not in bones or name not in NUMBERS:
+            continue
+        if curve.driver is not None or (not curve.mute and np.ptp(values_at(curve, frames)) > _STILL):
+            animated[bone, name] = None
+    for bone, name in animated:
+        yield f"Bone {bone!r} has an animated limit ({name}): its values on frame {frames[0]} were used"
 
 
 def export_report(rig: Object, path: str | os.PathLike[str]) -> None:
