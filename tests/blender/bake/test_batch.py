@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import bpy
@@ -51,11 +52,13 @@ def check_files(folder):
 
 def processes(parent):
     """The numbers of a process's children, theirs and so on."""
-    children = [
-        int(path.parent.name)
-        for path in Path("/proc").glob("[0-9]*/stat")
-        if (stat := path.read_text().rpartition(")")[2].split())[1] == str(parent) and stat[0] != "Z"
-    ]
+    children = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        # Any process of the machine may end in between.
+        with suppress(FileNotFoundError, ProcessLookupError):
+            stat = path.read_text().rpartition(")")[2].split()
+            if stat[1] == str(parent) and stat[0] != "Z":
+                children.append(int(path.parent.name))
     return [*children, *(each for child in children for each in processes(child))]
 
 
