@@ -16,9 +16,11 @@ from ..arrays import ROUNDING, FloatArray, IntArray, lengths, times
 from ..rotations import matrix_from_quaternion, quaternion_from_rotation_vector, rotation_between
 from .bodies import Bodies, Motions, Pose, cross
 
-# The pull on a limb, as a share of the body's size squared (the unit of the posture term). It is about ten times the
-# inertia of a light joint, so that limits and floor decide the limb's pose rather than its own stiffness.
-_PULL = 0.008
+# The least pull on a limb, as a share of the body's size squared (the unit of the posture term). It is about ten times
+# the inertia of a light joint, so that limits and floor decide the limb's pose rather than its own stiffness. Legs are
+# pulled by their weight: mass times length, relative to the body's. With this number alone, the free leg of a person on
+# one foot who reaches far over that leg's side is kicked up in front of the other leg, for balance.
+_LEAST_PULL = 0.012
 # The pull on a bone, as a share of that on its limb. With 0 elbows bend instead of arms swinging.
 _OF_BONES = 0.5
 # If a carrier is tilted by an angle a, the share 1 - cos(a)^n of the pull is straight down. The first n is for limbs on
@@ -58,6 +60,7 @@ class HangingTerm:
         limbs: Sequence[Sequence[int]],
         carriers: Sequence[int],
         shares: Sequence[float],
+        masses: Sequence[float],
         start: HangFrom,
         on_limbs: Sequence[int] = (),
     ) -> None:
@@ -68,6 +71,7 @@ class HangingTerm:
             limbs: the bodies of each limb, from the trunk outward.
             carriers: for each limb, the body that carries it.
             shares: for each limb, the share of the carrier's tilt that it does not follow.
+            masses: of the limbs, as shares of the body's.
             start: the pose whose tilts are kept.
             on_limbs: the carriers that are bones of limbs. Their twists don't count: an upper arm that twists would
                 otherwise pull the forearm down, which twists it further, and the forearm would snap.
@@ -75,16 +79,17 @@ class HangingTerm:
         skeleton = bodies.skeleton
         self._bodies, self._up = bodies, start.up
         rows = []
-        for limb, carrier, share in zip(limbs, carriers, shares, strict=True):
-            rows.append((limb[0], limb[-1], carrier, share, 1.0))
-            rows += [(bone, bone, carrier, share, _OF_BONES) for bone in limb if len(limb) > 1]
+        for limb, carrier, share, mass in zip(limbs, carriers, shares, masses, strict=True):
+            pull = max(_LEAST_PULL, mass * float(skeleton.lengths[bodies.bones[limb]].sum()) / skeleton.size)
+            rows.append((limb[0], limb[-1], carrier, share, pull))
+            rows += [(bone, bone, carrier, share, _OF_BONES * pull) for bone in limb if len(limb) > 1]
         first, last, self._carriers = np.array([row[:3] for row in rows], dtype=np.int64).T
         self._shares, pull = np.array([row[3:] for row in rows]).T
         self._shares *= start.hangs
         self._ends = np.concatenate([last, first])
         self._offsets = np.zeros((len(self._ends), 3))
         self._offsets[: len(rows), 1] = skeleton.lengths[bodies.bones[last]]
-        self._strength = np.sqrt(_PULL * pull) * skeleton.size
+        self._strength = np.sqrt(pull) * skeleton.size
         pose = bodies.pose(start.rotations[bodies.bones], start.location)
         self._back = np.swapaxes(pose.orientations[self._carriers], -1, -2)
         # (S,) the rows whose carriers are themselves bones of limbs, and (S, 3) the directions of these carriers.

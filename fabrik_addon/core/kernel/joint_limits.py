@@ -87,6 +87,10 @@ class ConstraintRows(NamedTuple):
         """The rows of several sets."""
         return cls(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
+    def scaled(self, factor: float) -> "ConstraintRows":
+        """The same constraints in another unit: multipliers are smaller by the factor."""
+        return self._replace(rows=factor * self.rows, gaps=factor * self.gaps, curvatures=factor * self.curvatures)
+
     def curvature(self, pushes: FloatArray) -> FloatArray:
         """(D, D) second derivatives from the constraints' curvatures, weighted by pushes (K,)."""
         result = np.zeros((self.rows.shape[1], self.rows.shape[1]))

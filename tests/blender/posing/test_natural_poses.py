@@ -140,7 +140,8 @@ def test_the_body_shifts_over_the_planted_foot(human, kind, bone):
 def test_a_free_leg_balances_a_far_reach(human, kind):
     """A hand goes aside and forward, 26 % of its arm's length out of reach of the resting shoulder; one foot is pinned.
 
-    Only what was led kept balance: the pelvis tilted by 54 degrees, the center of mass ended 6 and 43 mm outside.
+    Only what was led kept balance: the pelvis tilted by 54 degrees, the center of mass ended 6 and 43 mm outside. Then
+    the leg was kicked up in front of the other one, its ankle 23 and 36 cm high. Now it hangs, and the pelvis helps.
     """
     rig, names = (human, {}) if kind == "human" else (open_mixamo(), MIXAMO)
     arm, hand = ("upper_arm.L", "hand.L") if kind == "human" else ("mixamorig:LeftArm", "mixamorig:LeftHand")
@@ -149,8 +150,11 @@ def test_a_free_leg_balances_a_far_reach(human, kind):
     pinned = (names.get("foot.R", "foot.R"),)
     _, result = drag(rig, hand, goal - start, pinned=pinned)
     assert result.error < 1e-4
-    assert room(rig, pinned) > (-0.005 if kind == "human" else -0.015)
-    assert tilt(rig, names.get("hips", "hips")) < 35.0
+    assert room(rig, pinned) > (-0.005 if kind == "human" else -0.025)
+    assert tilt(rig, names.get("hips", "hips")) < 45.0
+    free = names.get("foot.L", "foot.L")
+    assert world(rig, free, "head")[2] < 0.15
+    assert from_vertical(rig, names.get("thigh.L", "thigh.L")) < 40.0
 
 
 def test_a_shin_hangs_from_a_raised_knee(human):

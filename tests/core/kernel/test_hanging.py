@@ -76,9 +76,9 @@ def term(share=1.0, *, led=False):
     """The term of the arms on a trunk of two bones, or of the forearms on upper arms that are led, and its bodies."""
     bones = skeleton()
     bodies = Bodies(bones, list(range(6)), [np.eye(3)] * 6, True)
-    limbs, carriers = ([(3,), (5,)], [2, 4]) if led else ([(2, 3), (4, 5)], [1, 1])
+    limbs, carriers = ([[3], [5]], [2, 4]) if led else ([[2, 3], [4, 5]], [1, 1])
     start = HangFrom(REST, LOCATION, UP)
-    return HangingTerm(bodies, limbs, carriers, [share] * 2, start, carriers if led else ()), bodies
+    return HangingTerm(bodies, limbs, carriers, [share] * 2, [0.05] * 2, start, carriers if led else ()), bodies
 
 
 @pytest.mark.parametrize("share", [1.0, 0.4])
