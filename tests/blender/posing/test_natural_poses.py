@@ -334,15 +334,26 @@ def test_hands_ignore_the_depth_axis(human):
     np.testing.assert_allclose(gone, (-0.2, -0.3, 0.1), atol=1e-4)
 
 
-def test_hands_at_a_wall_hold_the_body(human):
-    """Elbows stay below the shoulders as the hips go back."""
+@pytest.mark.parametrize("shift", [(0.0, 0.3, 0.0), (0.0, 0.28, -0.08)])
+def test_hands_at_a_wall_hold_the_body(human, shift):
+    """Elbows stay below the shoulders as the hips go back. In reach, the body bends at the hips, not in the spine."""
     drag(human, "hand.L", (-0.35, -0.6, 0.4))
     bpy.ops.fabrik.pin(bones="hand.L")
     drag(human, "hand.R", (0.35, -0.6, 0.4), pinned=())
     bpy.ops.fabrik.pin(bones="hand.R")
-    drag(human, "hips", (0.0, 0.3, 0.0), "HEAD", pinned=())
+    _, result = drag(human, "hips", shift, "HEAD", pinned=())
     for side in "LR":
-        assert world(human, f"forearm.{side}", "head")[2] < world(human, f"upper_arm.{side}", "head")[2] + 0.02
+        assert world(human, f"forearm.{side}", "head")[2] < world(human, f"upper_arm.{side}", "head")[2]
+    assert result.error > 1e-3 or tilt(human, "hips") > max(15.0, tilt(human, "upper_chest"))
+
+
+def test_a_raised_arm_stays_raised_when_the_hips_are_lowered(human):
+    """It fell by 10 degrees, like an arm at rest."""
+    drag(human, "hand.L", (0.05, -0.3, 0.8))
+    raised = from_vertical(human, "upper_arm.L")
+    drag(human, "hips", (0.0, 0.0, -0.44), "HEAD", pinned=())
+    assert tilt(human, "upper_chest") > 25.0
+    assert raised - 1.0 < from_vertical(human, "upper_arm.L") < raised + 8.0
 
 
 @pytest.mark.parametrize(("hips", "below"), [(-0.2, 0.08), (0.3, -0.06)])
