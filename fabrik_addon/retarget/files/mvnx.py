@@ -39,13 +39,13 @@ _NO_LENGTH: Final = 1e-4
 _OTHER_ORDER: Final = 0.5
 # MVN's segments, in their order, each with its parent.
 _PAIRS: Final = (
-    "Pelvis: L5:Pelvis L3:L5 T12:L3 T8:T12 Neck:T8 Head:Neck RightShoulder:T8 RightUpperArm:RightShoulder"
-    " RightForeArm:RightUpperArm RightHand:RightForeArm LeftShoulder:T8 LeftUpperArm:LeftShoulder"
-    " LeftForeArm:LeftUpperArm LeftHand:LeftForeArm RightUpperLeg:Pelvis RightLowerLeg:RightUpperLeg"
-    " RightFoot:RightLowerLeg RightToe:RightFoot LeftUpperLeg:Pelvis LeftLowerLeg:LeftUpperLeg LeftFoot:LeftLowerLeg"
-    " LeftToe:LeftFoot"
+    "Pelvis= L5=Pelvis L3=L5 T12=L3 T8=T12 Neck=T8 Head=Neck RightShoulder=T8 RightUpperArm=RightShoulder"
+    " RightForeArm=RightUpperArm RightHand=RightForeArm LeftShoulder=T8 LeftUpperArm=LeftShoulder"
+    " LeftForeArm=LeftUpperArm LeftHand=LeftForeArm RightUpperLeg=Pelvis RightLowerLeg=RightUpperLeg"
+    " RightFoot=RightLowerLeg RightToe=RightFoot LeftUpperLeg=Pelvis LeftLowerLeg=LeftUpperLeg LeftFoot=LeftLowerLeg"
+    " LeftToe=LeftFoot"
 )
-_USUAL: Final[Mapping[str, str]] = dict(pair.split(":") for pair in _PAIRS.split())
+_USUAL: Final[Mapping[str, str]] = dict(pair.split("=") for pair in _PAIRS.split())
 _TEXTS: Final = frozenset({"pos_b", "connector1", "connector2", "orientation", "position"})
 _CHANNELS: Final = (("orientation", 4), ("position", 3))
 
