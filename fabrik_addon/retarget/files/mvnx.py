@@ -38,7 +38,7 @@ _NO_LENGTH: Final = 1e-4
 # with the usual order.
 _OTHER_ORDER: Final = 0.5
 # MVN's segments, in their order, each with its parent.
-_PAIRS: Final = (
+_PAIRS = (
     "Pelvis= L5=Pelvis L3=L5 T12=L3 T8=T12 Neck=T8 Head=Neck RightShoulder=T8 RightUpperArm=RightShoulder"
     " RightForeArm=RightUpperArm RightHand=RightForeArm LeftShoulder=T8 LeftUpperArm=LeftShoulder"
     " LeftForeArm=LeftUpperArm LeftHand=LeftForeArm RightUpperLeg=Pelvis RightLowerLeg=RightUpperLeg"
