@@ -48,8 +48,8 @@ def key_channels(
 
     before: former values of properties without curves, by bone and property.
 
-    Raises KeyframeError, naming the bone, if a property of the keying set does not exist. With automatic keys the others
-    get their keys, otherwise none does.
+    Raises KeyframeError, naming the bone, if a property of the keying set does not exist. Automatic keys are inserted
+    for the others, but no other keys.
     """
     channels = list(channels)
     options, kind = _options(context, automatic=automatic), context.scene.tool_settings.keyframe_type
@@ -60,10 +60,10 @@ def key_channels(
         else _by_set(context, armature, keying_set, dict.fromkeys(bone for bone, _ in channels))
     )
     missing = [each for each in found if not has_property(armature, each[1])]
-    found = [each for each in found if each not in missing]
-    why = "".join(f"Bone {bone!r} has no property {path}: remove it from the keying set" for bone, path, _ in missing[:1])
+    why = [f"Bone {bone!r} has no property {path}: remove it from the keying set" for bone, path, _ in missing]
     if why and not automatic:
-        raise KeyframeError(why)
+        raise KeyframeError(why[0])
+    found = [each for each in found if each not in missing]
     frame, keyed = context.scene.frame_current_final, dict[str, None]()
     beside = frames_beside(armature, frame)
     by_path = curves_by_key(curves(armature))
@@ -92,7 +92,7 @@ def key_channels(
         # Over NLA strips, Blender would not play the action that it has just made.
         armature.update_tag(refresh={"TIME"})
     if why:
-        raise KeyframeError(why)
+        raise KeyframeError(why[0])
     return list(keyed)
 
 
