@@ -170,7 +170,8 @@ class ChainSolver:
         bent, points, target = starts.bent, starts.bent_points, goal
         if len(frames) < count:
             target, pole = backend.take(goal, frames), None if pole is None else backend.take(pole, frames)
-            bent, points = ([backend.take(each, frames) for each in values] for values in (bent, points))
+            bent = [backend.take(rotation, frames) for rotation in bent]
+            points = [backend.take(point, frames) for point in points]
         new = self._reached(bent, points, target, pole, len(frames))
         better = backend.frames_where(new.error <= backend.maximum(backend.take(before, frames), self._tolerance))
         if len(better) == count:
