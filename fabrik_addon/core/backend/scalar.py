@@ -102,22 +102,12 @@ def stack(values: Sequence[Any], _frames: int = 1) -> FloatArray:
     return np.array([[value[:] for value in values]], dtype=np.float64)
 
 
-def write(values: Sequence[Any], rows: FloatArray, indices: Sequence[int]) -> None:
-    """Write N vectors or quaternions into rows (1, M, 3 or 4) at N indices."""
-    rows[:, indices] = stack(values)
-
-
 def take(value: Any, _frames: IntArray | BoolArray) -> Any:
     """The value itself, since there is only one frame; `_frames`: (1,)."""
     return value
 
 
 def put(value: Any, frames: IntArray, part: Any, _count: int = 1) -> Any:
-    """The new value if `frames` (N,) contains the only frame, else the old one."""
-    return part if len(frames) else value
-
-
-def replaced(value: Any, frames: IntArray, part: Any, _count: int = 1) -> Any:
     """The new value if `frames` (N,) contains the only frame, else the old one."""
     return part if len(frames) else value
 

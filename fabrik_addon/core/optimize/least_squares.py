@@ -275,9 +275,9 @@ class LeastSquares:
         # that move a goal. With its own alone, poses far from their targets took 1.8 times the steps; with the mean
         # alone, 1 % of a person's targets needed a restart.
         even = times(self._even, squares)
-        turning = even[:, : bodies.turning]
-        turning += turning.sum(axis=1, keepdims=True) / np.maximum((turning > 0.0).sum(axis=1, keepdims=True), 1)
-        turning *= 0.5
+        joints = even[:, : bodies.turning]
+        joints += joints.sum(axis=1, keepdims=True) / np.maximum((joints > 0.0).sum(axis=1, keepdims=True), 1)
+        joints *= 0.5
         least = ROUNDING * even.max(axis=1, keepdims=True) + TINY
         scale = 1.0 / np.sqrt(np.maximum(even, least))
         if len(bodies.slides) and pose.factors is not None:

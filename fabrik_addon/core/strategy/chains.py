@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ..arrays import CLOSE, TINY, FloatArray
 from ..attempt import bend_straight_limbs
+from ..backend import array
 from ..backend.protocol import Backend, Condition, Quaternion, Scalar, Vector
 from ..fabrik import chain as chains
 from ..fabrik.chain import first_direction
@@ -77,7 +78,7 @@ class ChainSolver:
         counts = targets.weights[:, 0] > 0.0
         found = self._improved(starts, backend.vector(targets.positions[:, 0] - roots), frames, counts, pole)
         result.rotations[:] = starts.rotations
-        backend.write(found.local, result.rotations, self._problem.bones)
+        array.write(found.local, result.rotations, self._problem.bones)
         result.root_location[:] = roots
         result.errors[:, 0] = found.error
         result.iterations[:] = found.iterations
@@ -178,7 +179,7 @@ class ChainSolver:
             return new
         where, steps = frames[better], backend.put(backend.scalar(np.zeros(count)), frames, new.iterations, count)
         local = [
-            backend.replaced(old, where, backend.take(rotation, better), count)
+            backend.put(old, where, backend.take(rotation, better), count)
             for old, rotation in zip(starts.local, new.local, strict=True)
         ]
         return _Found(local, backend.put(before, where, backend.take(new.error, better), count), steps)
