@@ -27,7 +27,7 @@ from ..control.posed_rig import posed_rig
 from ..goals.effectors import check_followed
 from ..limits.editing import read_rest
 from ..rig.armature import RigError, Tree, check_editable, check_rig, meters_per_unit
-from ..rig.pose_writer import PoseKeeper, in_object_mode
+from ..rig.pose_writer import PoseKeeper, in_object_mode, set_mode
 from ..settings.limit_properties import read_limits
 from ..settings.rig import rig_settings
 from .matching import (
@@ -157,7 +157,6 @@ def calibrate_markers_steps(
         found, left_out = yield from calibrating
     finally:
         keeper.restore()
-    _keep(rig, found, proportions)
     # World displacement that moves the scaled markers so that the feet are on the rig's floor.
     lift, factor = np.zeros(3), found[0].scale
     if on_floor and proportions != "NONE":
@@ -167,6 +166,7 @@ def calibrate_markers_steps(
         # The rig is fitted to the person, so the markers are not scaled.
         _fit_rest_pose(context, rig, found)
         lift, factor = lift / factor, 1.0
+    _keep(rig, found, proportions)
     scale_markers([*take, *other], np.array(rig.matrix_world.translation), factor, lift)
     residuals = meters_per_unit(rig) * np.concatenate([calibration.residuals for calibration in found])
     names = [marker.marker for calibration in found for marker in calibration.markers]
@@ -211,8 +211,7 @@ def _check_proportions(rig: Object, proportions: str, markers: Sequence[SceneMar
 def _fit_rest_pose(context: Context, rig: Object, found: Sequence[Calibration]) -> None:
     """Change the rig's rest pose to the person's proportions."""
     with in_object_mode(context):
-        context.view_layer.objects.active = rig
-        bpy.ops.object.mode_set(mode="EDIT")
+        set_mode(context, "EDIT", rig)
         for each in found:
             skeleton, heads = each.skeleton, each.skeleton.rest[:, :3, 3] / each.scale
             tails = heads + skeleton.rest[:, :3, 1] * (skeleton.lengths / each.scale)[:, None]

@@ -1,6 +1,7 @@
 """Draws targets, pins, pole targets, support areas, the distances of missed goals, and errors of markers."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, product
 from typing import Any, Final, TypeAlias
@@ -10,12 +11,12 @@ from bpy.types import Context, Object, PoseBone, Scene
 from mathutils import Vector
 
 from ....core.arrays import TINY, FloatArray, IntArray
+from ....core.errors import FabrikError
 from ....core.kernel.bodies import cross as cross_product
 from ...goals.body import center_of_mass, fitted, support_of
 from ...goals.places import is_seen
 from ...posing.live import is_paused, why_short
-from ...rig.armature import armature_point, length_text, meters_per_unit
-from ...settings.limit_properties import LimitPropertyError
+from ...rig.armature import armature_point, check_rig, length_text, meters_per_unit
 from ...settings.markers import BAD, FAIR
 from ...settings.rig import rig_settings
 from ...settings.why_not import enabled_effectors, mapped_markers
@@ -235,17 +236,18 @@ def capsule_lines(rig: Object) -> list[Lines]:
 
 def balance_lines(rig: Object) -> list[Lines]:
     """The lines of a rig's support and center of mass, in world space; empty if balance is off."""
-    pinned = [effector.bone for effector in enabled_effectors(rig) if effector.kind == "PIN"]
-    support = support_of(rig, pinned)
-    if support is None:
-        return []
-    world = np.array(rig.matrix_world)
-    up, corners = world[:3, :3] @ support.up, support.corners @ world[:3, :3].T + world[:3, 3]
-    try:
-        center = world[:3, :3] @ center_of_mass(rig) + world[:3, 3]
-    except LimitPropertyError:
-        return []
-    return support_lines(corners, up / np.linalg.norm(up), center, _BALANCE_SIZE * float(np.ptp(corners, axis=0).max()))
+    pins = [effector.bone for effector in enabled_effectors(rig) if effector.kind == "PIN"]
+    # Nothing is drawn for rigs that can't be solved.
+    with suppress(FabrikError):
+        check_rig(rig)
+        support = support_of(rig, [bone for bone in pins if bone in rig.pose.bones])
+        if support is not None:
+            world = np.array(rig.matrix_world)
+            up, corners = world[:3, :3] @ support.up, support.corners @ world[:3, :3].T + world[:3, 3]
+            center = world[:3, :3] @ center_of_mass(rig) + world[:3, 3]
+            size = _BALANCE_SIZE * float(np.ptp(corners, axis=0).max())
+            return support_lines(corners, up / np.linalg.norm(up), center, size)
+    return []
 
 
 def drawing(lines: Sequence[Lines]) -> Drawing:
