@@ -49,8 +49,9 @@ from ..settings.why_not import why_no_rig, why_no_solve
 
 def store_pose(rig: Object, stored: Any) -> None:
     """Store the current pose of all bones in a collection of `FabrikStoredBone`, replacing its contents."""
+    pose = posed_rig(rig).pose()
     stored.clear()
-    for name, rotation, location in zip(*posed_rig(rig).pose(), strict=True):
+    for name, rotation, location in zip(*pose, strict=True):
         kept = stored.add()
         kept.name, kept.rotation, kept.location = name, rotation, location
 

@@ -239,6 +239,12 @@ class TestOperators:
         with pytest.raises(RuntimeError, match=sentence):
             getattr(bpy.ops.fabrik, operator)()
 
+    @pytest.mark.parametrize("operator", ["load_marker_map", "import_markers"])
+    def test_operators_without_a_file_ask_for_one(self, operator):
+        person()
+        with pytest.raises(RuntimeError, match="No file is chosen: choose one"):
+            getattr(bpy.ops.fabrik, operator)(filepath="")
+
     def test_one_undo_step(self):
         person()
         take()
