@@ -86,7 +86,7 @@ def set_mode(context: Context, mode: Any, rig: Object | None = None) -> None:
     if thing is None:
         return
     if thing.name not in objects or (thing.hide_viewport and thing.mode != mode):
-        raise RigError(f"{thing.name!r} is hidden: show it first")
+        raise RigError(f"{thing.name!r} is hidden: make it visible first")
     objects.active = thing
     if thing.mode != mode:
         bpy.ops.object.mode_set(mode=mode)
