@@ -256,8 +256,9 @@ def current_targets(graph: Depsgraph, scene: Scene, rig: Object, problem: RigPro
     world = np.array([_world_matrix(graph, armature, goal) for goal in problem.targets])
     for goal, matrix in zip(problem.targets, world, strict=True):
         # Imported markers have gaps.
-        is_marker = not isinstance(goal, (Pin, Partner)) and is_imported(goal[0])
-        if is_marker and not is_seen(goal[0], scene.frame_current_final):
+        if isinstance(goal, (Pin, Partner)):
+            continue
+        if is_imported(goal[0]) and not is_seen(goal[0], scene.frame_current_final):
             matrix[:3, 3] = np.nan
     bends = np.full((len(world), 3), np.nan)
     for row, bend in enumerate(problem.bends):

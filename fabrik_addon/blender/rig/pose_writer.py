@@ -82,14 +82,17 @@ def in_object_mode(context: Context) -> Iterator[None]:
 def set_mode(context: Context, mode: Any, rig: Object | None = None) -> None:
     """Set the mode of the active object, or make a rig active and set its mode. Raises RigError if it is hidden."""
     objects = context.view_layer.objects
-    thing = rig or objects.active
+    before = objects.active
+    thing = rig or before
     if thing is None:
         return
-    if thing.name not in objects or (thing.hide_viewport and thing.mode != mode):
-        raise RigError(f"{thing.name!r} is hidden: make it visible first")
-    objects.active = thing
-    if thing.mode != mode:
-        bpy.ops.object.mode_set(mode=mode)
+    try:
+        objects.active = thing
+        if thing.mode != mode:
+            bpy.ops.object.mode_set(mode=mode)
+    except RuntimeError:
+        objects.active = before
+        raise RigError(f"{thing.name!r} is hidden: make it visible first") from None
 
 
 def read_channel(rig: Object, name: str, width: int) -> npt.NDArray[np.float32]:
