@@ -322,17 +322,20 @@ class ControlRig(PlainRig):
         super().__init__(rig)
         self._setup = setup
 
+    def _check_set_up(self) -> None:
+        """Raise RigError for a bone or a switch that no longer exists."""
+        rig, setup = self.rig, self._setup
+        gone = [row.name for row in setup.carriers if row.name not in rig.pose.bones]
+        gone += [row.name for row in (*setup.switches, *setup.along) if not has_switch(rig, row.name)]
+        if gone:
+            raise plain.RigError(
+                f"{rig.name!r} no longer has {gone[0]!r} (was a bone renamed?): press Set Up Control Rig again"
+            )
+
     def trees(self, *, at_rest: bool = False) -> list[Tree]:
         rig, setup = self.rig, self._setup
         plain.check_rig(rig)
-        gone = next((row.name for row in setup.carriers if row.name not in rig.pose.bones), None)
-        gone = gone or next(
-            (row.name for row in (*setup.switches, *setup.along) if not has_switch(rig, row.name)), None
-        )
-        if gone is not None:
-            raise plain.RigError(
-                f"{rig.name!r} no longer has {gone!r} (was a bone renamed?): press Set Up Control Rig again"
-            )
+        self._check_set_up()
         # For each root a list of rows, parents first.
         members: dict[str, list[FabrikCarrier]] = {}
         for row in setup.carriers:
@@ -588,6 +591,7 @@ class ControlRig(PlainRig):
 
         Includes the root control's rotation if solved bones follow it.
         """
+        self._check_set_up()
         setup, on_ik = self._setup, self.on_ik
         limbs = {setup.carriers[name].switch for name in bones if name in on_ik}
         moved = [*(setup.place for _ in roots[:1]), *(row.name for row in setup.controls if row.limb in limbs)]

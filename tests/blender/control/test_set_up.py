@@ -208,6 +208,7 @@ def test_a_bone_with_a_renamed_switch_is_named_and_the_rig_is_set_up_again():
     rig.data.bones[bone_in_path(path)].name = "renamed"
     told = limited.refusal(bpy.ops.fabrik.drag, bone="head", translation=(0.0, 0.0, -0.1))
     assert "(was a bone renamed?): press Set Up Control Rig again" in told
+    assert "(was a bone renamed?): press" in limited.refusal(bpy.ops.fabrik.key_pose, bones="WHOLE")
     bpy.ops.fabrik.use_control_rig()
     assert any('"renamed"' in row.name for row in rig.fabrik.control.along)
     bpy.ops.fabrik.drag(bone="head", translation=(0.0, 0.0, -0.1))
