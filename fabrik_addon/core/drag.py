@@ -873,7 +873,7 @@ def _free_limbs(
     skeleton: Skeleton, with_goals: Collection[int], masses: Masses | None, still: Collection[str], floor: Floor | None
 ) -> set[int]:
     """Bones without goals that hang or meet the floor, and those between them and bones with goals."""
-    names = set() if floor is None else {name for name, _ in floor.points}
+    names = set() if floor is None else {name for name, _ in floor.points if name in skeleton}
     if masses is not None and masses.hanging is not None:
         names |= {skeleton.names[bone] for bone in np.flatnonzero(masses.hanging)}
     paths = [skeleton.path(skeleton.index(name)) for name in names.difference(still)]

@@ -27,12 +27,13 @@ from ..control.posed_rig import posed_rig
 from ..goals.effectors import check_followed
 from ..limits.editing import read_rest
 from ..rig.armature import RigError, Tree, check_editable, check_rig, meters_per_unit
-from ..rig.pose_writer import PoseKeeper, in_object_mode
+from ..rig.pose_writer import PoseKeeper, in_object_mode, set_mode
 from ..settings.limit_properties import read_limits
 from ..settings.rig import rig_settings
 from .matching import (
     SceneMarker,
     check_scalable,
+    holders_of,
     in_collection,
     mapping_of,
     marker_clip,
@@ -40,7 +41,6 @@ from .matching import (
     recorded_range,
     scale_markers,
     scaled_entry,
-    targets_of,
 )
 from .takes import new_record_of, take_name
 
@@ -143,9 +143,7 @@ def calibrate_markers_steps(
     """
     scene, capture = context.scene, rig_settings(rig).capture
     # All listed markers that have an object, with or without a bone.
-    take = [
-        SceneMarker(each.name, each.target, each.target_bone) for each in capture.markers if each.target is not None
-    ]
+    take = [SceneMarker(each.name, each.target) for each in capture.markers if each.target is not None]
     other = in_collection(static) if static is not None else []
     check_followed(scene, rig, "MARKERS")
     _check_proportions(rig, proportions, [*take, *other])
@@ -157,7 +155,6 @@ def calibrate_markers_steps(
         found, left_out = yield from calibrating
     finally:
         keeper.restore()
-    _keep(rig, found, proportions)
     # World displacement that moves the scaled markers so that the feet are on the rig's floor.
     lift, factor = np.zeros(3), found[0].scale
     if on_floor and proportions != "NONE":
@@ -167,6 +164,7 @@ def calibrate_markers_steps(
         # The rig is fitted to the person, so the markers are not scaled.
         _fit_rest_pose(context, rig, found)
         lift, factor = lift / factor, 1.0
+    _keep(rig, found, proportions)
     scale_markers([*take, *other], np.array(rig.matrix_world.translation), factor, lift)
     residuals = meters_per_unit(rig) * np.concatenate([calibration.residuals for calibration in found])
     names = [marker.marker for calibration in found for marker in calibration.markers]
@@ -211,8 +209,7 @@ def _check_proportions(rig: Object, proportions: str, markers: Sequence[SceneMar
 def _fit_rest_pose(context: Context, rig: Object, found: Sequence[Calibration]) -> None:
     """Change the rig's rest pose to the person's proportions."""
     with in_object_mode(context):
-        context.view_layer.objects.active = rig
-        bpy.ops.object.mode_set(mode="EDIT")
+        set_mode(context, "EDIT", rig)
         for each in found:
             skeleton, heads = each.skeleton, each.skeleton.rest[:, :3, 3] / each.scale
             tails = heads + skeleton.rest[:, :3, 1] * (skeleton.lengths / each.scale)[:, None]
@@ -236,7 +233,7 @@ def _calibrations(
     Also returns the errors of the take's markers with and without a static recording if it was rejected, else None.
     """
     measured = other or take
-    span = recorded_range(scene, targets_of(measured))
+    span = recorded_range(scene, holders_of(measured))
     frames = None
     if reference is not None:
         first, last = reference
@@ -248,7 +245,7 @@ def _calibrations(
         # As indices in the recording.
         frames = first - span[0], last - span[0]
     measured_clip = marker_clip(scene, rig, measured, span)
-    take_clip = marker_clip(scene, rig, take, recorded_range(scene, targets_of(take))) if other else measured_clip
+    take_clip = marker_clip(scene, rig, take, recorded_range(scene, holders_of(take))) if other else measured_clip
     mapping = mapping_of(rig_settings(rig).capture)
     scale = _SCALES[proportions]
     found: list[Calibration] = []

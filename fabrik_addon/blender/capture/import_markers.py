@@ -40,27 +40,21 @@ class SeveralPerformersError(ImportMarkersError):
 
     def __init__(self, source: str, names: tuple[str, ...]) -> None:
         self.names = names
+        listed = f"{', '.join(names[:-1])} and {names[-1]}"
         super().__init__(
-            f"{source} has {len(names)} performers, {_listed(names)}: choose one (--performer on the command line)"
+            f"{source} has {len(names)} performers, {listed}: choose one (--performer on the command line)"
         )
 
 
 def choose_performer(clip: Clip, name: str) -> Clip:
     """The markers of one performer; all markers if the labels have at most one prefix.
 
-    Raises SeveralPerformersError if a performer must be chosen, ImportMarkersError if the chosen one does not exist.
+    Raises SeveralPerformersError if a performer must be chosen, ClipError if the chosen one does not exist.
     """
     there = performers(clip)
-    if name and name not in there:
-        known = _listed(there) or "labels without a prefix"
-        raise ImportMarkersError(f"{clip.source}: there is no performer {name!r}: choose {known}")
     if len(there) > 1 and not name:
         raise SeveralPerformersError(clip.source, there)
-    return select_performer(clip, name or there[0]) if there else clip
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
+    return select_performer(clip, name or there[0]) if name or there else clip
 
 
 def part_of(clip: Clip, first: int = 1, last: int = 0, step: int = 1) -> Clip:

@@ -593,6 +593,7 @@ class ControlRig(PlainRig):
 
         Includes the root control's rotation if solved bones follow it.
         """
+        self._check_names()
         setup, on_ik = self._setup, self.on_ik
         limbs = {setup.carriers[name].switch for name in bones if name in on_ik}
         moved = [*(setup.place for _ in roots[:1]), *(row.name for row in setup.controls if row.limb in limbs)]

@@ -1,6 +1,7 @@
 """Reads the motion of a rig from its action's curves: poses, frames with keys, and paths of bones for trails."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
@@ -11,6 +12,7 @@ from bpy.types import FCurve, Object
 
 from ...core import forward_kinematics
 from ...core.arrays import BoolArray, FloatArray
+from ...core.errors import FabrikError
 from ...core.model.kinematics import tails
 from ..control.posed_rig import posed_rig
 from ..control.writer import RigMotion
@@ -235,8 +237,13 @@ def needs_sampling(rig: Object) -> bool:
 
 
 def find_paths(rig: Object, frame: float) -> Paths | None:
-    """The paths of a rig around a frame, from its curves; None without keys, or if strips or controls move bones."""
-    return None if needs_sampling(rig) else _sampled(rig, frame, _MOST)
+    """The paths of a rig around a frame, from its curves.
+
+    None without keys, if strips or controls move bones, or if the rig can't be read.
+    """
+    with suppress(FabrikError):
+        return None if needs_sampling(rig) else _sampled(rig, frame, _MOST)
+    return None
 
 
 def _sampled(rig: Object, frame: float, about: float) -> Paths | None:

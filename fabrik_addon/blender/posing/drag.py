@@ -291,9 +291,14 @@ class DragSetup:
         self.owned, self.frozen = self.posed.owned, self.posed.frozen
         if bone in self.owned:
             raise RigError(f"Bone {bone!r} can't be dragged: {self.owned[bone]}; {OTHERWISE}")
+        # Bones keep their current lengths, because dragging does not stretch them.
+        trees = [stretched(armature, tree) for tree in self.posed.trees()]
+        self.trees = {name: tree for tree in trees for name in tree.skeleton.names}
+        if bone not in self.trees:
+            raise RigError(f"Bone {bone!r} can't be dragged: it is part of the rig's mechanism; drag a control")
         self.dragged: dict[str, FloatArray] = {}
         left_out = {*self.owned, *(pin.bone for pin in pins(armature))}
-        others = [name for name in settings.others if name not in left_out]
+        others = [name for name in settings.others if name in self.trees and name not in left_out]
         # If a whole limb is selected, drag its end.
         others.sort(key=lambda name: -len(armature.pose.bones[name].parent_recursive))
         for name in (bone, *others):
@@ -314,9 +319,6 @@ class DragSetup:
         kept = [*self.held, *(each for each, _ in self._loops)]
         # The dragged bones miss their targets before any held point does.
         self._priority = 1 + max((each.priority for each in kept), default=-1)
-        # Bones keep their current lengths, because dragging does not stretch them.
-        trees = [stretched(armature, tree) for tree in self.posed.trees()]
-        self.trees = {name: tree for tree in trees for name in tree.skeleton.names}
 
     def _lines(self) -> set[str]:
         """The dragged bones, and all bones above and below them."""

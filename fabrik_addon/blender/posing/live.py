@@ -49,6 +49,7 @@ def stop() -> None:
 
 def switched(rig: Object) -> None:
     """Handle a change of a rig's Live setting."""
+    from ...core.errors import FabrikError
     from .solve import store_pose
 
     settings = rig_settings(rig)
@@ -56,7 +57,9 @@ def switched(rig: Object) -> None:
     if not settings.live:
         settings.stored_pose.clear()
     elif not settings.stored_pose and rig.pose is not None:
-        store_pose(rig, settings.stored_pose)
+        # The panel shows why the rig can't be posed.
+        with suppress(FabrikError):
+            store_pose(rig, settings.stored_pose)
     follow()
 
 

@@ -49,8 +49,9 @@ from ..settings.why_not import why_no_rig, why_no_solve
 
 def store_pose(rig: Object, stored: Any) -> None:
     """Store the current pose of all bones in a collection of `FabrikStoredBone`, replacing its contents."""
+    pose = posed_rig(rig).pose()
     stored.clear()
-    for name, rotation, location in zip(*posed_rig(rig).pose(), strict=True):
+    for name, rotation, location in zip(*pose, strict=True):
         kept = stored.add()
         kept.name, kept.rotation, kept.location = name, rotation, location
 
@@ -328,6 +329,7 @@ class LiveSession:
     """One tree of bones of a live rig, and the data with which its next pose is compared.
 
     Attributes:
+        names: the names of the tree's bones.
         asked: the frame that was posed last, and its targets; the targets are None if they must be solved again.
         is_catching_up: whether joints lag behind the targets and are catching up.
         may_continue: whether to continue toward targets at rest.
@@ -343,7 +345,10 @@ class LiveSession:
         previous session, which no longer fits; None without one.
         """
         self._key = depends_on(problem)
-        self._problem, self._base = problem, base
+        self._problem, self._base, self.names = problem, base, problem.tree.skeleton.names
+        if before is not None and before.names != self.names:
+            # Its poses are those of other bones.
+            before = None
         self._solver: DragSolver | None = None
         self.is_catching_up = self.may_continue = False
         self.asked: tuple[float, SampledTargets | None] | None = None

@@ -39,7 +39,7 @@ from ..goals.problem import rig_problem, root_mode
 from ..limits.action import legal_pose
 from ..rig.armature import Tree, check_unscaled, floats, nearest_rotations, object_scale
 from ..rig.keyframes import bone_path, channel_values, curves, curves_by_path, new_action, write_curves
-from ..rig.pose_writer import in_object_mode
+from ..rig.pose_writer import in_object_mode, set_mode
 from ..rig.rotation_modes import from_channels, property_name
 from ..settings.rig import rig_settings
 
@@ -327,21 +327,19 @@ def add_recorded(
     frames = start_frame + step * body.frames
     if np.abs(frames[[0, -1]]).max() > LAST_FRAME:
         raise RetargetError(f"{name}: it has frames after {LAST_FRAME}, Blender's last frame: import fewer")
-    if timing == "SET_SCENE_RATE":
-        set_rate(context.scene, body.rate)
-    widen_range(context.scene, frames)
-    armature = bpy.data.armatures.new(name)
-    rig = bpy.data.objects.new(name, armature)
-    context.scene.collection.objects.link(rig)
     with in_object_mode(context):
-        context.view_layer.objects.active = rig
-        bpy.ops.object.mode_set(mode="EDIT")
+        if timing == "SET_SCENE_RATE":
+            set_rate(context.scene, body.rate)
+        widen_range(context.scene, frames)
+        armature = bpy.data.armatures.new(name)
+        rig = bpy.data.objects.new(name, armature)
+        context.scene.collection.objects.link(rig)
+        set_mode(context, "EDIT", rig)
         for place, bone_name in enumerate(body.names):
             bone = armature.edit_bones.new(bone_name)
             bone.head, bone.tail = (scale * body.heads[place]).tolist(), (scale * body.tails[place]).tolist()
             if body.parents[place] >= 0:
                 bone.parent = armature.edit_bones[body.names[body.parents[place]]]
-        bpy.ops.object.mode_set(mode="OBJECT")
     action = new_action(rig, name)
     for place, bone_name in enumerate(body.names):
         # The bone's axes at rest.

@@ -15,7 +15,7 @@ from ...core.arrays import BoolArray, FloatArray
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import angle_between
 from ..settings.rig import rig_settings
-from .armature import floats, root_location_channel
+from .armature import RigError, floats, root_location_channel
 from .locks import WithLocks, bones_with_locks, locked_channels, with_locks
 from .rotation_modes import channel_count, from_channels, property_name, to_channels
 
@@ -68,21 +68,31 @@ def in_object_mode(context: Context) -> Iterator[None]:
     objects = context.view_layer.objects
     active, selected = objects.active, set(context.selected_objects)
     mode = "OBJECT" if active is None else active.mode
-    _set_mode(context, "OBJECT")
+    set_mode(context, "OBJECT")
     try:
         yield
     finally:
-        _set_mode(context, "OBJECT")
+        set_mode(context, "OBJECT")
         for thing in objects:
             thing.select_set(thing in selected)
         objects.active = active
-        _set_mode(context, mode)
+        set_mode(context, mode)
 
 
-def _set_mode(context: Context, mode: Any) -> None:
-    active = context.view_layer.objects.active
-    if active is not None and active.mode != mode:
-        bpy.ops.object.mode_set(mode=mode)
+def set_mode(context: Context, mode: Any, rig: Object | None = None) -> None:
+    """Set the mode of the active object, or make a rig active and set its mode. Raises RigError if it is hidden."""
+    objects = context.view_layer.objects
+    before = objects.active
+    thing = rig or before
+    if thing is None:
+        return
+    try:
+        objects.active = thing
+        if thing.mode != mode:
+            bpy.ops.object.mode_set(mode=mode)
+    except RuntimeError:
+        objects.active = before
+        raise RigError(f"{thing.name!r} is hidden: make it visible first") from None
 
 
 def read_channel(rig: Object, name: str, width: int) -> npt.NDArray[np.float32]:

@@ -132,7 +132,7 @@ def solved_bone(rig: Object, bone: str) -> str:
     setup = control_rig(rig)
     while setup is not None and bone in rig.pose.bones and bone not in setup.carriers:
         control = setup.controls.get(bone)
-        if control is not None and control.stands_for:
+        if control is not None and control.stands_for in rig.pose.bones:
             found: str = control.stands_for
             return found
         parent = rig.pose.bones[bone].parent

@@ -344,7 +344,7 @@ def checked(pose_bone: PoseBone, field: str, make: Callable[[], _Value]) -> _Val
 
 def _choice(value: Any, choices: Collection[str]) -> str:
     if not isinstance(value, str) or value not in choices:
-        raise LimitError(f"it is {value!r}, but must be one of {', '.join(choices)}")
+        raise LimitError(f"it is {_plain(value)!r}, but must be one of {', '.join(choices)}")
     return value
 
 

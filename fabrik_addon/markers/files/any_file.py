@@ -216,8 +216,8 @@ def select_performer(clip: Clip, name: str) -> Clip:
     prefixed = _prefixed(clip.names)
     places = [place for place, label in enumerate(clip.names) if label in prefixed and prefixed[label][0] == name]
     if not places:
-        known = ", ".join(performers(clip)) or "labels without a prefix"
-        raise ClipError(f"{clip.source or 'the recording'}: there is no performer {name!r}: choose from {known}")
+        known = ", ".join(performers(clip)) or "none"
+        raise ClipError(f"{clip.source or 'the recording'}: there is no performer {name!r}: choose {known}")
     names = tuple(prefixed[clip.names[place]][1] for place in places)
     return replace(clip, names=names, positions=clip.positions[:, places])
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from ...core.errors import FabrikError
 from ...markers.files.arrays import NPZ_START
 from ...markers.files.reading import file_bytes
+from ...markers.files.suffixes import POSE_SUFFIXES
 from ..motion import RetargetError
 from .mvnx import parse_mvnx
 from .recorded import Recorded
@@ -20,6 +21,9 @@ def read_recorded(path: str | os.PathLike[str], up_axis: str | None = None, rate
     file's. Raises RetargetError, one sentence that names the file, if it cannot be read.
     """
     path = Path(path)
+    if path.suffix.lower() not in POSE_SUFFIXES:
+        kinds = ", ".join(POSE_SUFFIXES)
+        raise RetargetError(f"{path.name}: has no poses: import its markers, or choose one of {kinds}")
     if up_axis not in (None, "Y", "Z"):
         raise RetargetError(f"the up axis is {up_axis!r}: it must be Y or Z")
     if rate is not None and not 0.0 < rate < math.inf:

@@ -18,6 +18,7 @@ from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.settings.markers import MARKER_NAME, MARKER_STEP
 from fabrik_addon.blender.ui.entries import FABRIK_FH_markers
 from fabrik_addon.blender.ui.operators.motion import performers_at_hand
+from fabrik_addon.core.errors import FabrikError
 from fabrik_addon.markers.clip import Clip
 from fabrik_addon.markers.signals import resample
 
@@ -267,12 +268,20 @@ def test_one_of_two_performers_is_chosen():
     ("name", "sentence"),
     [
         ("", "two.trc has 2 performers, Anna and Bob: choose one"),
-        ("Cy", "there is no performer 'Cy': choose Anna and Bob"),
+        ("Cy", "there is no performer 'Cy': choose Anna, Bob"),
     ],
 )
 def test_one_of_two_performers_has_to_be_chosen(name, sentence):
-    with pytest.raises(ImportMarkersError, match=sentence):
+    with pytest.raises(FabrikError, match=sentence):
         choose_performer(two_performers(), name)
+
+
+def test_a_file_of_markers_is_not_read_as_poses(tmp_path):
+    """It was said to hold pickled Python objects."""
+    path = tmp_path / "two.trc"
+    write_trc(path, two_performers().names, two_performers().positions + 1.0)
+    with pytest.raises(RuntimeError, match=r"two\.trc: has no poses: import its markers, or"):
+        bpy.ops.fabrik.import_markers(filepath=str(path), holds="ARMATURE")
 
 
 def test_operator_asks_for_the_performer(tmp_path):

@@ -365,3 +365,13 @@ def test_a_switch_stays_unkeyed_if_all_curves_of_the_bones_are_locked(human):
     drag.finish(bpy.context)
     assert set(curves(human)) == held
     assert 'pose.bones["upper_arm_parent.L"]["IK_FK"]' in human.fabrik.unkeyed
+
+
+def test_a_mechanism_bone_is_refused_and_not_dragged_along(human):
+    """It raised an error, with a traceback."""
+    mechanism = "MCH-thigh_ik_target.parent.L"
+    before = channels(human)
+    with pytest.raises(RuntimeError, match="can't be dragged: it is part of the rig's mechanism; drag a control"):
+        bpy.ops.fabrik.drag(bone=mechanism, translation=(0.0, -0.1, 0.0))
+    assert channels(human) == before
+    assert bpy.ops.fabrik.drag(bone="hand_ik.L", others=mechanism, translation=(0.0, -0.1, 0.0)) == {"FINISHED"}

@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 from mathutils import Vector
 from support import scenes
-from support.control_rigs import arp_like
+from support.control_rigs import arp_like, hand_made
 from support.rigify import open_rigify, open_set_up
+
+from fabrik_addon.blender.posing import live
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -98,4 +100,28 @@ def test_the_pose_of_a_frame_does_not_depend_on_the_frames_before():
         bpy.context.view_layer.update()
         body = np.array([rig.pose.bones[row.name].matrix for row in rig.fabrik.control.carriers])
         assert np.abs(body - seen.setdefault(frame, body))[:, :3, 3].max() < 1e-3, frame
+    rig.fabrik.live = False
+
+
+def test_a_rig_that_cannot_be_read_can_be_switched_to_live():
+    """The switch raised an error. A press of Store Preferred Pose failed, but removed the stored pose."""
+    rig = hand_made()
+    scenes.make_active(rig)
+    bpy.ops.fabrik.use_control_rig()
+    bpy.ops.fabrik.add_effector(bone="hand.L")
+    bpy.ops.fabrik.keep_pose()
+    stored = len(rig.fabrik.kept_pose)
+    rig.scale = (1.0, 2.0, 1.0)
+    bpy.context.view_layer.update()
+    with pytest.raises(RuntimeError, match="scaled non-uniformly"):
+        bpy.ops.fabrik.keep_pose()
+    assert len(rig.fabrik.kept_pose) == stored > 0
+    live.switched(rig)
+    rig.fabrik.live = True
+    live.switched(rig)
+    bpy.context.view_layer.update()
+    assert "scaled non-uniformly" in rig.fabrik.live_trouble
+    rig.scale = (1.0, 1.0, 1.0)
+    bpy.context.view_layer.update()
+    assert not rig.fabrik.live_trouble
     rig.fabrik.live = False

@@ -4,13 +4,14 @@ import bpy
 import numpy as np
 import pytest
 from support import limited, scenes
-from support.control_rigs import only_ik
+from support.control_rigs import hand_made, only_ik
 from support.rigify import open_rigify
 
 from fabrik_addon.blender.control.posed_rig import posed_rig
 from fabrik_addon.blender.control.switches import bone_in_path
 from fabrik_addon.blender.control.writer import ControlWriter
 from fabrik_addon.blender.settings import selection
+from fabrik_addon.blender.settings.control import solved_bone
 from fabrik_addon.core.rotations import product, quaternion_from_rotation_vector
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
@@ -207,6 +208,7 @@ def test_a_bone_with_a_renamed_switch_is_named_and_the_rig_is_set_up_again():
     rig.data.bones[bone_in_path(path)].name = "renamed"
     told = limited.refusal(bpy.ops.fabrik.drag, bone="head", translation=(0.0, 0.0, -0.1))
     assert "(was a bone renamed?): press Set Up Control Rig again" in told
+    assert "(was a bone renamed?): press" in limited.refusal(bpy.ops.fabrik.key_pose, bones="WHOLE")
     bpy.ops.fabrik.use_control_rig()
     assert any('"renamed"' in row.name for row in rig.fabrik.control.along)
     bpy.ops.fabrik.drag(bone="head", translation=(0.0, 0.0, -0.1))
@@ -222,3 +224,17 @@ def test_ik_without_a_pole_leaves_the_body_whole():
     assert len(kept.carriers) == 21
     assert [row.name for row in kept.carriers if not row.parent] == ["hips"]
     assert kept.uncarried == ""
+
+
+def test_controls_of_a_renamed_bone_mean_themselves():
+    """The panel of joint limits raised an error at each redraw."""
+    rig = hand_made()
+    scenes.make_active(rig)
+    bpy.ops.fabrik.use_control_rig()
+    control = next(row for row in rig.fabrik.control.controls if row.stands_for and row.stands_for != row.name)
+    name, bone = control.name, control.stands_for
+    assert solved_bone(rig, name) == bone
+    rig.pose.bones[bone].name = "renamed"
+    assert solved_bone(rig, name) in rig.pose.bones
+    limited.select(rig, [name, "renamed"], active=name)
+    assert {each.name for each in selection.selected_bones(bpy.context, rig)} <= {*rig.pose.bones.keys()}

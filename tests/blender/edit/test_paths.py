@@ -62,6 +62,22 @@ def test_a_rig_without_keys_has_no_paths(clean_scene):
     assert motion.drawing_of(bpy.context, rig) is None
 
 
+@pytest.mark.parametrize("layered", [False, True])
+def test_a_rig_that_cannot_be_read_has_no_trails(walk, layered):
+    """Each redraw, or the timer, raised an error."""
+    select(walk, "hand.R")
+    walk.fabrik.show_trails = True
+    if layered:
+        animation = walk.animation_data
+        animation.nla_tracks.new().strips.new("Walk", 1, animation.action)
+        animation.action = None
+    walk.scale = (1.0, 2.0, 1.0)
+    bpy.context.view_layer.update()
+    assert motion.drawing_of(bpy.context, walk) is None
+    motion.refresh_trails()
+    assert motion.trail_points(bpy.context, walk) == []
+
+
 def test_keys_have_dots_and_other_frames_ticks():
     rig = takes.walking_human(41, step=8)
     paths = find_paths(rig, 21)

@@ -116,7 +116,15 @@ class TestHuman:
         assert result.error > 0.25
         assert result.line == f"{result.error / meters:.3g}{unit} short: foot.L is on the floor"
 
-    @pytest.mark.parametrize("root", ["FIXED", "FREE"])
+    def test_a_chain_without_feet_is_dragged_above_a_floor(self, human):
+        """The solver looked for the feet among the bones of the chain, and the drag was refused."""
+        human.fabrik.use_floor = True
+        before = channels(human)
+        result = drag_by(human, "hand.L", (-0.1, -0.1, 0.1), reach="BONES", bones=3)
+        assert result.error < 1e-3
+        assert changed(human, before) <= {"upper_arm.L", "forearm.L", "hand.L"}
+
+    @pytest.mark.parametrize("root", ["FIXED", "FREE", "FOLLOW"])
     def test_a_drag_back_to_its_start_restores_the_pose(self, human, root):
         rng = np.random.default_rng(3)
         scenes.pose(human, scenes.smooth_motion(human, 1, 5, most=0.2)[0][0])

@@ -382,3 +382,18 @@ def test_an_unexpected_error_is_reported_once_and_stops_the_rig(rig, monkeypatch
     bpy.context.view_layer.update()
     assert not rig.fabrik.live_trouble
     assert not np.array_equal(np.array([bone.matrix for bone in rig.pose.bones]), before)
+
+
+def test_a_rig_that_gets_a_bone_stays_live(rig):
+    """The poses of the former bones were compared with the new ones, which raised an error and stopped the rig."""
+    rig.fabrik.effectors[0].bone = "shin.R"
+    target(rig).location = (-0.1, -0.3, 0.2)
+    switch(rig)
+    bpy.ops.object.mode_set(mode="EDIT")
+    bone = rig.data.edit_bones.new("hand.L")
+    bone.parent, bone.head, bone.tail = rig.data.edit_bones[HAND], (0.7, 0.0, 1.4), (0.8, 0.0, 1.4)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    target(rig).location.z += 0.05
+    update()
+    assert not rig.fabrik.live_trouble
+    assert gap(rig, "shin.R") < NEAR

@@ -190,6 +190,16 @@ class TestPolls:
         assert bpy.ops.fabrik.pose_mode() == {"FINISHED"}
         assert (bpy.context.object, made.mode) == (made, "POSE")
 
+    @pytest.mark.parametrize("was_posed", [False, True])
+    def test_a_hidden_rig_does_not_enter_pose_mode(self, made, was_posed):
+        """Blender's operator raised, with a traceback."""
+        if was_posed:
+            bpy.ops.object.mode_set(mode="POSE")
+        made.hide_viewport = True
+        with pytest.raises(RuntimeError, match=r"^Error: 'Rig' is hidden: make it visible first\n$"):
+            bpy.ops.fabrik.pose_mode()
+        assert made.mode == ("POSE" if was_posed else "OBJECT")
+
     def test_a_mesh_without_a_rig_in_the_scene_has_none(self, made):
         skin = bpy.data.objects.new("Skin", bpy.data.meshes.new("Skin"))
         bpy.context.scene.collection.objects.link(skin)

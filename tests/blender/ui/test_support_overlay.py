@@ -84,6 +84,16 @@ class TestRig:
         bpy.context.view_layer.update()
         assert {line.look for line in balance_lines(rig)} == {"missed"}
 
+    def test_pins_of_deleted_bones_are_ignored_and_rigs_without_size_have_no_support(self, rig):
+        """Each redraw raised an error."""
+        bpy.ops.object.mode_set(mode="EDIT")
+        rig.data.edit_bones.remove(rig.data.edit_bones["post0"])
+        bpy.ops.object.mode_set(mode="POSE")
+        assert len(balance_lines(rig)[0].points) == 3
+        rig.scale = (0.0, 0.0, 0.0)
+        bpy.context.view_layer.update()
+        assert balance_lines(rig) == []
+
     def test_nothing_is_drawn_without_balance_or_with_an_invalid_mass(self, rig):
         rig.pose.bones["post0"]["fabrik_mass"] = "much"
         assert balance_lines(rig) == []

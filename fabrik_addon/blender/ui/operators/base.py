@@ -155,6 +155,8 @@ class OnBones(OnRig):
 
 def chosen_path(operator: Any) -> Path:
     """The file that was chosen in an operator's file browser."""
+    if not operator.filepath:
+        raise errors.FabrikError("No file is chosen: choose one")
     return Path(bpy.path.abspath(operator.filepath))
 
 

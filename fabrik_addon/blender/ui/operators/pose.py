@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ...posing import mouse
     from ...posing import snap_targets as snapping
     from ...posing import solve as solving
-    from ...rig import armature
+    from ...rig import armature, pose_writer
     from ...settings import selection
     from ..overlays import drawing
     from ..overlays import motion as trails
@@ -43,7 +43,7 @@ else:
     dragging, keying, mouse, snapping, solving = (
         OnUse(f".posing.{name}") for name in ("drag", "key_pose", "mouse", "snap_targets", "solve")
     )
-    armature, selection = map(OnUse, (".rig.armature", ".settings.selection"))
+    armature, pose_writer, selection = map(OnUse, (".rig.armature", ".rig.pose_writer", ".settings.selection"))
     drawing, trails = map(OnUse, (".ui.overlays.drawing", ".ui.overlays.motion"))
 
 
@@ -170,11 +170,9 @@ class FABRIK_OT_pose_mode(OnRig, Operator):
     bl_label = "Enter Pose Mode"
 
     def run(self, context: Context, rig: Object) -> Done:
-        if context.mode != "OBJECT":
-            bpy.ops.object.mode_set(mode="OBJECT")
-        context.view_layer.objects.active = rig
+        pose_writer.set_mode(context, "OBJECT")
+        pose_writer.set_mode(context, "POSE", rig)
         rig.select_set(True)
-        bpy.ops.object.mode_set(mode="POSE")
         return f"{rig.name!r} is now active in Pose mode", []
 
 

@@ -1,6 +1,7 @@
 """Draws trails: the path of a bone over time, with its keys."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Final
 
 import bpy
@@ -8,6 +9,7 @@ import numpy as np
 from bpy.types import Context, Object
 
 from ....core.arrays import FloatArray
+from ....core.errors import FabrikError
 from ...edit.take import PathKeeper, Paths
 from ...posing.mouse import DragView
 from ...settings.control import solved_bone
@@ -124,9 +126,10 @@ def refresh_trails() -> float | None:
     windows = context.window_manager.windows
     if any(len(window.modal_operators) or window.screen.is_animation_playing for window in windows):
         return _PAUSE
-    update_trails(context, rig)
-    for area in (area for window in windows for area in window.screen.areas if area.type == "VIEW_3D"):
-        area.tag_redraw()
+    with suppress(FabrikError):
+        update_trails(context, rig)
+        for area in (area for window in windows for area in window.screen.areas if area.type == "VIEW_3D"):
+            area.tag_redraw()
     return None
 
 
