@@ -15,6 +15,7 @@ from ...core.arrays import BoolArray, FloatArray, times
 from ...core.errors import TargetError
 from ..rig import keyframes
 from ..rig.armature import as_array
+from ..rig.keyframes import bone_path
 from ..settings.markers import MARKER_NAME, MARKER_STEP
 from .effectors import Partner, Pin, Target
 from .problem import RigProblem
@@ -82,10 +83,11 @@ def sample_steps(
         yield from _evaluated(scene, times, columns)
     for place, target in enumerate(targets):
         animation = target[0].animation_data
-        gaps = animation is not None and animation.action is not None if is_imported(target[0]) else recorded
-        own = [curve for curve in keyframes.curves(target[0]) if curve.data_path == "location"]
+        gaps = animation is not None and animation.action is not None if is_imported(target) else recorded
+        path = _location_path(target)
+        own = [curve for curve in keyframes.curves(target[0]) if curve.data_path == path]
         keyed = {curve: keyframes.keys(curve) for curve in own} if gaps or plain[place] else {}
-        there = _is_there(target[0], keyed.values(), times) if gaps else np.ones(len(times), dtype=np.bool_)
+        there = _is_there(target, keyed.values(), times) if gaps else np.ones(len(times), dtype=np.bool_)
         if plain[place]:
             holder = target[0]
             frames = times[there]
@@ -118,8 +120,8 @@ def _evaluated(scene: Scene, frames: FloatArray, columns: Sequence[_Column]) -> 
         yield done / len(frames)
 
 
-def _is_there(marker: Object, keyed: Iterable[FloatArray], frames: FloatArray) -> BoolArray:
-    """(F,) whether a marker is visible on frames (F,), by the rules of `sample_steps`.
+def _is_there(target: Target, keyed: Iterable[FloatArray], frames: FloatArray) -> BoolArray:
+    """(F,) whether a target is visible on frames (F,), by the rules of `sample_steps`.
 
     keyed: the keys (K, 2) of each curve of its location.
     """
@@ -129,7 +131,7 @@ def _is_there(marker: Object, keyed: Iterable[FloatArray], frames: FloatArray) -
     times = first if same else np.unique(np.concatenate([first, *others]))
     padded = np.concatenate(([-np.inf], times, [np.inf]))
     after = np.searchsorted(times, frames) + 1
-    near: BoolArray = _is_near(frames, padded[after - 1], padded[after], _recorded_step(marker, times))
+    near: BoolArray = _is_near(frames, padded[after - 1], padded[after], _recorded_step(target, times))
     return near
 
 
@@ -185,10 +187,10 @@ def _depsgraph(scene: Scene) -> Depsgraph:
     return layer.depsgraph
 
 
-def is_seen(marker: Object, frame: float) -> bool:
+def is_seen(marker: Target, frame: float) -> bool:
     """Whether a marker is visible on a frame, from the keys of its X location; fast enough for drawing."""
-    first = ("location", 0)
-    curve = next((each for each in keyframes.curves(marker) if (each.data_path, each.array_index) == first), None)
+    first = (_location_path(marker), 0)
+    curve = next((each for each in keyframes.curves(marker[0]) if (each.data_path, each.array_index) == first), None)
     if curve is None:
         return True
     before, after = keyframes.keys_beside(curve, frame)
@@ -198,18 +200,23 @@ def is_seen(marker: Object, frame: float) -> bool:
     return bool(_is_near(frame, before, after, _recorded_step(marker, times)))
 
 
-def is_imported(thing: Object) -> bool:
-    """Whether an object is a marker imported by this extension."""
-    return thing.get(MARKER_NAME) is not None
+def is_imported(target: Target) -> bool:
+    """Whether a target is a marker imported by this extension."""
+    return not target[1] and target[0].get(MARKER_NAME) is not None
 
 
-def _recorded_step(marker: Object, times: FloatArray) -> float:
+def _location_path(target: Target) -> str:
+    """The data path of a target's location, from its object."""
+    return bone_path(target[1], "location") if target[1] else "location"
+
+
+def _recorded_step(target: Target, times: FloatArray) -> float:
     """Frames between two samples of a marker: as imported, else from keys (K,).
 
     Infinite if the keys are farther apart than in a recording, because animation by hand has no gaps.
     """
-    if is_imported(marker):
-        return float(marker.get(MARKER_STEP, 1.0))
+    if is_imported(target):
+        return float(target[0].get(MARKER_STEP, 1.0))
     step = float(np.median(np.diff(times))) if len(times) > 1 else np.inf
     return step if step <= _RECORDED_STEP else np.inf
 
@@ -255,10 +262,10 @@ def current_targets(graph: Depsgraph, scene: Scene, rig: Object, problem: RigPro
     armature = as_array(rig.evaluated_get(graph).matrix_world)
     world = np.array([_world_matrix(graph, armature, goal) for goal in problem.targets])
     for goal, matrix in zip(problem.targets, world, strict=True):
-        # Imported markers have gaps.
-        if isinstance(goal, (Pin, Partner)):
+        if isinstance(goal, (Pin, Partner)) or not is_imported(goal):
             continue
-        if is_imported(goal[0]) and not is_seen(goal[0], scene.frame_current_final):
+        # Imported markers have gaps.
+        if not is_seen(goal, scene.frame_current_final):
             matrix[:3, 3] = np.nan
     bends = np.full((len(world), 3), np.nan)
     for row, bend in enumerate(problem.bends):

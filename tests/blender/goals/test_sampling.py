@@ -308,7 +308,7 @@ def test_visibility_on_single_frames_agrees_with_sampling(rate, recorded_elsewhe
     frames = np.arange(-3.0, 105.0, 0.25)
     positions = sample_targets(scene, markers, frames, recorded=True)
     for marker, samples in zip(markers, positions.swapaxes(0, 1), strict=True):
-        seen = [is_seen(marker[0], frame) for frame in frames]
+        seen = [is_seen(marker, frame) for frame in frames]
         np.testing.assert_array_equal(seen, ~np.isnan(samples).any(axis=1))
 
 

@@ -290,7 +290,7 @@ def _pairs(rig: Object, frame: float) -> Iterator[tuple[Vector, Vector]]:
     """The position of each marker, and of its point on the bone."""
     for marker in mapped_markers(rig):
         bone: PoseBone | None = rig.pose.bones.get(marker.bone)
-        if marker.target is not None and bone is not None and is_seen(marker.target, frame):
+        if marker.target is not None and bone is not None and is_seen((marker.target, ""), frame):
             point = rig.matrix_world @ armature_point(bone, marker.point, marker.offset)
             yield marker.target.matrix_world.translation, point
 
