@@ -279,16 +279,16 @@ def _chosen(context: Context, armature: Object, trees: Sequence[BakedTree], choi
     if choice == "SOLVED":
         return tuple(trees)
     wanted = {solved_bone(armature, bone.name) for bone in selected_bones(context, armature)}
-    if wanted.isdisjoint(bone for tree in trees for bone in tree.bones):
-        raise BakeError("None of the solved bones is selected: choose All Solved")
-    return tuple(
-        replace(
-            tree,
-            bones=tuple(bone for bone in tree.bones if bone in wanted),
-            travels=tree.problem.tree.skeleton.names[0] in wanted,
-        )
-        for tree in trees
-    )
+    chosen = []
+    for tree in trees:
+        root = tree.problem.tree.skeleton.names[0]
+        names = wanted if choice == "SELECTED" else {effector.bone for effector in tree.problem.effectors}
+        kept = tuple(bone for bone in tree.bones if bone in names)
+        chosen.append(replace(tree, bones=kept, travels=choice == "MAPPED" or root in wanted))
+    if not any(tree.bones for tree in chosen):
+        what = "is selected" if choice == "SELECTED" else "has a marker, a target or a pin"
+        raise BakeError(f"None of the solved bones {what}: choose All Solved")
+    return tuple(chosen)
 
 
 def preview_range(scene: Scene) -> tuple[int, int] | None:

@@ -32,6 +32,7 @@ SOURCES = (
 )
 BAKED_BONES = (
     ("SOLVED", "All Solved", "Key every bone that was rotated to meet the targets"),
+    ("MAPPED", "With Marker or Target", "Key only solved bones with a marker, a target or a pin"),
     ("SELECTED", "Selected", "Key only solved bones that are selected"),
 )
 ROOT_MOTIONS = (

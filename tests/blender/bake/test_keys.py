@@ -187,6 +187,14 @@ class TestWhichBones:
             run(rig, bones="SELECTED")
         assert scenes.digest() == before
 
+    def test_only_bones_with_a_marker_or_target_get_keys(self):
+        rig = traveller()
+        run(rig, bones="MAPPED")
+        assert paths(rig) == {
+            'pose.bones["hips"].location',
+            *(f'pose.bones["{bone}"].rotation_quaternion' for bone in scenes.ENDS),
+        }
+
     @pytest.mark.parametrize(
         ("mode", "locks", "keyed"),
         [
