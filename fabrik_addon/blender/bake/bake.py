@@ -305,7 +305,7 @@ def chosen_range(scene: Scene, rig: Object, source: str) -> tuple[int, int]:
     if preview is not None:
         return preview
     if follows_markers(rig, source):
-        return recorded_range(scene, (marker.target for marker in mapped_markers(rig) if marker.target))
+        return recorded_range(scene, ((marker.target, marker.target_bone) for marker in mapped_markers(rig)))
     return scene.frame_start, scene.frame_end
 
 

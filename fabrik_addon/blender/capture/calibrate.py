@@ -33,7 +33,6 @@ from ..settings.rig import rig_settings
 from .matching import (
     SceneMarker,
     check_scalable,
-    holders_of,
     in_collection,
     mapping_of,
     marker_clip,
@@ -41,6 +40,7 @@ from .matching import (
     recorded_range,
     scale_markers,
     scaled_entry,
+    targets_of,
 )
 from .takes import new_record_of, take_name
 
@@ -143,7 +143,9 @@ def calibrate_markers_steps(
     """
     scene, capture = context.scene, rig_settings(rig).capture
     # All listed markers that have an object, with or without a bone.
-    take = [SceneMarker(each.name, each.target) for each in capture.markers if each.target is not None]
+    take = [
+        SceneMarker(each.name, each.target, each.target_bone) for each in capture.markers if each.target is not None
+    ]
     other = in_collection(static) if static is not None else []
     check_followed(scene, rig, "MARKERS")
     _check_proportions(rig, proportions, [*take, *other])
@@ -233,7 +235,7 @@ def _calibrations(
     Also returns the errors of the take's markers with and without a static recording if it was rejected, else None.
     """
     measured = other or take
-    span = recorded_range(scene, holders_of(measured))
+    span = recorded_range(scene, targets_of(measured))
     frames = None
     if reference is not None:
         first, last = reference
@@ -245,7 +247,7 @@ def _calibrations(
         # As indices in the recording.
         frames = first - span[0], last - span[0]
     measured_clip = marker_clip(scene, rig, measured, span)
-    take_clip = marker_clip(scene, rig, take, recorded_range(scene, holders_of(take))) if other else measured_clip
+    take_clip = marker_clip(scene, rig, take, recorded_range(scene, targets_of(take))) if other else measured_clip
     mapping = mapping_of(rig_settings(rig).capture)
     scale = _SCALES[proportions]
     found: list[Calibration] = []

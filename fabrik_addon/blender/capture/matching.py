@@ -22,10 +22,12 @@ from ...markers.mapping.marker_map import MappedMarker, read_map, write_map
 from ...markers.report.doubts import matching_doubts, placing_doubts
 from ...markers.steps import finish
 from ..control.posed_rig import posed_rig
+from ..goals.effectors import Target
 from ..goals.places import has_other_drivers, sample_steps
 from ..limits.editing import read_rest
 from ..rig import keyframes
 from ..rig.armature import Tree, check_editable, check_rig, meters_per_unit, world_to_armature
+from ..rig.keyframes import bone_path
 from ..settings.limit_properties import read_limits
 from ..settings.markers import MARKER_NAME, TAKE_DOUBTS, TAKE_RATE, TAKE_SEEN, TAKE_STATIC, FabrikCapture, FabrikMarker
 from ..settings.rig import rig_settings
@@ -38,10 +40,11 @@ class MarkerError(FabrikError):
 
 @dataclass(frozen=True)
 class SceneMarker:
-    """A marker in the scene: its label, and the object that follows the recorded marker."""
+    """A marker in the scene: its label, and the object or bone that follows the recorded marker."""
 
     label: str
     holder: Object
+    bone: str = ""
 
 
 def match_markers(
@@ -50,6 +53,7 @@ def match_markers(
     *,
     preset: str = "AUTO",
     take: bpy.types.Collection | None = None,
+    take_armature: Object | None = None,
     keep: bool = False,
 ) -> Matched:
     """Add the scene's markers to the rig's list, each with the bone for its label if there is one.
@@ -59,6 +63,7 @@ def match_markers(
         rig: an armature with a known naming scheme.
         preset: a key of `naming.PRESETS`, or "AUTO" for the one that fits.
         take: the collection of the markers.
+        take_armature: the armature whose bones are the markers, as io_anim_c3d imports them.
         keep: do not change markers that already have a bone.
 
     Raises:
@@ -66,7 +71,7 @@ def match_markers(
     """
     check_rig(rig)
     check_editable(rig)
-    markers = find_markers(context, rig, take)
+    markers = find_markers(context, rig, take, take_armature)
     rest = read_rest(rig)
     roles = match_bones(rest)
     if not roles:
@@ -75,12 +80,12 @@ def match_markers(
     matched = match(labels, parts_of(roles), rest, None if preset == "AUTO" else preset)
     capture = rig_settings(rig).capture
     kept = _certain(capture.markers) if keep else {}
-    if take is None:
+    if take is None and not markers[0].bone:
         # The collection of imported markers; none for selected empties.
         homes = [home for home in markers[0].holder.users_collection if not home.is_embedded_data]
         imported = [home for home in homes if all(thing.get(MARKER_NAME) is not None for thing in home.objects)]
         take = next(iter(imported), None)
-    follow_take(rig, take)
+    follow_take(rig, take, markers[0].holder if markers[0].bone else None)
     kept |= _certain(capture.markers) if keep else {}
     capture.preset = matched.preset or ""
     note_matched(context.scene, rig, keep=keep)
@@ -92,7 +97,7 @@ def match_markers(
     capture.active_marker = 0
     for marker in sorted(markers, key=lambda each: order.get(each.label, len(order) + is_unlabelled(each.label))):
         entry = capture.markers.add()
-        entry.name, entry.target = marker.label, marker.holder
+        entry.name, entry.target, entry.target_bone = marker.label, marker.holder, marker.bone
         if marker.label in kept:
             for name, value in kept[marker.label].items():
                 setattr(entry, name, value)
@@ -102,16 +107,26 @@ def match_markers(
     return matched
 
 
-def find_markers(context: Context, rig: Object, take: bpy.types.Collection | None = None) -> list[SceneMarker]:
+def find_markers(
+    context: Context, rig: Object, take: bpy.types.Collection | None = None, take_armature: Object | None = None
+) -> list[SceneMarker]:
     """The markers of a rig: the given ones, else newly imported ones, else the previous ones, else selected empties.
 
     Newly imported markers are those of the last take imported since the last match, except static trials.
     Raises MarkerError if there are no markers.
     """
+    capture = rig_settings(rig).capture
     imported = imported_takes(context.scene)
-    new = [each for each in imported if each.get(TAKE_SEEN) is None and not each[TAKE_STATIC]]
-    # The last new take, else the rig's, else the last one.
-    take = take or next(reversed(new), None) or rig_settings(rig).capture.take or next(reversed(imported), None)
+    if take is None and take_armature is None:
+        new = [each for each in imported if each.get(TAKE_SEEN) is None and not each[TAKE_STATIC]]
+        take, take_armature = (new[-1], None) if new else (capture.take, capture.take_armature)
+    if take_armature is not None:
+        if take_armature == rig or take_armature.type != "ARMATURE":
+            raise MarkerError(
+                f"{take_armature.name!r} can't be the marker armature of {rig.name!r}: choose another armature"
+            )
+        return [SceneMarker(bone.name, take_armature, bone.name) for bone in take_armature.data.bones]
+    take = take or next(reversed(imported), None)
     if take is not None:
         return in_collection(take)
     markers = _empties(context.selected_objects)
@@ -268,16 +283,22 @@ def scene_rate(scene: Scene) -> float:
     return float(scene.render.fps / scene.render.fps_base)
 
 
-def recorded_range(scene: Scene, holders: Iterable[Object]) -> tuple[int, int]:
+def recorded_range(scene: Scene, targets: Iterable[Target]) -> tuple[int, int]:
     """The first and the last whole frame with keys of markers; the scene's range if there are no keys."""
     times = list[float]()
-    for holder in holders:
-        for curve in keyframes.curves(holder):
-            if curve.data_path == "location" and len(curve.keyframe_points):
+    for holder, bone in targets:
+        path = bone_path(bone, "location") if bone else "location"
+        for curve in () if holder is None else keyframes.curves(holder):
+            if curve.data_path == path and len(curve.keyframe_points):
                 times += [curve.keyframe_points[place].co[0] for place in (0, -1)]
     if not times:
         return scene.frame_start, scene.frame_end
     return int(np.ceil(min(times) - 1e-3)), int(np.floor(max(times) + 1e-3))
+
+
+def targets_of(markers: Iterable[SceneMarker]) -> list[Target]:
+    """The targets from which the markers are sampled."""
+    return [(marker.holder, marker.bone) for marker in markers]
 
 
 def marker_clip(scene: Scene, rig: Object, markers: Sequence[SceneMarker], frames: tuple[int, int]) -> Clip:
@@ -286,8 +307,7 @@ def marker_clip(scene: Scene, rig: Object, markers: Sequence[SceneMarker], frame
     Raises TargetError if an object is not part of the evaluated scene.
     """
     times = np.arange(frames[0], frames[1] + 1)
-    targets = [(marker.holder, "") for marker in markers]
-    world, rigs = finish(sample_steps(scene, targets, [(rig, "")], times, recorded=True))
+    world, rigs = finish(sample_steps(scene, targets_of(markers), [(rig, "")], times, recorded=True))
     local = world_to_armature(world, rigs[:, 0])
     local.setflags(write=False)
     return Clip(tuple(marker.label for marker in markers), scene_rate(scene), local, up_axis="Z", source=scene.name)
@@ -295,12 +315,13 @@ def marker_clip(scene: Scene, rig: Object, markers: Sequence[SceneMarker], frame
 
 def check_scalable(markers: Iterable[SceneMarker]) -> None:
     """Raise MarkerError, naming the object, if markers can't be scaled."""
-    for holder in holders_of(markers):
+    for holder in _holders(markers):
         if holder.library is not None:
             raise MarkerError(
                 f"{holder.name!r} is linked from another file and can't be scaled: set Proportions to As Recorded"
             )
-        moved = any(curve.data_path != "location" or curve.modifiers for curve in keyframes.curves(holder))
+        own = (curve for curve in keyframes.curves(holder) if not curve.data_path.startswith("pose.bones"))
+        moved = any(curve.data_path != "location" or curve.modifiers for curve in own)
         if has_other_drivers(holder) or moved:
             raise MarkerError(
                 f"{holder.name!r} is moved by more than location keys and can't be scaled: set "
@@ -312,15 +333,17 @@ def scale_markers(markers: Iterable[SceneMarker], center: FloatArray, factor: fl
     """Scale checked markers about a point `center` (3,), then move them by `lift` (3,), both in world space."""
     if abs(factor - 1.0) < _SAME and np.abs(lift).max() < _SAME:
         return
-    for holder in holders_of(markers):
+    for holder in _holders(markers):
         shift = (1.0 - factor) * (center - np.array(holder.delta_location)) + lift
         holder.location = Vector((factor * np.array(holder.location) + shift).tolist())
         for curve in keyframes.curves(holder):
             if curve.data_path == "location":
                 keyframes.scale_values(curve, factor, float(shift[curve.array_index]))
+        if holder.type == "ARMATURE":
+            holder.scale = holder.scale * factor
 
 
-def holders_of(markers: Iterable[SceneMarker]) -> list[Object]:
+def _holders(markers: Iterable[SceneMarker]) -> list[Object]:
     """The objects of the markers, without duplicates."""
     return list(dict.fromkeys(marker.holder for marker in markers))
 
@@ -362,7 +385,7 @@ def guess_markers(context: Context, rig: Object) -> tuple[Guess, ...]:
     roles = match_bones(rest)
     names = {entry.marker for entry in known}
     there = [
-        SceneMarker(entry.name, entry.target)
+        SceneMarker(entry.name, entry.target, entry.target_bone)
         for entry in capture.markers
         if entry.target is not None and (entry.name in names or (not entry.bone and not is_virtual(entry.name)))
     ]
@@ -372,7 +395,7 @@ def guess_markers(context: Context, rig: Object) -> tuple[Guess, ...]:
     guesses = assign_by_motion(
         skeleton,
         known,
-        marker_clip(context.scene, rig, there, recorded_range(context.scene, holders_of(there))),
+        marker_clip(context.scene, rig, there, recorded_range(context.scene, targets_of(there))),
         parts_of(roles),
         rest,
         limits=read_limits(rig, skeleton.names),

@@ -18,7 +18,8 @@ def imported_takes(scene: Scene) -> list[bpy.types.Collection]:
 
 def take_name(rig: Object) -> str:
     """The name of the recording of a rig's markers; "" if they were selected one by one."""
-    take = seen(rig).capture.take
+    capture = seen(rig).capture
+    take = capture.take or capture.take_armature
     return "" if take is None else take.name
 
 
@@ -29,17 +30,17 @@ def record_of(rig: Object, collection: bpy.types.Collection | None = None) -> Fa
     return next((each for each in capture.takes if each.collection == wanted), None)
 
 
-def follow_take(rig: Object, take: bpy.types.Collection | None) -> None:
+def follow_take(rig: Object, take: bpy.types.Collection | None, take_armature: Object | None = None) -> None:
     """Switch a rig to another take: its markers, calibration and report replace the current ones.
 
     The current ones are stored until the rig is switched back.
     """
     capture = rig_settings(rig).capture
-    if capture.take == take:
+    if (capture.take, capture.take_armature) == (take, take_armature):
         return
     if len(capture.markers) or capture.report is not None:
         new_record_of(rig)[KEPT] = _values(capture)
-    capture.take = take
+    capture.take, capture.take_armature = take, take_armature
     record: Any = record_of(rig) or new_record_of(rig)
     for name in get_annotations(OfATake):
         capture.property_unset(name)

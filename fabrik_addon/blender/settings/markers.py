@@ -1,6 +1,7 @@
 """Data about markers stored on an armature object, `Object.fabrik.capture`: their mapping and their use.
 
-Markers are objects of the scene, such as imported empties. Each may be attached to a point on a bone of the rig.
+Markers are objects or bones of the scene, such as imported empties. Each may be attached to a point on a bone of the
+rig.
 """
 
 from inspect import get_annotations
@@ -120,8 +121,10 @@ class FabrikMarker(PointOnBone, PropertyGroup):
         type=Object,
         update=note_use,
     )
-    # Like the targets of effectors, which can be bones.
-    target_bone = ""
+    target_bone: StringProperty(
+        name="Marker Bone",
+        description="If the markers are bones of another armature, the bone whose head is the marker",
+    )
     guess: FloatProperty(
         name="Guess",
         description="How far the marker moves on its bone if the bone was guessed from motion; negative if "
@@ -215,6 +218,12 @@ class FabrikCapture(OfATake, CalibrationOptions, MarkerOptions, PropertyGroup):
     """The markers of a rig, with the options of calibration and bakes."""
 
     take: PointerProperty(name="Take", description="The collection of the markers", type=Collection)
+    take_armature: PointerProperty(
+        name="Marker Armature",
+        description="The armature whose bones are the markers, if an importer created bones instead of empties",
+        type=Object,
+        poll=lambda _self, thing: thing.type == "ARMATURE",
+    )
     takes: CollectionProperty(
         name="Takes", description="Which takes are matched, calibrated and baked", type=FabrikTake
     )

@@ -44,12 +44,12 @@ def marked_rig(hidden=(), noise=0.0, a_bone=3, seed=1, travel=0.6, **where):
     return rig, positions, list(points)
 
 
-def put_on(rig, points, holders):
+def put_on(rig, points, holders, bones=None):
     rig.fabrik.root = "FREE"
     for label, (bone, point) in points.items():
         entry = rig.fabrik.capture.markers.add()
         entry.name, entry.bone, entry.point, entry.offset = label, bone, "OFFSET", point
-        entry.target = holders[label]
+        entry.target, entry.target_bone = holders[label], (bones or {}).get(label, "")
 
 
 def run(rig, **options):
@@ -194,8 +194,32 @@ class TestReport:
         ]  # fmt: skip
 
 
+def marker_armature(positions, labels, name="Other"):
+    """Markers as io_anim_c3d creates them: bones at the origin, with location keys on the frames that show them."""
+    holder = scenes.make_rig([(label, "", (0, 0, 0), (0, 0, 0.02)) for label in labels], name=name)
+    action = keyframes.new_action(holder, "recording")
+    for column, label in enumerate(labels):
+        bone = holder.data.bones[label]
+        seen = ~np.isnan(positions[:, column]).any(axis=1)
+        local = positions[seen, column] @ np.array(bone.matrix_local)[:3, :3]
+        frames = 1 + np.flatnonzero(seen)
+        keyframes.write_curves(action, holder, f'pose.bones["{label}"].location', frames, local, label)
+    return holder
+
+
 class TestMarkersOfOthers:
-    """Empties that the add-on has not imported."""
+    """Empties and bones that the add-on has not imported."""
+
+    def test_bones_of_an_armature_with_their_gaps(self):
+        rig, positions, labels = marked_rig(hidden=["forearm.L"])
+        wanted = run(rig).report.errors
+        holder = marker_armature(positions, labels)
+        scenes.make_active(rig)
+        for entry in rig.fabrik.capture.markers:
+            entry.target, entry.target_bone = holder, entry.name
+        found = run(rig).report.errors
+        assert np.array_equal(np.isnan(found), np.isnan(wanted))
+        assert np.nanmax(found) < 5e-3
 
     def test_empties_without_keys_where_they_are_hidden(self):
         rig, _, _ = marked_rig(hidden=["forearm.L"])
@@ -233,6 +257,7 @@ def test_one_undo_step():
         (lambda markers: setattr(markers[0], "bone", "tail"), "Marker 'hips0': 'Rig' has no bone 'tail'"),
         (lambda markers: setattr(markers[0], "target", None), "Marker 'hips0' has no object"),
         (lambda markers: bpy.data.objects.remove(markers[0].target), "Marker 'hips0'"),
+        (lambda markers: setattr(markers[0], "target_bone", "x"), "Marker 'hips0': .* is not an armature"),
     ],
 )
 def test_errors_name_the_marker_and_change_nothing(spoil, sentence):

@@ -116,6 +116,15 @@ class TestWhereMarkersAre:
         match_markers(bpy.context, rig)
         assert set(bones_of(rig)) == set(LABELS)
 
+    def test_bones_of_another_armature(self):
+        rig = person()
+        holder = scenes.make_rig([(name, "", (0, 0, 0), (0, 0, 0.02)) for name in LABELS], name="walk1")
+        match_markers(bpy.context, rig, take_armature=holder)
+        markers = rig.fabrik.capture.markers
+        assert {entry.name: entry.target_bone for entry in markers} == {name: name for name in LABELS}
+        assert all(entry.target == holder for entry in markers)
+        assert bones_of(rig)["LASI"] == "hips"
+
     def test_two_takes_with_the_same_labels(self):
         rig = person()
         first, second = take(("LASI",), "a.trc"), take(("LASI",), "b.trc")
@@ -135,6 +144,7 @@ def rename_bones(rig):
     [
         (lambda rig: None, "No markers found: import some"),
         (rename_bones, "No bone of 'Rig' has the name of a human bone"),
+        (lambda rig: setattr(rig.fabrik.capture, "take_armature", rig), "'Rig' can't be the marker armature of 'Rig'"),
     ],
 )
 def test_errors_name_the_cause_and_change_nothing(prepare, sentence):

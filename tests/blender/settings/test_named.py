@@ -60,6 +60,15 @@ def test_a_name_means_the_local_object(twins, linked_first):
 
 
 @BOTH_ORDERS
+def test_a_marker_armature_is_the_local_one(twins, linked_first):
+    own, _ = twins(lambda: scenes.make_rig(name="Markers"), linked_first=linked_first)
+    rig = scenes.make_rig()
+    scenes.make_active(rig)
+    bpy.ops.fabrik.match_markers(take="Markers")
+    assert rig.fabrik.capture.take_armature == own
+
+
+@BOTH_ORDERS
 def test_a_source_is_the_local_object(twins, linked_first):
     own, _ = twins(lambda: scenes.make_rig(name="Walker"), linked_first=linked_first)
     own.keyframe_insert("location", frame=3)

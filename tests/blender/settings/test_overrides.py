@@ -54,7 +54,9 @@ def fill(group, pointed):
     """Give everything in a group, and in the groups in it, a value that it does not have at first."""
     for each in properties(group):
         if each.type == "POINTER" and each.fixed_type.identifier in pointed:
-            setattr(group, each.identifier, pointed[each.fixed_type.identifier])
+            # Only armatures may hold markers.
+            usual = pointed[each.fixed_type.identifier]
+            setattr(group, each.identifier, group.id_data if each.identifier == "take_armature" else usual)
         elif each.type == "POINTER":
             fill(getattr(group, each.identifier), pointed)
         elif each.type == "COLLECTION":

@@ -270,9 +270,12 @@ class FABRIK_OT_match_markers(OnRig, Operator):
     preset: EnumProperty(name="Marker Set", description="The marker set that the labels belong to", items=_PRESETS)
     take: StringProperty(
         name="Take",
-        description="Collection of the markers. Defaults to the collection imported last, then the rig's "
-        "collection, then the selected empties",
-        search=lambda _self, _context, _typed: bpy.data.collections.keys(),
+        description="Collection of the markers, or an armature whose bones are the markers. Defaults to the "
+        "collection imported last, then the rig's collection, then the selected empties",
+        search=lambda _self, context, _typed: [
+            *bpy.data.collections.keys(),
+            *(thing.name for thing in context.scene.objects if thing.type == "ARMATURE"),
+        ],
     )
     keep: BoolProperty(name="Keep Existing", description="Keep markers that already have a bone")
     guess: BoolProperty(
@@ -283,8 +286,12 @@ class FABRIK_OT_match_markers(OnRig, Operator):
     )
 
     def run(self, context: Context, rig: Object) -> Done:
-        take = named(bpy.data.collections, self.take, "collection")
-        found = matching.match_markers(context, rig, preset=self.preset, take=take, keep=self.keep)
+        objects, is_object = context.scene.objects, self.take not in bpy.data.collections
+        holder = named(objects, self.take, "object") if is_object and self.take in objects else None
+        take = None if holder is not None else named(bpy.data.collections, self.take, "collection")
+        found = matching.match_markers(
+            context, rig, preset=self.preset, take=take, take_armature=holder, keep=self.keep
+        )
         guessed = [guess.entry.marker for guess in matching.guess_markers(context, rig)] if self.guess else []
         labels = PRESETS[found.preset].title if found.preset else "no known labels"
         unmatched = [entry.name for entry in rig_settings(rig).capture.markers if not entry.bone]

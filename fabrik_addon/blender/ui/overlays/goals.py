@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, product
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from bpy.types import Context, Object, PoseBone, Scene
@@ -289,10 +289,16 @@ def error_lines(rig: Object, frame: float) -> Drawing:
 def _pairs(rig: Object, frame: float) -> Iterator[tuple[Vector, Vector]]:
     """The position of each marker, and of its point on the bone."""
     for marker in mapped_markers(rig):
-        bone: PoseBone | None = rig.pose.bones.get(marker.bone)
-        if marker.target is not None and bone is not None and is_seen((marker.target, ""), frame):
-            point = rig.matrix_world @ armature_point(bone, marker.point, marker.offset)
-            yield marker.target.matrix_world.translation, point
+        holder: Any = marker.target
+        bone: Any = rig.pose.bones.get(marker.bone)
+        if holder is None or bone is None or not is_seen((holder, marker.target_bone), frame):
+            continue
+        place = holder.matrix_world.translation
+        if marker.target_bone:
+            if marker.target_bone not in holder.pose.bones:
+                continue
+            place = holder.matrix_world @ holder.pose.bones[marker.target_bone].head
+        yield place, rig.matrix_world @ armature_point(bone, marker.point, marker.offset)
 
 
 def draw_errors(rig: Object, context: Context) -> None:

@@ -23,6 +23,7 @@ from .base import (
     draw_lines,
     draw_names,
     draw_switch,
+    draw_target,
     fitted,
     next_in_motion,
 )
@@ -148,7 +149,7 @@ class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
         for doubt in capture.doubts.splitlines() if capture.report is None else ():
             draw_lines(layout, doubt, "ERROR")
         if marker is not None and (advanced := folded(layout, "Advanced", "marker_list")) is not None:
-            advanced.prop(marker, "target")
+            draw_target(advanced, marker, "target", "target_bone")
             advanced.prop(marker, "point")
             if marker.point == "OFFSET":
                 advanced.prop(marker, "offset")
