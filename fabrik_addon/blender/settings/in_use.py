@@ -72,7 +72,7 @@ def note_file(limits_switch: str) -> None:
     """Report whether the file uses a feature. limits_switch: the name of the scenes' property that shows limits."""
     every = (seen(rig) for rig in bpy.data.objects if rig.type == "ARMATURE")
     if any(getattr(scene, limits_switch) for scene in bpy.data.scenes) or any(
-        len(each.effectors) or each.show_trails or len(each.capture.markers) for each in every
+        len(each.effectors) or each.show_capsules or each.show_trails or len(each.capture.markers) for each in every
     ):
         note_use()
 

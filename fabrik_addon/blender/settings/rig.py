@@ -178,6 +178,11 @@ class PostureSettings:
         description="Keep the whole body, including its skin, above the floor. On a rig that is not human, this "
         "applies only to feet, hands and knees",
     )
+    show_capsules: BoolProperty(
+        name="Show Capsules",
+        description="Draw the capsules used by Self-Collision",
+        update=note_use,
+    )
     floor_height: FloatProperty(
         name="Floor Height",
         description="Height of the floor on the world's Z axis",

@@ -27,12 +27,16 @@ class Armatures:
 
     They are searched at the first request, and again after handlers report that objects may have been added or removed.
     Until the file uses the add-on, there are no handlers, and the list is empty.
+
+    Attributes:
+        searches: the number of searches of the file; if it is unchanged, no objects were added or removed.
     """
 
     def __init__(self) -> None:
         self._is_needed = False
         self._found: list[Object] | None = None
         self._count = 0
+        self.searches = 0
 
     def in_file(self) -> list[Object]:
         """All armatures in the file; empty until it uses the add-on."""
@@ -42,6 +46,7 @@ class Armatures:
         count = len(bpy.data.armatures)
         if self._found is None or count != self._count or not self._is_current(self._found):
             self._watch(on=True)
+            self.searches += 1
             self._found = [thing for thing in bpy.data.objects if thing.type == "ARMATURE"] if count else []
             self._count = count
         return self._found

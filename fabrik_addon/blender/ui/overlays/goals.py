@@ -10,13 +10,15 @@ import numpy as np
 from bpy.types import Context, Object, PoseBone, Scene
 from mathutils import Vector
 
-from ....core.arrays import FloatArray, IntArray
+from ....core.arrays import TINY, FloatArray, IntArray
 from ....core.errors import FabrikError
-from ...goals.body import center_of_mass, support_of
+from ....core.kernel.bodies import cross as cross_product
+from ...goals.body import center_of_mass, fitted, support_of
 from ...goals.places import is_seen
 from ...posing.live import is_paused, why_short
 from ...rig.armature import armature_point, check_rig, length_text, meters_per_unit
 from ...settings.markers import BAD, FAIR
+from ...settings.rig import rig_settings
 from ...settings.why_not import enabled_effectors, mapped_markers
 from ..translations import ui_message, ui_text
 from .drawing import COLORS, Drawing, colored, draw_over, joined
@@ -24,6 +26,14 @@ from .drawing import COLORS, Drawing, colored, draw_over, joined
 # The size of a dot relative to a mark.
 _DOT: Final = 0.35
 _DASHES: Final = 12
+# The number of lines in a circle.
+_AROUND: Final = 24
+# Cosines and sines around a ring, (_AROUND, 1) each, and the edges of a capsule's four closed lines.
+_ANGLES = np.linspace(0.0, 2.0 * np.pi, _AROUND, endpoint=False)[:, None]
+_CIRCLE = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)])
+_STARTS = np.arange(4 * _AROUND).reshape(-1, _AROUND)
+_CAPSULE_EDGES = np.stack([_STARTS, np.roll(_STARTS, -1, axis=1)], axis=-1).reshape(-1, 2)
+
 # The wireframes that mark positions: corners, and the ends of lines as their indices. A cube has all eight corners.
 _CUBE = np.array(list(product((-1.0, 1.0), repeat=3)))
 _DIAMOND = (
@@ -69,6 +79,22 @@ def dashed(look: str, start: FloatArray, end: FloatArray) -> Lines:
     """A dashed line from one position (3,) to another."""
     shares = np.linspace(0.0, 1.0, 2 * _DASHES)[:, None]
     return Lines(look, start + shares * (end - start), np.arange(2 * _DASHES).reshape(-1, 2))
+
+
+def capsule(look: str, ends: FloatArray, aside: FloatArray, radius: float) -> Lines:
+    """A capsule: rings at the ends (2, 3) of its axis, and two outlines; aside: (3,) not parallel to the axis."""
+    along = ends[1] - ends[0]
+    along = along / max(float(np.linalg.norm(along)), TINY)
+    first = aside - (aside @ along) * along
+    first /= max(float(np.linalg.norm(first)), TINY)
+    second = cross_product(along, first)
+    cosine, sine = radius * _CIRCLE
+    rings = [end + cosine * first + sine * second for end in ends]
+    # Each outline follows one side, one end, the other side and the other end.
+    near = np.where(sine[:, :1] > 0.0, ends[1], ends[0])
+    outlines = [near + cosine * side + sine * along for side in (first, second)]
+    points = np.stack([*rings, *outlines])
+    return Lines(look, points.reshape(-1, 3), _CAPSULE_EDGES)
 
 
 def _mark(look: str, mark: tuple[FloatArray, IntArray], place: FloatArray, size: float) -> Lines:
@@ -191,9 +217,21 @@ def labels(rig: Object, scene: Scene) -> list[tuple[GoalView, str]]:
 
 
 def lines_of(rig: Object) -> list[Lines]:
-    """All lines for a rig: goals, and balance if it is on."""
+    """All lines for a rig: goals, balance if it is on, and capsules."""
     goals = (goal_lines(view.kind, view.effector, view.place, view.size, met=view.met) for view in views(rig))
-    return [*chain.from_iterable(goals), *balance_lines(rig)]
+    return [*chain.from_iterable(goals), *balance_lines(rig), *capsule_lines(rig)]
+
+
+def capsule_lines(rig: Object) -> list[Lines]:
+    """The lines of a rig's capsules, in world space; empty if they are not shown."""
+    settings = rig_settings(rig)
+    found = fitted(rig, redraw=True) if settings.bake.self_collision != "OFF" and settings.show_capsules else None
+    world, lines = np.array(rig.matrix_world), []
+    for each in () if found is None else found.capsules:
+        matrix = world @ np.array(rig.pose.bones[each.bone].matrix)
+        ends = np.array([each.start, each.end]) @ matrix[:3, :3].T + matrix[:3, 3]
+        lines.append(capsule("pinned", ends, matrix[:3, 0], each.radius * meters_per_unit(rig)))
+    return lines
 
 
 def balance_lines(rig: Object) -> list[Lines]:

@@ -77,10 +77,11 @@ def draw_goals_switch(self: Panel, context: Context) -> None:
 
 
 def shown_rigs(context: Context) -> list[Object]:
-    """The visible armatures with goals to draw, in Object and Pose mode; empty if the overlay is off."""
+    """The visible armatures with goals or capsules to draw, in Object and Pose mode; empty if the overlay is off."""
     if not getattr(context.scene, GOALS_SWITCH) or context.mode not in {"OBJECT", "POSE"}:
         return []
-    return [rig for rig in ARMATURES.visible() if len(seen(rig).effectors)]
+    rigs = ((rig, seen(rig)) for rig in ARMATURES.visible())
+    return [rig for rig, settings in rigs if len(settings.effectors) or settings.show_capsules]
 
 
 def shows_limits(context: Context) -> bool:

@@ -150,6 +150,8 @@ class FABRIK_PT_posture(AboutRig, PoseTab, Panel):
         height = floor.row(align=True)
         height.enabled = settings.use_floor
         height.prop(settings, "floor_height", text="")
+        if settings.bake.self_collision != "OFF" and (advanced := folded(layout, "Advanced", "posture")) is not None:
+            advanced.prop(settings, "show_capsules")
 
 
 _ICONS: dict[str, Any] = {"TURNS": "ORIENTATION_GIMBAL", "SWINGS": "ORIENTATION_NORMAL", "HAND": "VIEW_PAN"}
