@@ -104,27 +104,34 @@ class FootPlan:
     ) -> None:
         """places: (F, 3), rotations: (F, 4), of the source's foot. standing: thresholds for contacts."""
         self.positions, self.rotations = positions, rotations
+        self._ends = sole.heel, sole.ball
+        grounds = self._points()
         self._ends = sole.heel, sole.pivot
         self.stances: list[Stance] = []
         up = floor.axes.up
         points = self._points()
-        shifts, shares = self._held(name, points, floor, rate, standing, float(lengths(sole.pivot - sole.ball)))
+        raised = np.array([0.0, lengths(sole.pivot - sole.ball)])
+        shifts, shares = self._held(name, points, grounds, floor, rate, standing)
         self._move(points, shifts, shares)
-        self._ends = sole.heel, sole.ball
         # Rotate the foot about its planted point until the other point is above the ground.
         points = self._points()
-        heights = floor.above(points)
+        heights = floor.above(points) - raised
         low = leading(np.maximum(-heights, 0.0), _PULLED * standing.speed / rate)
         # Hold a point gradually as it approaches the ground. Otherwise the foot would rotate within one frame.
         near = np.clip(1.0 - (heights + low) / (_NEAR * standing.height), 0.0, 1.0)
         self._move(points, low[..., None] * up, np.maximum(shares, near))
-        # Roll it about its ball until neither side of the ball is below the ground.
+        pivots = self._points()[:, 1]
+        self._ends = sole.heel, sole.ball
+        # Roll it until neither side of the ball is below the ground: about the ball, or about its pivot if the heel is
+        # not planted. Neither moves sideways then.
         balls = self._points()[:, 1]
         aside = matrix_from_quaternion(self.rotations) @ sole.aside
         height, most = aside @ up, np.maximum(floor.above(balls), 0.0)
         flat, level = aside - height[:, None] * up, np.clip(height, -most, most)
         across = np.sqrt(np.maximum(squares(aside) - level**2, 0.0)) / np.maximum(lengths(flat), ROUNDING)
         self._turn(balls, rotation_between(aside, across[:, None] * flat + level[:, None] * up))
+        slid = pivots - self.positions - matrix_from_quaternion(self.rotations) @ sole.pivot
+        self.positions = self.positions + (1.0 - shares[:, :1]) * (slid - (slid @ up)[:, None] * up)
         heights = floor.above(self._points())
         lift = np.maximum(-heights.min(axis=1), 0.0)
         self.positions = self.positions + lift[:, None] * up
@@ -142,20 +149,28 @@ class FootPlan:
         self.rotations = product(turn, self.rotations)
 
     def _held(
-        self, name: str, points: FloatArray, floor: RigFloor, rate: float, standing: StandingSettings, raised: float
+        self,
+        name: str,
+        points: FloatArray,
+        grounds: FloatArray,
+        floor: RigFloor,
+        rate: float,
+        standing: StandingSettings,
     ) -> tuple[FloatArray, FloatArray]:
         """(F, 2, 3) translations of heel and pivot to their planted positions, and (F, 2) their weights, 0 to 1.
 
-        raised: the height of a planted pivot above the floor.
+        points, grounds: (F, 2, 3) heel and pivot, and the points below them on a flat foot: heel and ball.
         """
         shifts, shares = np.zeros(points.shape), np.zeros(points.shape[:2])
         axes = np.stack([floor.axes.forward, floor.axes.left, floor.axes.up])
-        seen = points @ axes.T - [[0.0, 0.0, 0.0], [0.0, 0.0, raised]]
+        raised = lengths(points[0] - grounds[0])[:, None] * [0.0, 0.0, 1.0]
+        seen, below = points @ axes.T - raised, grounds @ axes.T
         for index, offset in enumerate(self._ends):
             point = FootPoint(name, (float(offset[0]), float(offset[1]), float(offset[2])))
             for first, end in find_stances(seen[:, index], rate, settings=standing):
                 self.stances.append(Stance(point, first, end - 1, drift(seen[first:end, index]), np.nan))
-                planted = np.median(seen[first:end, index], axis=0)
+                # While the foot is flat, its ball stays as far ahead of its heel; a pivot above it may not.
+                planted = np.median(below[first:end, index], axis=0)
                 # Points planted much higher stay there: on a step, or if the recording drifts.
                 if planted[2] - floor.height <= _ON_FLOOR * standing.height:
                     planted[2] = floor.height
