@@ -79,12 +79,14 @@ class Sides(NamedTuple):
         frames: (K,). bodies: (K,).
         normals: (K, 3) in the frame that carries the body.
         gaps: (K,) radians, zero or more.
+        numbers: (K,) which side of its joint each is.
     """
 
     frames: IntArray
     bodies: IntArray
     normals: FloatArray
     gaps: FloatArray
+    numbers: IntArray
 
     def push(self, vectors: FloatArray) -> FloatArray:
         """(K,) how far rotation vectors (F, B, 3) go toward each side, in radians."""
@@ -92,7 +94,8 @@ class Sides(NamedTuple):
 
     def part(self, which: IntArray | BoolArray) -> "Sides":
         """Some of the sides, `which` (N,) or (K,)."""
-        return Sides(self.frames[which], self.bodies[which], self.normals[which], self.gaps[which])
+        frames, bodies, numbers = self.frames[which], self.bodies[which], self.numbers[which]
+        return Sides(frames, bodies, self.normals[which], self.gaps[which], numbers)
 
     @classmethod
     def joined(cls, found: Sequence["Sides"]) -> "Sides":
@@ -155,17 +158,13 @@ class JointLimits:
 
         Those of balls come first. Also returns the balls' outlines; None if there are no balls.
         """
-        found, outlines = [], None
-        for kind in self._kinds:
-            if isinstance(kind, _Balls):
-                # Several lines approximate an outline.
-                balls, outlines = kind.outlines(local[None], within, len(_ANGLES))
-                found.append((balls, outlines.places))
-            else:
-                found.append(kind.sides(local[None], within))
-        sides, places = Sides.joined([each for each, _ in found]), np.concatenate([each for _, each in found])
+        # Several lines approximate an outline.
+        balls = [kind.outlines(local[None], within, len(_ANGLES)) for kind in self._kinds if isinstance(kind, _Balls)]
+        others = [kind.sides(local[None], within) for kind in self._kinds if not isinstance(kind, _Balls)]
+        sides = Sides.joined([*(each for each, _ in balls), *others])
         (rows,), (gaps,) = sides.rows(self._bodies, 1)
-        return ConstraintRows(rows, gaps, _KEYS * sides.bodies + places, np.zeros(len(gaps))), outlines
+        found = ConstraintRows(rows, gaps, _KEYS * sides.bodies + sides.numbers, np.zeros(len(gaps)))
+        return found, balls[0][1] if balls else None
 
     def curvature(self, outlines: "Outlines | None", pushes: FloatArray) -> FloatArray:
         """(D, D) second derivatives of the outlines, weighted by pushes (K,) of the rows.
@@ -173,8 +172,8 @@ class JointLimits:
         A rotation w (3,) reduces a gap by ½ w · curvature w more than the row predicts.
         """
         result = np.zeros((self._bodies.columns, self._bodies.columns))
-        if outlines and pushes[: len(outlines.places)].any():
-            pushed = np.flatnonzero(pushes[: len(outlines.places)])
+        if outlines and pushes[: len(outlines.numbers)].any():
+            pushed = np.flatnonzero(pushes[: len(outlines.numbers)])
             columns = self._bodies.first[outlines.bodies[outlines.joints[pushed]]]
             for first, found in zip(columns, pushes[pushed, None, None] * outlines.curvatures(pushed), strict=True):
                 result[first : first + 3, first : first + 3] += found
@@ -193,14 +192,14 @@ class JointLimits:
 
         A curved outline gives only its nearest side.
         """
-        return Sides.joined([kind.sides(local, within)[0] for kind in self._kinds])
+        return Sides.joined([kind.sides(local, within) for kind in self._kinds])
 
 
 class Outlines(NamedTuple):
     """The outlines of N ball limits near a pose.
 
     Attributes:
-        places: (K,) the numbers of the near sides among those of their joints, and `joints` (K,) which of the N.
+        numbers: (K,) of the near sides, as in `Sides`, and `joints` (K,) which of the N joints they are of.
         bodies: (N,).
         angle, ex, ez: (N,) of their swings.
         normals: (N, m + 4, 2) outward, of the lines that approximate them, from the nearest one on, and of four axes.
@@ -209,7 +208,7 @@ class Outlines(NamedTuple):
         vectors: (N, 4, 3) as in `_gradients`.
     """
 
-    places: IntArray
+    numbers: IntArray
     joints: IntArray
     bodies: IntArray
     angle: FloatArray
@@ -230,24 +229,24 @@ class Outlines(NamedTuple):
 
         The second derivative of a twist t is t' o tan(θ / 2).
         """
-        places, joints = self.places[sides], self.joints[sides]
+        numbers, joints = self.numbers[sides], self.joints[sides]
         angle, ex, ez, normals, straight, vectors = (each[joints] for each in self[3:])
         safe, small, lines = np.maximum(np.sin(angle), SINGLE), angle < SINGLE, normals.shape[1] - len(_AXES)
         stretch = np.where(small, 1.0, angle / safe)
         falling = np.where(small, -2.0 / 3.0 * angle, (np.cos(angle) - stretch) / safe)
         mixing = np.where(small, 2.0 / 3.0 * angle, 2.0 * (1.0 - stretch * np.cos(angle)) / safe)
-        x, z = np.concatenate([normals, np.zeros((len(places), 2, 2))], axis=1)[np.arange(len(places)), places].T
+        x, z = np.concatenate([normals, np.zeros((len(numbers), 2, 2))], axis=1)[np.arange(len(numbers)), numbers].T
         across, along = z * ex - x * ez, normals[:, 0, ::-1] * (-1.0, 1.0)
-        bent = np.where(places < lines, lengths(along / straight), 0.0)
+        bent = np.where(numbers < lines, lengths(along / straight), 0.0)
         out = bent * (along[:, 0] * ex + along[:, 1] * ez)
         around = bent * stretch * (along[:, 1] * ex - along[:, 0] * ez)
-        products = np.zeros((len(places), 4, 4))
+        products = np.zeros((len(numbers), 4, 4))
         products[:, 0, 2] = x * ex + z * ez
         products[:, 2, 2] = products[:, 0, 2] * falling + around**2
         products[:, 1, 2] = across * mixing + 2.0 * out * around
         products[:, 0, 1] = -across * stretch
         products[:, 1, 1] = out**2
-        end = places - normals.shape[1]
+        end = numbers - normals.shape[1]
         products[:, 3, 1] = np.where(end >= 0, 1.0 - 2.0 * end, 0.0) * np.tan(0.5 * angle)
         found = np.swapaxes(vectors, 1, 2) @ products @ vectors
         return np.asarray(0.5 * (found + np.swapaxes(found, 1, 2)))
@@ -265,13 +264,12 @@ class _Hinges:
         half = 0.5 * np.clip(self._angles(local), self._low, self._high)[..., None]
         local[:, self._bodies] = np.concatenate([np.cos(half), np.sin(half) * self._axes], axis=-1)
 
-    def sides(self, local: FloatArray, within: float) -> tuple[Sides, IntArray]:
-        """The sides near F poses (F, B, 4), and (K,) their numbers among those of their joints."""
+    def sides(self, local: FloatArray, within: float) -> Sides:
         angles = self._angles(local)
         gaps = np.stack([self._high - angles, angles - self._low])
         lower, frames, hinges = np.nonzero(gaps <= within)
         normals = np.where(lower[:, None], -1.0, 1.0) * self._axes[hinges]
-        return Sides(frames, self._bodies[hinges], normals, np.maximum(gaps[lower, frames, hinges], 0.0)), lower
+        return Sides(frames, self._bodies[hinges], normals, np.maximum(gaps[lower, frames, hinges], 0.0), lower)
 
     def _angles(self, local: FloatArray) -> FloatArray:
         """(F, H) angles of poses (F, B, 4) in radians, nearest to the middle of each range."""
@@ -315,9 +313,8 @@ class _Balls:
         x, z = below_half_turn(many, *nearest_on_ellipse(many, *swings.T, *half_axes.T))
         local[frames, self._bodies[joints]] = compose_arrays(np.asarray(x), np.asarray(z), twist[frames, joints])
 
-    def sides(self, local: FloatArray, within: float) -> tuple[Sides, IntArray]:
-        found, outlines = self.outlines(local, within, 1)
-        return found, outlines.places
+    def sides(self, local: FloatArray, within: float) -> Sides:
+        return self.outlines(local, within, 1)[0]
 
     def outlines(self, local: FloatArray, within: float, count: int) -> tuple[Sides, Outlines]:
         """The sides near F poses (F, B, 4), and their outlines.
@@ -346,12 +343,12 @@ class _Balls:
         gaps = np.concatenate([np.where(self._open[joints, None], np.inf, outline), axes, ends], axis=1)
         leaning, vectors = _gradients(lean)
         rows = np.concatenate([normals @ leaning, vectors[:, 3:], -vectors[:, 3:]], axis=1)
-        which, places = near = np.nonzero(gaps <= within)
+        which, numbers = near = np.nonzero(gaps <= within)
         bodies = self._bodies[joints]
         straight = np.maximum(half_axes, SINGLE) * np.sqrt(np.maximum(size, ROUNDING))
         angle, ex, ez = (np.asarray(value) for value in lean[:3])
-        sides = Sides(frames[which], bodies[which], rows[near], np.maximum(gaps[near], 0.0))
-        return sides, Outlines(places, which, bodies, angle, ex, ez, normals, straight[:, 0], vectors)
+        sides = Sides(frames[which], bodies[which], rows[near], np.maximum(gaps[near], 0.0), numbers)
+        return sides, Outlines(numbers, which, bodies, angle, ex, ez, normals, straight[:, 0], vectors)
 
     def _twists(self, own: FloatArray) -> FloatArray:
         """(..., N) twists of rotations (..., N, 4) in radians, nearest to the middle of each range."""
@@ -391,8 +388,7 @@ class _Polygons:
             inside = limit.clamp(many, many.quaternion(local[:, body]))
             local[:, body] = many.stack([inside], len(local))[:, 0]
 
-    def sides(self, local: FloatArray, within: float) -> tuple[Sides, IntArray]:
-        """The two nearest edges and the ends of the twist, and (K,) the number of each, 0 to 3."""
+    def sides(self, local: FloatArray, within: float) -> Sides:
         # Copy the rows, because the backend would read a broadcast one as plain numbers that hold for all frames.
         local = local.copy()
         found = []
@@ -404,11 +400,10 @@ class _Polygons:
             normals = np.stack([np.stack(normal, axis=-1) for normal, _ in edges], axis=1) @ leaning
             normals = np.concatenate([normals, vectors[:, 3:], -vectors[:, 3:]], axis=1)
             gaps = np.stack(np.broadcast_arrays(*(gap for _, gap in edges), high - twist, twist - low), axis=1)
-            near, places = np.nonzero(gaps <= within)
-            gaps = np.maximum(gaps[near, places], 0.0)
-            found.append((near, np.full(len(near), body), normals[near, places], gaps, places))
-        frames, bodies, normals, gaps, places = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        return Sides(frames, bodies, normals, gaps), places
+            frames, numbers = near = np.nonzero(gaps <= within)
+            bodies = np.full(len(frames), body)
+            found.append(Sides(frames, bodies, normals[near], np.maximum(gaps[near], 0.0), numbers))
+        return Sides.joined(found)
 
 
 def at_limit(limit: Limit, rotations: FloatArray, within: float) -> BoolArray:

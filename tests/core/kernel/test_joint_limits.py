@@ -97,7 +97,7 @@ def test_a_step_up_to_a_side_stays_inside_and_a_longer_one_does_not():
     sides = limits.sides(local, 2e-3)
     assert len(sides.gaps) > 100
     for share, beyond, is_outside in ((0.5, 0.0, False), (1.0, 5e-3, True)):
-        for frame, body, normal, gap in zip(*sides, strict=True):
+        for frame, body, normal, gap, _ in zip(*sides, strict=True):
             turn = normal / (normal @ normal) * (gap * share + beyond)
             moved = product(quaternion_from_rotation_vector(turn), local[frame, body])
             pose = local[frame].copy()
