@@ -60,8 +60,9 @@ def attempt(
         state.put(apart, part)
         missing = lengths(state.residual[:, : goals.count])
         far = (missing > _FAR * goals.lengths).any(axis=1)
-    # If a target is beyond the chain's length, a straight chain is already the best pose.
-    within = ~problem.is_beyond_lengths(state.wanted.points, state.weights, state.pose.root)
+    # If a target is beyond the chain's length, a straight chain is already the best pose. A chain that is pulled along
+    # may be straight, too.
+    within = ~problem.is_beyond_lengths(state.wanted.points, state.weights, state.pose.root) & ~problem.follows_end
     counts = state.weights * within[:, None]
     if bent is not None and not len(apart) and not bending and (counts > 0.0).all():
         state.pose = bent
@@ -71,7 +72,7 @@ def attempt(
             state.pose = problem.bodies.pose(local, state.pose.root, state.pose.factors)
     if state.pose is not begun:
         state.residual = goals.residual(state.pose, state.wanted)
-    where = np.arange(len(far)) if by_passes else np.flatnonzero(far)
+    where = np.flatnonzero(far | by_passes | problem.follows_end)
     sweeps = options.max_sweeps if by_passes else min(_OPENING_SWEEPS, options.max_sweeps)
     if len(where) and sweeps:
         alone = len(where) <= _FEW and problem.passes_of_one is not problem.passes

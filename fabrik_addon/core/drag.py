@@ -216,9 +216,13 @@ class _State:
 
     @cached_property
     def constraints(self) -> tuple[ConstraintRows, Contacts, Outlines | None]:
-        """All constraints except goals, their contacts, and the outlines of joint limits."""
+        """All constraints except goals, their contacts, and the outlines of joint limits.
+
+        A radian counts as the body's size.
+        """
         solver = self._solver
         limits, outlines = solver.limits.rows(self.pose.local, _MAX_ROTATION)
+        limits = limits.scaled(solver.size)
         bounds, contacts = solver.bounds.rows(self.pose, self.motions, self.away)
         contacts = contacts._replace(rows=contacts.rows + len(limits.gaps))
         return ConstraintRows.joined([limits, bounds]), contacts, outlines
@@ -325,12 +329,13 @@ class DragSolver:
             carriers[free] = bodies.parents[carriers[free]]
         kept = [float(shares[bodies.bones[limb[-1]]]) for limb in limbs]
         on_limbs = carriers[shares[bodies.bones[carriers]] > 0.0].tolist()
-        return HangingTerm(bodies, limbs, carriers.tolist(), kept, start, on_limbs) if limbs else None
+        masses = [float(self.masses.shares[bodies.bones[limb]].sum()) for limb in limbs]
+        return HangingTerm(bodies, limbs, carriers.tolist(), kept, masses, start, on_limbs) if limbs else None
 
     @property
     def size(self) -> float:
         """The length to which forces and thresholds are relative."""
-        return self.posture.size
+        return self.skeleton.size
 
     def prefer(self, rotations: npt.ArrayLike, location: npt.ArrayLike) -> None:
         """Prefer a pose from now on: (J, 4) local rotations and the root's head at (3,), armature space."""
@@ -382,8 +387,8 @@ class DragSolver:
     def blocking_constraint(self) -> Holder | None:
         """The constraint that most keeps effectors from their targets in the last pose; None if all targets are met.
 
-        Multipliers are compared as forces. That of a joint limit is a torque, so it is divided by a lever of _RADIAN
-        times the body's size.
+        Multipliers are compared as forces. Those of joint limits have a lever of the body's size; the lever here is
+        _RADIAN times that.
         """
         let_go = self._compliance[: self.goals.count] > _RIGID
         if not let_go.any():
@@ -392,7 +397,7 @@ class DragSolver:
         found = {Holder("GOAL", self.effectors[row].bone): float(forces[row]) for row in np.flatnonzero(~let_go)}
         for key, multiplier in zip(self._active.keys.tolist(), self._active.multipliers.tolist(), strict=True):
             holder = self.limits.holder(key) or self.bounds.holder(key)
-            lever = _RADIAN * self.size if holder.kind == "LIMIT" else 1.0
+            lever = _RADIAN if holder.kind == "LIMIT" else 1.0
             found[holder] = found.get(holder, 0.0) + multiplier / lever
         # The floor's force is the sum over all points. If a foot and its toes touch it, the foot is named. If the bone
         # also has a goal, the floor only presses against that goal, so its force is subtracted from the goal's.
@@ -688,8 +693,8 @@ class DragSolver:
         # Constraints with compliance or an open gap get no stiffness: they are not met exactly, so it would be a force.
         exact = constraints.compliance == 0.0
         closed = active & exact & (constraints.gaps <= _MISSED * self.size)
-        held = np.concatenate([rows[met], self.size * constraints.rows[closed]])
-        asked = np.concatenate([residual[met], self.size * constraints.gaps[closed]])
+        held = np.concatenate([rows[met], constraints.rows[closed]])
+        asked = np.concatenate([residual[met], constraints.gaps[closed]])
         curvature = self._curvature(state, multipliers)
         matrix = self._positive((1.0 + damping) * mass + _MET_STIFFNESS * held.T @ held - curvature, state)
         slope, unlocked = _MET_STIFFNESS * held.T @ asked - gradient, self.unlocked(state.pose)
@@ -734,7 +739,7 @@ class DragSolver:
         forces = np.concatenate([goals.forces(self._forces), -posture.pulls(state.away), pressing])
         torques = goals.on[goals.oriented], self._forces[goals.count :] * goals.arms[:, None]
         stiffness = self.bodies.stiffness(state.pose, state.motions, points, on, forces, torques)
-        return stiffness + state.equations[2] - self.limits.curvature(outlines, multipliers)
+        return stiffness + state.equations[2] - self.limits.curvature(outlines, self.size * multipliers)
 
     def _positive(self, matrix: FloatArray, state: _State) -> FloatArray:
         """(D, D) a matrix that is positive definite by a margin.
@@ -762,7 +767,7 @@ class DragSolver:
         With the rows and the Hessian of the first pose, chains that are almost stretched move away from their pins.
         """
         left = (1.0 - share) * state.residual.ravel()[met]
-        held, keys = self.size * state.constraints[0].rows[closed], state.constraints[0].keys[closed]
+        held, keys = state.constraints[0].rows[closed], state.constraints[0].keys[closed]
         trial = best = self._moved(state, share * step)
         least = np.inf
         for _ in range(5):
@@ -770,7 +775,7 @@ class DragSolver:
             if self.bounds.depth(trial.pose) > _MISSED * self.size:
                 constraints, *_ = trial.constraints
                 kept = np.isin(constraints.keys, keys)
-                held, gaps = self.size * constraints.rows[kept], self.size * np.minimum(constraints.gaps[kept], 0.0)
+                held, gaps = constraints.rows[kept], np.minimum(constraints.gaps[kept], 0.0)
             else:
                 gaps = np.zeros(len(held))
             off = np.concatenate([trial.residual.ravel()[met] - left, gaps])

@@ -150,8 +150,8 @@ class Problem:
 
     @cached_property
     def is_chain(self) -> bool:
-        """Whether points are enough: one unlimited rigid chain, one effector at its end, a target in space."""
-        if len(self.effectors) > 1 or self.limited or self.slides or self.is_general:
+        """Whether points are enough: one unlimited rigid chain with a fixed root, one effector at its end."""
+        if len(self.effectors) > 1 or self.limited or self.slides or self.is_general or self.free_root:
             return False
         return is_chain(self.links)
 
@@ -211,7 +211,7 @@ class Problem:
     @cached_property
     def frames_at_once(self) -> int:
         """The number of frames solved together."""
-        return self.options.chunk * (_CHUNKS_OF_A_CHAIN if self.is_chain and not self.free_root else 1)
+        return self.options.chunk * (_CHUNKS_OF_A_CHAIN if self.is_chain else 1)
 
     @cached_property
     def _all_limits(self) -> tuple[list[int], JointLimits]:

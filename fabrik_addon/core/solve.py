@@ -97,10 +97,9 @@ class Solver:
 
     @cached_property
     def _one_chain(self) -> ChainSolver | None:
-        """The fast path for one pose, if the problem is a chain without limits and with a fixed root; else None."""
-        problem = self.problem
-        backend = one_pose_backend() if problem.is_chain and not problem.free_root else array
-        return None if backend is array else ChainSolver(problem, backend)
+        """The fast path for one pose, if the problem is a chain without limits; else None."""
+        backend = one_pose_backend() if self.problem.is_chain else array
+        return None if backend is array else ChainSolver(self.problem, backend)
 
     @cached_property
     def _chains(self) -> ChainSolver:

@@ -46,14 +46,15 @@ def soles_of(body: RestBody) -> dict[str, tuple[Point, ...]]:
 def floor_points(bones: Mapping[str, RestBone]) -> tuple[Point, ...]:
     """The points of a rig that stay above the floor: those of its soles, the ends of its palms, and its knees.
 
-    Heels and tips of the toes have two points each, half as far apart as those of the ball.
+    Heels and tips of the toes have two points each: heels as far apart as those of the ball, so that the heel bones of
+    rigs (Rigify's are 94 % as wide) stay above the floor too, and tips half as far.
     """
     body = RestBody(bones)
     feet: list[Point] = []
     for heel, left, right, tip in soles(bones).values():
-        aside = 0.25 * (_at(bones, left) - _at(bones, right))
-        ends = [_on(bones, end[0], _at(bones, end) + side * aside) for end in (heel, tip) for side in (1.0, -1.0)]
-        feet += [*ends, left, right]
+        aside = 0.5 * (_at(bones, left) - _at(bones, right))
+        ends = [(heel, aside), (heel, -aside), (tip, 0.5 * aside), (tip, -0.5 * aside)]
+        feet += [_on(bones, end[0], _at(bones, end) + shift) for end, shift in ends] + [left, right]
     hands = [(name, (0.0, bones[name].length, 0.0)) for name in body.named("hand")]
     knees = [(name, (0.0, 0.0, 0.0)) for name in body.named("shin")]
     return (*feet, *hands, *knees)

@@ -6,7 +6,8 @@ from typing import Final
 import numpy as np
 
 from ..core import Effector, Skeleton, Solution, forward_kinematics
-from ..core.arrays import FloatArray, IntArray
+from ..core.arrays import ROUNDING, FloatArray, IntArray
+from ..core.rotations import angle_between, conjugate, product, quaternion_from_matrix
 from ..human.naming_schemes import match
 from ..human.rest_body import RestBody
 from ..markers.cadence import cadence_doubts
@@ -40,6 +41,9 @@ _MOSTLY: Final = 0.5
 _OTHER_SIZE: Final = 2.5
 # Feet point backward if the cosine between them and the body's back exceeds this.
 _BACKWARD: Final = 0.3
+# Degrees: a motion, but joints of a person who stands still rotate farther from most rest poses. Radians that are read
+# as degrees are at most 2 pi.
+_HARDLY: Final = (0.1, 6.3)
 # Number of frames that are compared.
 _LOOKED_AT: Final = 500
 
@@ -73,6 +77,16 @@ def retarget_doubts(
         yield (
             f"The source leans by {reference.trunk_tilt:.0f}° in the pose that is compared with the rig's rest pose: "
             "set Rest Frame to a frame on which it is upright"
+        )
+    if reference.frame is not None and reference.axes.up[2] < ROUNDING:
+        yield (
+            "On most frames the source points sideways or down, and this direction was used as up: if it lies, export "
+            "it with a T pose as its rest pose"
+        )
+    if len(motion) > 1 and _HARDLY[0] < (turned := np.degrees(_most_turned(motion))) < _HARDLY[1]:
+        yield (
+            f"The source's joints rotate by at most {turned:.1f}° from its rest pose: if it moves farther, export its "
+            "rotations in degrees, not radians"
         )
     yield from _size_doubts(bodies)
     names = list(motion.names)
@@ -167,6 +181,13 @@ def _size_doubts(bodies: tuple[RestBody, RestBody]) -> Iterator[str]:
             f"Compared with the legs, the rig's sizes differ from the source's: {listed(other)}; check that hips, "
             "knees and feet are mapped to the right bones"
         )
+
+
+def _most_turned(motion: Motion) -> float:
+    """The largest rotation of a joint from rest, relative to its parent, in radians."""
+    world = product(motion.rotations, conjugate(quaternion_from_matrix(motion.rest[:, :3, :3])))
+    at_rest = np.tile([1.0, 0.0, 0.0, 0.0], (len(motion), 1, 1))
+    return float(angle_between(world, np.append(world, at_rest, axis=1)[:, motion.parents]).max())
 
 
 def _feet_backward(body: RestBody, up: FloatArray) -> bool:

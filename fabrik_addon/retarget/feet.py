@@ -43,12 +43,14 @@ _LIFTED: Final = 2.0
 class Sole:
     """Heel and ball of a foot, in the frame of its bone.
 
-    aside: (3,) from the middle of the ball to its left side. toe: the bone of the toes, "" if there is none; tip: their
-    end. All in the same frame.
+    pivot: (3,) the joint above the ball, about which the foot rolls while its toes stay in place; the ball, if there
+    are no toes. aside: (3,) from the middle of the ball to its left side. toe: the bone of the toes, "" if there is
+    none; tip: their end. All in the same frame.
     """
 
     heel: FloatArray
     ball: FloatArray
+    pivot: FloatArray
     aside: FloatArray
     toe: str
     tip: FloatArray
@@ -59,8 +61,9 @@ def find_soles(target: RestBody) -> dict[str, Sole]:
     found = {}
     for foot, points in soles_of(target).items():
         heel, left, right, tip = (np.array(point) for _, point in points)
-        toe = points[-1][0]
-        found[foot] = Sole(heel, 0.5 * (left + right), 0.5 * (left - right), toe if toe != foot else "", tip)
+        toe, ball, bone = points[-1][0], 0.5 * (left + right), target.bones[foot]
+        pivot = ball if toe == foot else bone.axes.T @ (target.bones[toe].head - bone.head)
+        found[foot] = Sole(heel, ball, pivot, 0.5 * (left - right), toe if toe != foot else "", tip)
     return found
 
 
@@ -100,12 +103,14 @@ class FootPlan:
         standing: StandingSettings,
     ) -> None:
         """places: (F, 3), rotations: (F, 4), of the source's foot. standing: thresholds for contacts."""
-        self.positions, self.rotations, self._sole = positions, rotations, sole
+        self.positions, self.rotations = positions, rotations
+        self._ends = sole.heel, sole.pivot
         self.stances: list[Stance] = []
         up = floor.axes.up
         points = self._points()
-        shifts, shares = self._held(name, points, floor, rate, standing)
+        shifts, shares = self._held(name, points, floor, rate, standing, float(lengths(sole.pivot - sole.ball)))
         self._move(points, shifts, shares)
+        self._ends = sole.heel, sole.ball
         # Rotate the foot about its planted point until the other point is above the ground.
         points = self._points()
         heights = floor.above(points)
@@ -127,9 +132,9 @@ class FootPlan:
         self.standing = np.maximum(shares, np.clip(1.0 - above, 0.0, 1.0))
 
     def _points(self) -> FloatArray:
-        """(F, 2, 3) positions of heel and ball."""
+        """(F, 2, 3) positions of heel and ball, or of heel and pivot."""
         turned = matrix_from_quaternion(self.rotations)
-        return np.stack([self.positions + turned @ point for point in (self._sole.heel, self._sole.ball)], axis=1)
+        return np.stack([self.positions + turned @ point for point in self._ends], axis=1)
 
     def _turn(self, about: FloatArray, turn: FloatArray) -> None:
         """Rotate the foot by (F, 4) about points (F, 3)."""
@@ -137,13 +142,16 @@ class FootPlan:
         self.rotations = product(turn, self.rotations)
 
     def _held(
-        self, name: str, points: FloatArray, floor: RigFloor, rate: float, standing: StandingSettings
+        self, name: str, points: FloatArray, floor: RigFloor, rate: float, standing: StandingSettings, raised: float
     ) -> tuple[FloatArray, FloatArray]:
-        """(F, 2, 3) translations of heel and ball to their planted positions, and (F, 2) their weights, 0 to 1."""
+        """(F, 2, 3) translations of heel and pivot to their planted positions, and (F, 2) their weights, 0 to 1.
+
+        raised: the height of a planted pivot above the floor.
+        """
         shifts, shares = np.zeros(points.shape), np.zeros(points.shape[:2])
         axes = np.stack([floor.axes.forward, floor.axes.left, floor.axes.up])
-        seen = points @ axes.T
-        for index, offset in enumerate((self._sole.heel, self._sole.ball)):
+        seen = points @ axes.T - [[0.0, 0.0, 0.0], [0.0, 0.0, raised]]
+        for index, offset in enumerate(self._ends):
             point = FootPoint(name, (float(offset[0]), float(offset[1]), float(offset[2])))
             for first, end in find_stances(seen[:, index], rate, settings=standing):
                 self.stances.append(Stance(point, first, end - 1, drift(seen[first:end, index]), np.nan))

@@ -9,6 +9,7 @@ from fabrik_addon.core import Ball, Effector, Hinge, Skeleton, forward_kinematic
 from fabrik_addon.core.drag import DragSolver
 from fabrik_addon.core.kernel.bounds import Floor, Support
 from fabrik_addon.core.kernel.capsules import Capsule, SelfCollision
+from fabrik_addon.core.kernel.hanging import HangFrom
 from fabrik_addon.core.kernel.posture import Masses
 from fabrik_addon.core.rotations import angle_between
 
@@ -345,23 +346,43 @@ def test_a_lock_holds_and_other_joints_compensate():
 
 
 @pytest.mark.parametrize("scale", [0.01, 100.0])
-def test_the_unit_of_length_does_not_matter(scale):
-    way, found = straight(np.array((-0.5, -0.4, 0.2))), []
+@pytest.mark.parametrize("shift", [(-0.5, -0.8, -0.3), (1.5, -1.0, 0.3), (-0.5, -0.7, -1.1)])
+def test_the_unit_of_length_does_not_matter(scale, shift):
+    """In reach, out of it, and at the floor; with balance, self-collision, and an arm and a leg that hang."""
+    corners, found = np.array([(-0.15, -0.1, 0.0), (0.1, -0.1, 0.0), (0.1, 0.1, 0.0), (-0.15, 0.1, 0.0)]), []
+    hanging, eased = np.zeros((2, len(ROWS)))
+    hanging[2:], eased[[2, 4]], eased[[7, 9]] = 1.0, 0.5, 1.0
     for size in (1.0, scale):
         bones = skeleton()
         rest = bones.rest.copy()
         rest[:, :3, 3] *= size
         scaled = Skeleton(bones.names, bones.parents, rest, bones.lengths * size)
-        masses = Masses(np.array(WEIGHTS) / sum(WEIGHTS), np.full(len(bones), 0.5), np.ones(len(bones)))
-        effectors = [Effector("forearm.L", priority=1), Effector("shin.L"), Effector("shin.R")]
-        solver = DragSolver(scaled, effectors, masses, limits=LIMITS, root="FREE")
+        masses = Masses(
+            np.array(WEIGHTS) / sum(WEIGHTS), np.full(len(bones), 0.5), np.ones(len(bones)), None, hanging, eased
+        )
+        ends = [("forearm.L", 0.35), ("spine", 0.35)]
+        capsules = tuple(Capsule(name, (0.0, 0.0, 0.0), (0.0, size * end, 0.0), 0.08 * size) for name, end in ends)
+        effectors = [Effector("forearm.L", priority=1), Effector("shin.R")]
+        solver = DragSolver(
+            scaled,
+            effectors,
+            masses,
+            limits=LIMITS,
+            root="FREE",
+            floor=Floor((("forearm.L", (0.0, 0.25 * size, 0.0)),), (0.0, 0.0, 1.0), 0.2 * size),
+            support=Support(size * corners, (0.0, 0.0, 1.0)),
+            hang_from=HangFrom(
+                np.tile([1.0, 0.0, 0.0, 0.0], (len(bones), 1)), rest[0, :3, 3], np.array((0.0, 0.0, 1.0))
+            ),
+            collision=SelfCollision(capsules, ((0, 1),)),
+        )
         start = solver.points(solver.rotations, solver.location)
-        for shift in way:
+        for way in straight(np.array(shift)):
             targets = start.copy()
-            targets[HAND] += size * shift
+            targets[HAND] += size * way
             pose = solver.solve(targets)
         found.append(pose.rotations)
-    assert np.degrees(angle_between(*found).max()) < 0.01
+    assert np.degrees(angle_between(*found).max()) < 1e-4
 
 
 class TestHolding:

@@ -121,6 +121,25 @@ def test_a_source_that_never_stands_upright_gives_a_warning():
     assert any(doubt.startswith("The source leans by ") for doubt in found.doubts)
 
 
+@pytest.mark.parametrize("most", [0.0, 1.6, 6.0, 7.0])
+def test_joints_that_hardly_leave_the_rest_pose_give_a_warning(most):
+    """Radians that are read as degrees; a rest pose alone, or a single frame, is none."""
+    swing = np.linspace(-most, most, FRAMES)[:, None] * (1.0, 0.0, 0.0)
+    motion = source(posed(hips=swing, spine=-swing, upper_arm__L=swing))
+    found = [doubt for doubt in doubts(motion) if "not radians" in doubt]
+    assert [f"by at most {most}° from its rest pose" in doubt for doubt in found] == [True] * (0.0 < most < 6.3)
+    still = replace(motion, rotations=motion.rotations[:1], heads=motion.heads[:1])
+    assert not [doubt for doubt in doubts(still) if "radians" in doubt]
+
+
+def test_someone_who_lies_and_has_no_rest_pose_gives_a_warning():
+    local = walked()
+    local[:, 0] = product(quaternion_from_rotation_vector(np.radians([-90.0, 0.0, 0.0])), local[:, 0])
+    assert not any("as its rest pose" in doubt for doubt in doubts(source(local)))
+    (doubt,) = doubts(source(local, rest=False))
+    assert doubt.startswith("On most frames the source points sideways or down, and this direction was used as up: ")
+
+
 def kicked(standing):
     """A person who kicks and rotates hips and shoulders against each other, except for one frame."""
     sway = np.sin(np.linspace(0.3, 9.0, FRAMES))[:, None]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support import checker, humans, motions
+from support import checker, humans, motions, walker
 
 from fabrik_addon.core import Ball, Effector, Fixed, Hinge, forward_kinematics, solve
 from fabrik_addon.core.rotations import (
@@ -16,6 +16,7 @@ from fabrik_addon.core.rotations import (
 )
 from fabrik_addon.human.rest_body import RestBody
 from fabrik_addon.human.soles import soles
+from fabrik_addon.markers.clip import true_spans
 from fabrik_addon.markers.feet import StandingSettings
 from fabrik_addon.retarget.feet import FootPlan, RigFloor, find_soles
 from fabrik_addon.retarget.goals import RetargetSettings
@@ -135,6 +136,24 @@ def test_a_loop_stays_a_loop_and_planted_feet_stay():
     for side in "LR":
         ball = heads[:, target.index(f"toe.{side}")]
         assert np.linalg.norm(ball - np.median(ball, axis=0), axis=1).max() < 0.005
+
+
+@pytest.mark.parametrize("legs", [0.65, 1.3])
+def test_toes_stay_in_place_while_heels_are_raised(legs):
+    """The sample person's foot rolls about the head of its toe bone, above the floor."""
+    skeleton, matrices = walker.skeleton(), walker.true_matrices()
+    motion = motions.motion_of(skeleton, walker.true_rotations(), matrices[:, 0, :3, 3])
+    target = motions.skeleton_of(humans.in_proportion(humans.human(fingers=False), legs, 1.0))
+    found = retarget(replace(motion, rate=walker.RATE), target, RetargetSettings())
+    placed = forward_kinematics(target, found.solution.rotations, found.solution.root_location)
+    for side in "LR":
+        heads = matrices[:, skeleton.index(f"toe.{side}"), :3, 3]
+        still = np.linalg.norm(np.diff(heads, axis=0), axis=1) < 1e-3 / walker.RATE
+        spans = [span for span in true_spans(still) if span[1] - span[0] > 20]
+        assert spans
+        for first, end in spans:
+            toes = placed[first:end, target.index(f"toe.{side}"), :3, 3]
+            np.testing.assert_allclose(toes, np.median(toes, axis=0) + np.zeros_like(toes), atol=1e-3)
 
 
 def test_hands_that_clap_also_clap_on_longer_arms():

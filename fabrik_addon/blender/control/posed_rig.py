@@ -37,7 +37,7 @@ from ..rig.armature import (
 )
 from ..rig.keyframes import ROTATION_CHANNELS
 from ..rig.locks import WithLocks, bones_with_locks, constrained_bones, hinge_of_locks, unkeyable_bones, with_locks
-from ..rig.pose_writer import PoseWriter, has_switch, read_switch
+from ..rig.pose_writer import PoseWriter, has_property, read_switch
 from ..rig.rotation_modes import local_rotation, property_name
 from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig, solved_parents
 from .switches import keyed_switches, with_linked_values
@@ -323,25 +323,30 @@ class ControlRig(PlainRig):
         self._setup = setup
 
     def trees(self, *, at_rest: bool = False) -> list[Tree]:
-        rig, setup = self.rig, self._setup
+        rig = self.rig
         plain.check_rig(rig)
-        gone = next((row.name for row in setup.carriers if row.name not in rig.pose.bones), None)
-        gone = gone or next(
-            (row.name for row in (*setup.switches, *setup.along) if not has_switch(rig, row.name)), None
-        )
-        if gone is not None:
-            raise plain.RigError(
-                f"{rig.name!r} no longer has {gone!r} (was a bone renamed?): press Set Up Control Rig again"
-            )
+        self._check_names()
         # For each root a list of rows, parents first.
         members: dict[str, list[FabrikCarrier]] = {}
-        for row in setup.carriers:
+        for row in self._setup.carriers:
             members[row.name] = members.get(row.parent, [])
             members[row.name].append(row)
         on_ik = self.on_ik
         return [
             _tree(rig, rows, on_ik, at_rest=at_rest) for rows in {id(rows): rows for rows in members.values()}.values()
         ]
+
+    def _check_names(self) -> None:
+        """Raise RigError if a bone or a switch that was found at set-up no longer exists."""
+        rig, setup = self.rig, self._setup
+        gone = next((row.name for row in setup.carriers if row.name not in rig.pose.bones), None)
+        gone = gone or next(
+            (row.name for row in (*setup.switches, *setup.along) if not has_property(rig, row.name)), None
+        )
+        if gone is not None:
+            raise plain.RigError(
+                f"{rig.name!r} no longer has {gone!r} (was a bone renamed?): press Set Up Control Rig again"
+            )
 
     def pose(self) -> Channels:
         names, rotations, locations = list[str](), [], []
@@ -595,6 +600,7 @@ class ControlRig(PlainRig):
 
     @property
     def switches(self) -> list[str]:
+        self._check_names()
         rows = (*self._setup.switches, *self._setup.along)
         return [*keyed_switches(self._setup, {row.name: read_switch(self.rig, row.name) for row in rows})]
 

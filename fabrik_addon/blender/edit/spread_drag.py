@@ -34,7 +34,7 @@ from ..goals.body import floor_of
 from ..goals.effectors import core_effector, move_pins_with, pins
 from ..goals.problem import rig_problem, root_mode
 from ..posing.drag import SHOWN, Drag, DragSettings, DragSetup, StepResult, begin_drag
-from ..rig.armature import BONE_HEAD, RigError, bone_offset, check_unscaled, object_scale
+from ..rig.armature import BONE_HEAD, RigError, bone_offset, check_unscaled, length_text, object_scale
 from ..rig.keyframes import SAME_FRAME, check_action, check_not_shared
 from ..rig.keying import is_auto_keying
 from ..rig.locks import OTHERWISE
@@ -471,15 +471,18 @@ class SpreadDrag:
         found = self._last = self._coarse.solve(*self._goals(self._coarse, self._knots), self._last)
         for row in self._shown:
             self._writer.write(found.rotations[row], found.roots[row])
-        errors = self._scale * found.errors[self._row]
-        error = float(errors[self._is_dragged].max())
-        why = ""
+        error, why = self._error(found, self._row), ""
         if self._alone and error > SHOWN and turn is None:
             shift = np.linalg.solve(self._to_world, np.asarray(location, dtype=np.float64) - self.start)
             misses = [part.solve(shift, Quaternion(), settled=True)[1].error for part in self._alone]
             worst = self._alone[int(np.argmax(misses))]
             why = worst.problem.why_short(worst.session)
-        return StepResult(error, errors[self._is_held].max(initial=0.0), why=why)
+        held = self._scale * found.errors[self._row, self._is_held]
+        return StepResult(error, held.max(initial=0.0), why=why)
+
+    def _error(self, found: EditPoses, row: int) -> float:
+        """The distance of the dragged points from their targets in one of some poses, in world meters."""
+        return float(self._scale * found.errors[row, self._is_dragged].max())
 
     def paths_before_and_after(self) -> tuple[FloatArray, FloatArray]:
         """The old and the new path of the dragged point, (F, 3) each on the span's frames, in world space."""
@@ -492,13 +495,21 @@ class SpreadDrag:
             return 0
         span = self._span
         solver = span.solver(slice(None))
-        goals = self._goals(solver, slice(None))
+        goals, told = self._goals(solver, slice(None)), self._error(self._last, self._row)
         if np.diff(span.motion.frames).max() <= _DENSE:
             near = between(self._last, self._knots, span.motion.rotations, span.motion.roots)
             found = solver.smoothed(*goals, near)
+            if told < SHOWN < self._error(found, span.now):
+                # The drag met its target, and the smoothed motion does not.
+                found = solver.solve(*goals, near)
         else:
             found = solver.solve(*goals)
         armature, names = self._armature, span.model.skeleton.names
+        if (error := self._error(found, span.now)) > told + SHOWN:
+            bone = span.take.posed.shown(next(iter(self._dragged)))
+            self.left_alone.append(
+                f"Bone {bone!r} ends {length_text(error)} from its target, farther than during the drag"
+            )
         changed, unkeyed = changed_channels(armature, span.take, span.motion, found.rotations, found.roots)
         self.left_alone += [f"Control {name!r} has no keys and was not changed: key it first" for name in unkeyed]
         if self._layer or span.take.is_layered:

@@ -437,7 +437,10 @@ class DragSetup:
         pose_bone = self.armature.pose.bones[bone]
         kept = 0.0
         if self.settings.keep_orientation and not stays:
-            kept = KEEPS_ORIENTATION.get(part_of(self.armature, bone), 0.0)
+            part = part_of(self.armature, bone)
+            # Above feet alone, hips only tilt for balance; between pinned hands and feet, they tilt with the trunk.
+            if part != "hips" or "hand" not in {part_of(self.armature, pin.bone) for pin in self.held}:
+                kept = KEEPS_ORIENTATION.get(part, 0.0)
         effector = Effector(
             bone,
             offset=None if self.point == "TAIL" else BONE_HEAD,

@@ -8,6 +8,7 @@ import numpy as np
 from bpy.types import Context, FCurve, Object, PoseBone
 
 from ...core.arrays import FloatArray
+from ...core.errors import FabrikError
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import check_effectors
 from ..goals.problem import find_problems
@@ -15,6 +16,7 @@ from ..rig import keyframes
 from ..rig.armature import RigError, check_editable
 from ..rig.keyframes import bone_path, check_action
 from ..rig.keying import key_channels, key_in_steps, locked_note, why_no_key
+from ..rig.pose_writer import HeldChannels
 from ..rig.rotation_modes import from_channels, property_name, to_channels
 from ..settings.control import solved_parents
 from ..settings.rig import rig_settings
@@ -69,12 +71,13 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
             can be keyed; on a control rig, the controls in use. "SELECTED": the selected bones.
 
     Raises:
-        FabrikError: with nothing keyed, if there is nothing to key, the action cannot be written, or the active keying
-            set has none of those bones.
+        FabrikError: with nothing changed, if there is nothing to key, the action cannot be written, a switch of a
+            control rig is missing, or the active keying set has none of those bones or a missing property.
     """
     check_editable(rig)
     check_action(rig, new=False)
     frame, posed = context.scene.frame_current_final, posed_rig(rig)
+    switches = posed.switches
     if bones == "SELECTED":
         chosen: list[_Channel] = [pair for bone in picked_bones(context, rig) for pair in _all_channels(bone)]
     elif bones == "WHOLE":
@@ -95,7 +98,9 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
         raise RigError(
             f"No bone of {rig.name!r} was posed since its last key: drag one, or set Bones to Key to Whole Body"
         )
-    for bone in dict.fromkeys(bone for bone, channel in chosen if channel not in ("location", "scale")):
+    turned = dict.fromkeys(bone for bone, channel in chosen if channel not in ("location", "scale"))
+    held = HeldChannels(rig, turned)
+    for bone in turned:
         # Use the values nearest to the existing keys. Otherwise the rotation between two keys could take the longer
         # path.
         pose_bone = rig.pose.bones[bone]
@@ -104,11 +109,15 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
         near = _keyed_values(rig, bone_path(bone, channel), present, frame)
         if near is not None:
             setattr(pose_bone, channel, to_channels(mode, from_channels(mode, present)[None], previous=near)[1][0])
-    keyed = key_channels(context, rig, chosen, automatic=False, before=_before(rig))
-    if not keyed:
-        raise RigError(locked_note(rig, chosen) or why_no_key(context, automatic=False))
+    try:
+        keyed = key_channels(context, rig, chosen, automatic=False, before=_before(rig))
+        if not keyed:
+            raise RigError(locked_note(rig, chosen) or why_no_key(context, automatic=False))
+    except FabrikError:
+        held.restore()
+        raise
     before = {kept.name: kept.value for kept in rig_settings(rig).unkeyed if kept.name not in rig.pose.bones}
-    for path in posed.switches:
+    for path in switches:
         key_in_steps(rig, path, frame, before.get(path))
     forget_posed(rig, [*keyed, *before])
     return keyed

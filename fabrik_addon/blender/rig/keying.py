@@ -19,6 +19,7 @@ from .keyframes import (
     make_steps,
 )
 from .locks import unlocked_location, unlocked_rotation
+from .pose_writer import has_property
 
 # Values that differ by less than this are the same; the differences are rounding errors.
 _ROUNDING: Final = 1e-7
@@ -47,9 +48,10 @@ def key_channels(
 
     before: former values of properties without curves, by bone and property.
 
-    Raises KeyframeError, naming the bone, if Blender refuses a property; the others get their keys.
+    Raises KeyframeError, naming the bone, if a property of the keying set does not exist. Automatic keys are inserted
+    for the others, but no other keys.
     """
-    channels, refused = list(channels), ""
+    channels = list(channels)
     options, kind = _options(context, automatic=automatic), context.scene.tool_settings.keyframe_type
     keying_set = _keying_set(context, automatic=automatic)
     found = list(
@@ -57,6 +59,11 @@ def key_channels(
         if keying_set is None
         else _by_set(context, armature, keying_set, dict.fromkeys(bone for bone, _ in channels))
     )
+    missing = [each for each in found if not has_property(armature, each[1])]
+    why = [f"Bone {bone!r} has no property {path}: remove it from the keying set" for bone, path, _ in missing]
+    if why and not automatic:
+        raise KeyframeError(why[0])
+    found = [each for each in found if each not in missing]
     frame, keyed = context.scene.frame_current_final, dict[str, None]()
     beside = frames_beside(armature, frame)
     by_path = curves_by_key(curves(armature))
@@ -72,12 +79,9 @@ def key_channels(
                 held[path, number] = [former[number]] * len(beside)
     first = not any(True for _ in curves(armature))
     for bone, path, index in found:
-        try:
-            # Without a frame, Blender would ignore the subframe.
-            if armature.keyframe_insert(path, index=index, frame=frame, group=bone, options=options, keytype=kind):
-                keyed[bone] = None
-        except (RuntimeError, TypeError) as error:
-            refused = refused or f"Bone {bone!r} can't be keyed: {error}"
+        # Without a frame, Blender would ignore the subframe.
+        if armature.keyframe_insert(path, index=index, frame=frame, group=bone, options=options, keytype=kind):
+            keyed[bone] = None
     by_path = curves_by_key(curves(armature))
     for key, values in held.items():
         for each, value in zip(beside, values, strict=True):
@@ -87,8 +91,8 @@ def key_channels(
     if keyed and first:
         # Over NLA strips, Blender would not play the action that it has just made.
         armature.update_tag(refresh={"TIME"})
-    if refused:
-        raise KeyframeError(refused)
+    if why:
+        raise KeyframeError(why[0])
     return list(keyed)
 
 

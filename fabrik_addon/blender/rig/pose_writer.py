@@ -32,7 +32,7 @@ class PoseKeeper:
         self._scene, self._rig = scene, rig
         self._frame, self._subframe = scene.frame_current, scene.frame_subframe
         setup = rig_settings(rig).control
-        paths = [each.name for each in (*setup.switches, *setup.along) if has_switch(rig, each.name)]
+        paths = [each.name for each in (*setup.switches, *setup.along) if has_property(rig, each.name)]
         self._switches = {path: read_switch(rig, path) for path in paths}
         self._pose = {name: read_channel(rig, name, width) for name, width in _CHANNELS.items()}
 
@@ -97,8 +97,8 @@ def pose_bytes(rig: Object) -> Iterator[bytes]:
     return (read_channel(rig, name, width).tobytes() for name, width in _CHANNELS.items() if name != "scale")
 
 
-def has_switch(rig: Object, path: str) -> bool:
-    """Whether a number still exists at its path; its bone may have been renamed."""
+def has_property(rig: Object, path: str) -> bool:
+    """Whether a property still exists at its path; its bone may have been renamed."""
     try:
         read_switch(rig, path)
     except (ValueError, KeyError, AttributeError):

@@ -271,21 +271,15 @@ def take(value: Any, frames: IntArray | BoolArray) -> Any:
 
 
 def put(value: Any, frames: IntArray, part: Any, count: int) -> Any:
-    """Replace `frames` (N,) of a value's `count` frames by `part`; in place if it has an entry for each frame."""
+    """A copy of a value in which `frames` (N,) of its `count` frames are replaced by `part`."""
     if len(frames) == count:
         return part
     if isinstance(value, Vector | Quaternion):
         names = value.__slots__
         return type(value)([put(getattr(value, name), frames, getattr(part, name), count) for name in names])
-    whole = value if _differs(value) else np.full(count, value)
+    whole = np.array(np.broadcast_to(value, count))
     whole[frames] = part
     return whole
-
-
-def replaced(value: Any, frames: IntArray, part: Any, count: int) -> Any:
-    """A copy of a value in which `frames` (N,) of its `count` frames are replaced by `part`."""
-    whole = type(value)([getattr(value, name) + 0.0 for name in value.__slots__])
-    return put(whole, frames, part, count)
 
 
 def _differs(value: Scalar) -> bool:

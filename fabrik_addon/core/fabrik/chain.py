@@ -84,9 +84,7 @@ def reach(backend: Backend, chain: Chain, target: Vector, tolerance: Scalar, opt
         reach_by_sweeps(backend, chain, target, tolerance, options.max_sweeps, everything)
         return
     open_frames = reach_directly(backend, chain, target)
-    if options.finish and len(chain.distances) == 2:
-        reach_between(backend, chain, target, open_frames)
-    elif options.finish:
+    if options.finish:
         reach_exactly(backend, chain, target, open_frames)
     else:
         reach_by_sweeps(backend, chain, target, tolerance, options.max_sweeps, open_frames)
@@ -94,13 +92,13 @@ def reach(backend: Backend, chain: Chain, target: Vector, tolerance: Scalar, opt
 
 def turn_bodies(
     backend: Backend, bodies: Sequence[Body], rest: Sequence[Quaternion], root: Vector, aims: Mapping[int, Vector]
-) -> tuple[list[Quaternion], SweepPose]:
+) -> tuple[list[Quaternion], Vector]:
     """Point each body of a chain at its aim, by the shortest rotation from `rest`, without roll.
 
     The distances between aims are the bodies' lengths, so each aim is the next body's head.
 
     Returns:
-        The local rotations, and their pose.
+        The local rotations, and the tip.
     """
     pose, local, head = SweepPose(), [], root
     for index, (body, rotation) in enumerate(zip(bodies, rest, strict=True)):
@@ -113,7 +111,7 @@ def turn_bodies(
             frame, turned, head = frame @ turn, rotation @ turn, aims[index]
         pose.orientations.append(frame)
         local.append(turned)
-    return local, pose
+    return local, pose.point(len(bodies) - 1, bodies[-1].attachments[0])
 
 
 def reach_directly(backend: Backend, chain: Chain, target: Vector) -> IntArray:
@@ -151,20 +149,6 @@ def reach_by_sweeps(
         moves = (part.points[-1] - tip).length > limit * NO_CHANGE
         unmet = part.miss(wanted) > limit
         open_frames = open_frames[backend.frames_where(moves & unmet)]
-
-
-def reach_between(backend: Backend, chain: Chain, target: Vector, open_frames: IntArray) -> None:
-    """Solve two bones: of the points on both spheres about root and target, the joint takes the one nearest to it.
-
-    open_frames: (N,) the frames that are solved.
-    """
-    if not len(open_frames):
-        return
-    part, wanted = chain.part(backend, open_frames), backend.take(target, open_frames)
-    (root, previous, _), (first, second) = part.points, part.distances
-    part.points = [root, joint_between(backend, root, wanted, first, second, previous), wanted]
-    part.iterations = part.iterations + 1
-    chain.replace(backend, open_frames, part)
 
 
 def reach_exactly(backend: Backend, chain: Chain, target: Vector, open_frames: IntArray) -> None:
@@ -242,42 +226,6 @@ def curl(backend: Backend, points: list[Vector], distances: Sequence[float], tar
         result.append(result[-1] + direction * distance)
         passed += distance
     return result
-
-
-def joint_between(
-    backend: Backend, first: Vector, second: Vector, to_first: Scalar, to_second: Scalar, previous: Vector
-) -> Vector:
-    """The position of a joint between two known neighbors, nearest to its previous one (the paper, section 4).
-
-    The spheres about the neighbors, with the bone lengths as radii, intersect in a circle; the joint is its point
-    nearest to `previous`. If they do not intersect, the joint is on the line through the neighbors, at its distance
-    from the first, on the side that comes nearest to its distance from the second.
-
-    Args:
-        backend: array or scalar.
-        first: a neighbor.
-        second: the other one.
-        to_first: the length of the bone to the first.
-        to_second: the length of the bone to the second.
-        previous: the former position of the joint, which selects the point of the circle. On the axis any point is
-            used.
-    """
-    line = second - first
-    distance = backend.sqrt(backend.maximum(line.length_squared, TINY))
-    axis = line * (1.0 / distance)
-    along = (distance * distance + to_first * to_first - to_second * to_second) * (0.5 / distance)
-    along = backend.clamp(along, -to_first, to_first)
-    radius = backend.sqrt(backend.maximum(to_first * to_first - along * along, 0.0))
-    side = beside(previous - first, axis)
-    other = beside(backend.Vector((axis.y, axis.z, axis.x)) + backend.Vector((0.5, 0.0, 0.0)), axis)
-    side = backend.select(side.length_squared > TINY, side, other)
-    scale = radius / backend.sqrt(backend.maximum(side.length_squared, TINY))
-    return first + axis * along + side * scale
-
-
-def beside(arm: Vector, axis: Vector) -> Vector:
-    """The component of an arm perpendicular to a unit axis."""
-    return arm - axis * arm.dot(axis)
 
 
 def scale_to_chord(

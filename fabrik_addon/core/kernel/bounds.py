@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, lengths, squares, times
+from ..arrays import ROUNDING, TINY, FloatArray, IntArray, lengths, squares, times
 from ..model.kinematics import forward_kinematics
 from .bodies import Bodies, Motions, Pose
 from .capsules import Capsules, Contacts, Place, SelfCollision, nearest
@@ -24,22 +24,21 @@ _SLACK = 3e-5
 # The first keys of the rows of floor and support, larger than those of all joints.
 _FLOOR_KEYS, _SUPPORT_KEYS = 1_000_000, 2_000_000
 _LEAST_CORNERS = 3
-# Meters: a smaller distance from the center of mass to the support's edge counts as zero.
-_NO_ROOM = 1e-9
 # If a body starts off its support, its center of mass moves into a region of this share of the support's size. If a
 # foot is lifted by 30 cm, the center ends 3 mm inside the edge and the hips move by 7 cm. With 0.6, it ends 12 mm
 # inside and the hips move by 8 cm. If a foot is moved aside, the hips move by 11 cm.
 _STANDS_IN = 0.85
-# Compliance of the support: it gives way by this distance to a force of 1, in the unit of the posture term.
+# Compliance of the support: it gives way by this distance to a force of 1; forces are lengths too, see _CAP of drags.
 _YIELDS = 0.015
 # The center of mass moves freely up to the first number, as a share of the distance to the support's edge. Beyond it,
 # the hips move back, as people's do. For each meter that the center is lowered, the region is narrower by the second
 # number, in meters, because bending down moves the hips farther back than reaching out. The hips move 1.8 cm for a hand
 # 70 cm forward, and the center of mass 5.6 cm for a hand on the floor. With 0.37 and 0.1, they move 2.3 and 5.8 cm.
 _AT_EASE, _LOWERED = 0.42, 0.15
-# The largest force of the support. It is below the caps of goals (57 for a person, 8 for hips), so balance gives way
-# first. A person in a T pose on one foot who reaches far aside ends 48 mm out of balance with 1, and 5 mm with 1.4.
-_MOST_FORCE = 1.4
+# The largest force of the support, as a multiple of the body's size. It is below the caps of goals (30, 4 for hips), so
+# balance gives way first. A person in a T pose on one foot who reaches far aside was 48 mm out of balance with 0.5, and
+# 5 mm with 0.7, while the free leg was lifted for it.
+_MOST_FORCE = 0.7
 
 
 @dataclass(frozen=True)
@@ -109,7 +108,7 @@ class Bounds:
             # Beyond a corner, several sides push. The cap of each is in proportion to the angle that it faces; a right
             # angle has the whole cap. So the force hardly depends on how many sides the outline has.
             turns = np.arccos(np.clip((self._sides * np.roll(self._sides, -1, axis=0)).sum(axis=1), -1.0, 1.0))
-            self._most = _MOST_FORCE / np.pi * (turns + np.roll(turns, 1))
+            self._most = _MOST_FORCE * bodies.skeleton.size / np.pi * (turns + np.roll(turns, 1))
 
     def prefer(self, posture: PostureTerm, rotations: FloatArray, location: FloatArray) -> None:
         """Prefer a pose: (J, 4) local rotations and the root's head at (3,), armature space.
@@ -125,7 +124,7 @@ class Bounds:
             # (M, N, 3) the points in the frames of the bodies, and (M, N) the heights at which they touch the floor.
             self._points = times(np.swapaxes(carrying[..., :3, :3], -1, -2), places - carrying[..., :3, 3])
             self._heights = np.minimum(self._height + self._radii[self._own], places @ self._normal)
-            self._heights -= _SLACK * posture.size
+            self._heights -= _SLACK * self._bodies.skeleton.size
             self._reaches_down = (lengths(self._points) + self._heights).max(axis=1)
         if self._support is None:
             return
@@ -149,12 +148,12 @@ class Bounds:
             return np.zeros(3)
         middle = self._posture.preferred_center_of_mass + share * self._way
         gaps = np.maximum(self._edges - self._sides @ middle, 0.0)
-        self._reaches = self._normals @ middle + _AT_EASE * gaps**2 / max(float(gaps.max()), _NO_ROOM)
+        self._reaches = self._normals @ middle + _AT_EASE * gaps**2 / max(float(gaps.max()), TINY)
         return np.asarray(share * self._way)
 
     def rows(self, pose: Pose, motions: Motions, away: Away) -> tuple[ConstraintRows, Contacts]:
         """The rows that a step could violate, with gaps in units of length, and their contact points."""
-        near = _NEAR * self._posture.size
+        near = _NEAR * self._bodies.skeleton.size
         found = [
             self._floor_rows(pose, motions, near),
             (self.capsules.rows(pose, motions, near), self.capsules.contacts),
@@ -248,6 +247,6 @@ def _outline(support: Support) -> tuple[FloatArray, FloatArray]:
     normals = np.cross(edges, up)
     normals *= np.sign((normals * (corners - corners.mean(axis=0))).sum())
     lengths = np.linalg.norm(normals, axis=1)
-    kept = lengths > _NO_ROOM
+    kept = lengths > ROUNDING * lengths.max()
     normals = normals[kept] / lengths[kept, None]
     return normals, (normals * corners[kept]).sum(axis=1)

@@ -3,8 +3,9 @@
 A limb keeps its tilt from the vertical while its carrier (the bone it hangs from) tilts, and rotates about the vertical
 with it. The farther the carrier tilts, the more the limb is pulled straight down: arms held away from the body, a shin
 below a raised knee. If the carrier is itself a bone of a limb, its whole swing counts, also at the same height, but no
-twist about its own axis. Limbs raised above level are pulled less. Nothing is pulled in the start pose. Animation rigs
-have a similar option for FK limbs (Rigify: "FK limb follow", off by default).
+twist about its own axis. Limbs raised above level are pulled less, and so are limbs that were posed before: the more a
+limb's direction in the start pose differs from that at rest, the more it only keeps its tilt. Nothing is pulled in the
+start pose. Animation rigs have a similar option for FK limbs (Rigify: "FK limb follow", off by default).
 """
 
 from collections.abc import Sequence
@@ -12,19 +13,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import ROUNDING, FloatArray, IntArray, lengths, times
-from ..rotations import matrix_from_quaternion, quaternion_from_rotation_vector, rotation_between
+from ..arrays import ROUNDING, FloatArray, IntArray, lengths, squares, times
+from ..rotations import IDENTITY, matrix_from_quaternion, quaternion_from_rotation_vector, rotation_between
 from .bodies import Bodies, Motions, Pose, cross
 
-# The pull on a limb, as a share of the body's size squared (the unit of the posture term). It is about ten times the
-# inertia of a light joint, so that limits and floor decide the limb's pose rather than its own stiffness.
-_PULL = 0.008
+# The least pull on a limb, as a share of the body's size squared (the unit of the posture term). It is about ten times
+# the inertia of a light joint, so that limits and floor decide the limb's pose rather than its own stiffness. Legs are
+# pulled by their weight: mass times length, relative to the body's. With this number alone, the free leg of a person on
+# one foot who reaches far over that leg's side is kicked up in front of the other leg, for balance.
+_LEAST_PULL = 0.012
 # The pull on a bone, as a share of that on its limb. With 0 elbows bend instead of arms swinging.
 _OF_BONES = 0.5
 # If a carrier is tilted by an angle a, the share 1 - cos(a)^n of the pull is straight down. The first n is for limbs on
 # the trunk: a free hand moves up to 4 times as far as the mouse with 2, and 7 times with 3. The second is for bones on
 # a limb: in a T pose with an elbow raised by 35 cm, the forearm is 28 degrees from the vertical with 3, 42 with 2.
 _ON_TRUNK, _ON_LIMB = 2, 3
+# A limb that was posed before is not drawn down if its direction, seen from its carrier, is this far from that at rest:
+# a chord on the unit sphere, some 40 degrees. If the hips are lowered by 44 cm, an arm that was raised above level keeps
+# its tilt within 4 degrees; drawn down like an arm at rest, it falls by 9.
+_POSED = 0.7
 # Radians: the step of finite differences. _TURNS: (4, 4, 3, 3) rotations by the sum of two steps; index 0 is no step,
 # and 1 to 3 are steps about X, Y and Z.
 _DIFFERENCE = 1e-4
@@ -58,6 +65,7 @@ class HangingTerm:
         limbs: Sequence[Sequence[int]],
         carriers: Sequence[int],
         shares: Sequence[float],
+        masses: Sequence[float],
         start: HangFrom,
         on_limbs: Sequence[int] = (),
     ) -> None:
@@ -68,6 +76,7 @@ class HangingTerm:
             limbs: the bodies of each limb, from the trunk outward.
             carriers: for each limb, the body that carries it.
             shares: for each limb, the share of the carrier's tilt that it does not follow.
+            masses: of the limbs, as shares of the body's.
             start: the pose whose tilts are kept.
             on_limbs: the carriers that are bones of limbs. Their twists don't count: an upper arm that twists would
                 otherwise pull the forearm down, which twists it further, and the forearm would snap.
@@ -75,16 +84,17 @@ class HangingTerm:
         skeleton = bodies.skeleton
         self._bodies, self._up = bodies, start.up
         rows = []
-        for limb, carrier, share in zip(limbs, carriers, shares, strict=True):
-            rows.append((limb[0], limb[-1], carrier, share, 1.0))
-            rows += [(bone, bone, carrier, share, _OF_BONES) for bone in limb if len(limb) > 1]
+        for limb, carrier, share, mass in zip(limbs, carriers, shares, masses, strict=True):
+            pull = max(_LEAST_PULL, mass * float(skeleton.lengths[bodies.bones[limb]].sum()) / skeleton.size)
+            rows.append((limb[0], limb[-1], carrier, share, pull))
+            rows += [(bone, bone, carrier, share, _OF_BONES * pull) for bone in limb if len(limb) > 1]
         first, last, self._carriers = np.array([row[:3] for row in rows], dtype=np.int64).T
         self._shares, pull = np.array([row[3:] for row in rows]).T
         self._shares *= start.hangs
         self._ends = np.concatenate([last, first])
         self._offsets = np.zeros((len(self._ends), 3))
         self._offsets[: len(rows), 1] = skeleton.lengths[bodies.bones[last]]
-        self._strength = np.sqrt(_PULL * pull) * skeleton.size
+        self._strength = np.sqrt(pull) * skeleton.size
         pose = bodies.pose(start.rotations[bodies.bones], start.location)
         self._back = np.swapaxes(pose.orientations[self._carriers], -1, -2)
         # (S,) the rows whose carriers are themselves bones of limbs, and (S, 3) the directions of these carriers.
@@ -93,7 +103,10 @@ class HangingTerm:
         self._powers: IntArray = np.where(is_on_limb, _ON_LIMB, _ON_TRUNK)
         self._axes: FloatArray = pose.orientations[self._carriers[self._swings], :, 1]
         self._start = self._directions(pose)[0]
-        self._falls = np.clip(1.0 - self._start @ start.up, 0.0, 1.0) * start.hangs
+        rest = bodies.pose(np.tile(IDENTITY, (len(bodies.bones), 1)), start.location)
+        at_rest = times(np.swapaxes(rest.orientations[self._carriers], -1, -2), self._directions(rest)[0])
+        posed = squares(times(self._back, self._start) - at_rest) / _POSED**2
+        self._falls = np.clip(1.0 - self._start @ start.up, 0.0, 1.0) * np.maximum(1.0 - posed, 0.0) * start.hangs
 
     def _directions(self, pose: Pose) -> tuple[FloatArray, FloatArray]:
         """(L, 3) directions of the limbs, and (L,) their lengths from end to end."""

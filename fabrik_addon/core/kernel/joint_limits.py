@@ -71,6 +71,10 @@ class ConstraintRows(NamedTuple):
         """The rows of several sets."""
         return cls(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
+    def scaled(self, factor: float) -> "ConstraintRows":
+        """The same constraints in another unit: multipliers are smaller by the factor."""
+        return self._replace(rows=factor * self.rows, gaps=factor * self.gaps)
+
 
 class Sides(NamedTuple):
     """K inequalities near F poses, each of one joint on one frame: normal · w <= gap for a rotation vector w.

@@ -103,8 +103,7 @@ def nearest_on_ellipse(backend: Backend, x: Scalar, z: Scalar, a: Scalar, b: Sca
     near_x, near_z = (
         axis * axis * far / backend.maximum(t + axis * axis, ROUNDING) for far, axis in ((far_x, a), (far_z, b))
     )
-    # Adding zero makes new arrays, which can be written to.
-    return backend.put(x + 0.0, frames, near_x, count), backend.put(z + 0.0, frames, near_z, count)
+    return backend.put(x, frames, near_x, count), backend.put(z, frames, near_z, count)
 
 
 def ellipse_root(backend: Backend, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -> Scalar:

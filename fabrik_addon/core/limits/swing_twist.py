@@ -114,4 +114,4 @@ def clamped(
     if not len(moved):
         return rotation
     inside = compose(backend, *(backend.take(value, moved) for value in (x, z, bounded)))
-    return backend.replaced(rotation, moved, inside, np.size(outside))
+    return backend.put(rotation, moved, inside, np.size(outside))

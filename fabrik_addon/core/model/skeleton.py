@@ -61,8 +61,8 @@ class Skeleton:
 
     @cached_property
     def size(self) -> float:
-        """The approximate size of the rest pose: the diagonal of the heads' bounding box plus the longest bone."""
-        return float(np.linalg.norm(np.ptp(self.rest[:, :3, 3], axis=0)) + self.lengths.max())
+        """The approximate size of the rest pose: the longest side of the heads' bounding box plus the longest bone."""
+        return float(np.ptp(self.rest[:, :3, 3], axis=0).max() + self.lengths.max())
 
     def is_like(self, other: "Skeleton") -> bool:
         """Whether another skeleton has the same bones and rest pose, up to its location."""

@@ -29,10 +29,10 @@ _EASE, _TIGHTEN = 1.0 / 3.0, 2.0
 # share of the cost. And no single joint can gain more than the square of the second number. With a smaller share, noisy
 # fits wander in flat valleys: with 1e-4, bones rotate 5° more between two frames, for 0.02 % of the cost.
 _SMALL_GAIN, _OPTIMAL = 1e-3, 3e-3
-# A frame is also stationary after a Newton step, since the next one would gain only about the square of its gain. A
-# Newton step has at most the damping _FIRST. It gains at most the first number, as a share of the cost. Its predicted
-# gain is right to within the second number, as a share. And no single joint can gain more than the square of the third
-# number; otherwise limits may still change.
+# A frame is also stationary after a step with at most the damping _FIRST. It gains at most the first number, as a share
+# of the cost. Its predicted gain is right to within the second number, as a share. And no single joint can gain more
+# than the square of the third number; otherwise limits may still change. Newton's method, which includes the derivative
+# of the goals' forces, takes 0.2 steps less a pose, but not less time.
 _NEWTON_GAIN, _AS_PREDICTED, NEARLY_OPTIMAL = 1e-2, 0.25, 0.03
 # With expected rotations, no goal has to be met exactly. Then a frame is also stationary after a step with at most the
 # first damping, on two conditions. The square of the prediction's error is at most the first share of the gain times
@@ -40,9 +40,6 @@ _NEWTON_GAIN, _AS_PREDICTED, NEARLY_OPTIMAL = 1e-2, 0.25, 0.03
 # at most the second share of the remaining cost; without this, a marker that had fallen off displaced a joint by 29 mm.
 # So poses of five recordings take 1.8 steps instead of 2.3, and joints differ by 0.07 mm on average.
 _PREDICTABLE, _KEPT_BACK = 1e-5, 3e-3
-# After a step that gained at most this share of the cost, the next one includes the derivative of the goals' forces
-# (Newton's method). Farther away that matrix is often indefinite.
-_NEAR_END = 0.1
 # Radians: the largest rotation of a joint in a step, since the linear model is inaccurate beyond it. Limits farther
 # away do not count.
 _LONGEST_TURN = 0.7
@@ -103,7 +100,6 @@ class LeastSquares:
         bodies, open_frames, part = self.bodies, np.arange(len(state.weights)), state
         away = self._away(part)
         damping, growth = np.full(len(open_frames), _FIRST), np.full(len(open_frames), _TIGHTEN)
-        curved = np.zeros(len(open_frames), dtype=bool)
         for _ in range(most_steps):
             is_going = self.unfinished(part, away) & ~part.stationary
             if not is_going.all():
@@ -113,9 +109,9 @@ class LeastSquares:
                 if not len(going):
                     return
                 open_frames, part, away = open_frames[going], part.part(going), away[going]
-                damping, growth, curved = damping[going], growth[going], curved[going]
+                damping, growth = damping[going], growth[going]
             cost = self._cost(part, away)
-            step = self._step(part, away, cost, damping, curved)
+            step = self._step(part, away, cost, damping)
             local, root = bodies.moved(part.pose, step.change)
             pose = bodies.pose(self.limits.clamped(local), root, self._new_factors(part.pose.factors, step.change))
             trial = replace(part, pose=pose, residual=self.goals.residual(pose, part.wanted))
@@ -129,8 +125,8 @@ class LeastSquares:
             part, away = trial, left
             gain = np.maximum(gained, step.predicted)
             at_rest = (gain <= _SMALL_GAIN * cost) & (step.optimality <= _OPTIMAL)
-            newton = (damping <= _FIRST) & (np.abs(gained - step.predicted) <= _AS_PREDICTED * gained)
-            at_rest |= newton & (gain <= _NEWTON_GAIN * cost) & (step.optimality <= NEARLY_OPTIMAL)
+            linear = (damping <= _FIRST) & (np.abs(gained - step.predicted) <= _AS_PREDICTED * gained)
+            at_rest |= linear & (gain <= _NEWTON_GAIN * cost) & (step.optimality <= NEARLY_OPTIMAL)
             if part.prior is not None:
                 left_over = cost - gained
                 settled = (gained - step.predicted) ** 2 <= _PREDICTABLE * gained * left_over
@@ -140,7 +136,6 @@ class LeastSquares:
             ratio = gained / np.maximum(step.predicted, TINY)
             eased = np.maximum(damping * np.maximum(1.0 - (2.0 * ratio - 1.0) ** 3, _EASE), SINGLE)
             damping = np.where(better, eased, damping * growth)
-            curved = better & (gained <= _NEAR_END * cost)
             growth = np.where(better, _TIGHTEN, 2.0 * growth)
         if part is not state:
             state.put(open_frames, part)
@@ -152,9 +147,8 @@ class LeastSquares:
         could remove.
         """
         self._pole_weight, self._slide = 0.0, False
-        away, frames = self._away(state), len(state.weights)
-        damping, curved = np.full(frames, _FIRST), np.zeros(frames, dtype=bool)
-        return self._step(state, away, self._cost(state, away), damping, curved).optimality
+        away = self._away(state)
+        return self._step(state, away, self._cost(state, away), np.full(len(away), _FIRST)).optimality
 
     def _away(self, state: State) -> FloatArray:
         """(F, P) residuals of poles; (F, 0) if poles are not used."""
@@ -178,27 +172,19 @@ class LeastSquares:
         result[:, slides] = np.clip(factors[:, slides] + step[:, -len(slides) :], *self._slides)
         return result
 
-    def _step(self, state: State, away: FloatArray, cost: FloatArray, damping: FloatArray, curved: BoolArray) -> _Step:
+    def _step(self, state: State, away: FloatArray, cost: FloatArray, damping: FloatArray) -> _Step:
         """The step for each frame's damping, in blocks whose matrices stay in the cache."""
         count, columns = len(cost), self.bodies.columns
         if not columns:
             return _Step(np.zeros((count, 0)), np.zeros(count), np.zeros(count), np.zeros(count))
         rows = 3 * state.residual.shape[1] if self._wide else columns
         block = max(1, _BLOCK_NUMBERS // (columns * rows))
-        # Frames whose step includes the derivative of forces have larger matrices, so they get separate blocks.
-        kinds = np.flatnonzero(~curved), np.flatnonzero(curved)
-        blocks = [kind[first : first + block] for kind in kinds for first in range(0, len(kind), block)]
-        if len(blocks) == 1:
-            return self._block_step(state, away, cost, damping, bool(curved[0]))
-        steps = [
-            self._block_step(state.part(part), away[part], cost[part], damping[part], bool(curved[part[0]]))
-            for part in blocks
-        ]
-        order = np.argsort(np.concatenate(blocks))
-        return _Step(*(np.concatenate(each)[order] for each in zip(*steps, strict=True)))
+        blocks = [slice(first, first + block) for first in range(0, count, block)]
+        steps = [self._block_step(state.part(part), away[part], cost[part], damping[part]) for part in blocks]
+        return _Step(*(np.concatenate(each) for each in zip(*steps, strict=True)))
 
-    def _block_step(self, state: State, away: FloatArray, cost: FloatArray, damping: FloatArray, curved: bool) -> _Step:
-        system, bodies = self._system(state, away, curved), self.bodies
+    def _block_step(self, state: State, away: FloatArray, cost: FloatArray, damping: FloatArray) -> _Step:
+        system, bodies = self._system(state, away), self.bodies
         gradient = system.gradient()
         sides = self.limits.sides(state.pose.local, _LONGEST_TURN + CLOSE)
         active = sides.push(bodies.vectors(gradient)) > ROUNDING * np.sqrt(cost)[sides.frames]
@@ -221,7 +207,7 @@ class LeastSquares:
             pushes = np.empty(active.sum())
             pushes[own[active]], pushes[~own[active]] = found, kept
         balance = system.times(change) + damping[:, None] * change
-        own = np.sqrt(np.maximum(system.squares @ self._even, SINGLE))
+        own = np.sqrt(np.maximum(times(self._even, system.squares), SINGLE))
         largest = np.sqrt(((balance / own) ** 2 @ self._groups).max(axis=1))
         step = change * system.scale
         longest = lengths(bodies.vectors(step)).max(axis=1)
@@ -253,12 +239,12 @@ class LeastSquares:
         pushes = np.linalg.solve(across, beyond[..., None])
         return step - (each @ pushes)[..., 0], pushes[held.frames, held.places(), 0]
 
-    def _system(self, state: State, away: FloatArray, curved: bool) -> "_System":
+    def _system(self, state: State, away: FloatArray) -> "_System":
         """The linear problem of a step in scaled columns. Slides that are pulled beyond their range are locked."""
         bodies, goals, pose, prior = self.bodies, self.goals, state.pose, state.prior
         motions = bodies.motions(pose)
         residual = state.residual
-        wide = self._wide and prior is None and not (self._pole_weight or curved)
+        wide = self._wide and prior is None and not self._pole_weight
         # If possible, the matrix is computed from its factors, after the scale of its columns is known.
         factored = goals.is_composite and not (wide or self._pole_weight)
         if factored:
@@ -288,10 +274,10 @@ class LeastSquares:
         # A joint is scaled by the mean of two squared lengths: that of its own columns, and the mean over all joints
         # that move a goal. With its own alone, poses far from their targets took 1.8 times the steps; with the mean
         # alone, 1 % of a person's targets needed a restart.
-        even = squares @ self._even
-        turning = even[:, : bodies.turning]
-        turning += turning.sum(axis=1, keepdims=True) / np.maximum((turning > 0.0).sum(axis=1, keepdims=True), 1)
-        turning *= 0.5
+        even = times(self._even, squares)
+        joints = even[:, : bodies.turning]
+        joints += joints.sum(axis=1, keepdims=True) / np.maximum((joints > 0.0).sum(axis=1, keepdims=True), 1)
+        joints *= 0.5
         least = ROUNDING * even.max(axis=1, keepdims=True) + TINY
         scale = 1.0 / np.sqrt(np.maximum(even, least))
         if len(bodies.slides) and pose.factors is not None:
@@ -301,13 +287,6 @@ class LeastSquares:
             scale[:, -len(bodies.slides) :] *= ~locked
         if wide:
             return _System(matrix * scale[:, None], right, scale, squares * scale**2, wide)
-        if curved and not self._slide:
-            forces = goals.forces(residual * state.weights[..., None])
-            bent = bodies.stiffness_factor(pose, motions, goals.points(pose), goals.on, forces)
-            if factored:
-                left, factor = np.concatenate([left, motions[0]], axis=-1), np.concatenate([factor, -bent], axis=-1)
-            else:
-                matrix -= bodies.symmetric(motions[0] @ np.swapaxes(bent, 1, 2))
         if factored:
             matrix = bodies.symmetric((left * scale[..., None]) @ np.swapaxes(factor * scale[..., None], 1, 2))
         else:

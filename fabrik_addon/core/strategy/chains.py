@@ -1,4 +1,4 @@
-"""Unlimited chains with one target: solved on points alone, many poses in arrays or one in mathutils.
+"""Unlimited chains with one target and a fixed root: solved on points alone, in arrays, or one pose in mathutils.
 
 Points are enough (see `fabrik.chain`), so no matrices are computed: in arrays, a frame of ten bones takes 2.8 µs
 instead of 21. The docstring of `backend.scalar` has the times for one pose.
@@ -13,9 +13,10 @@ import numpy.typing as npt
 
 from ..arrays import CLOSE, TINY, FloatArray
 from ..attempt import bend_straight_limbs
+from ..backend import array
 from ..backend.protocol import Backend, Condition, Quaternion, Scalar, Vector
 from ..fabrik import chain as chains
-from ..fabrik.chain import beside, first_direction
+from ..fabrik.chain import first_direction
 from ..fabrik.passes import sum_vectors
 from ..model.bodies import build_bodies, place_bodies
 from ..model.targets import Start, Targets
@@ -33,7 +34,7 @@ class _StartPoses(NamedTuple):
     Attributes:
         rotations: (F, J, 4) of all bones.
         local: the local rotations of the B bodies.
-        bent: the local rotations after straight limbs have been bent; the same as `local` if the root is free.
+        bent: the local rotations after straight limbs have been bent.
         points: of the chain at the start, root first.
         bent_points: of the bent chain.
     """
@@ -46,10 +47,9 @@ class _StartPoses(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """Local rotations, the root's head, how far the effector is from its target, and the steps taken."""
+    """Local rotations, how far the effector is from its target, and the steps taken."""
 
     local: list[Quaternion]
-    root: Vector
     error: Scalar
     iterations: Scalar
 
@@ -76,11 +76,10 @@ class ChainSolver:
             rotations = rotations[:1]
         starts = self._start_poses(rotations, poles)
         counts = targets.weights[:, 0] > 0.0
-        goal = backend.vector(targets.positions[:, 0] - roots)
-        found = self._improved(starts, goal, frames, counts, pole)
+        found = self._improved(starts, backend.vector(targets.positions[:, 0] - roots), frames, counts, pole)
         result.rotations[:] = starts.rotations
-        backend.write(found.local, result.rotations, self._problem.bones)
-        result.root_location[:] = roots + backend.stack([found.root], frames)[:, 0]
+        array.write(found.local, result.rotations, self._problem.bones)
+        result.root_location[:] = roots
         result.errors[:, 0] = found.error
         result.iterations[:] = found.iterations
         if not np.isnan(targets.rotations).all():
@@ -147,10 +146,7 @@ class ChainSolver:
         """Start poses (F, J, 4); straight ones bend toward poles (F, 1, 3) as seen from the root."""
         backend, bodies, bones = self._backend, self._bodies, self._problem.bones
         own, frames = rotations[:, bones], len(rotations)
-        bent = own
-        if not self._problem.free_root:
-            pose = self._problem.bodies.pose(own, np.zeros((frames, 3)))
-            bent = bend_straight_limbs(self._problem, pose, poles)
+        bent = bend_straight_limbs(self._problem, self._problem.bodies.pose(own, np.zeros((frames, 3))), poles)
         if frames == 1:
             own, bent = (np.broadcast_to(each[0], each.shape) for each in (own, bent))
         local, bent_local = (backend.quaternions(each, range(len(bodies))) for each in (own, bent))
@@ -171,50 +167,37 @@ class ChainSolver:
             unmet = unmet | (np.abs(_pole_angle(backend, starts.points, pole)[1]) > CLOSE)
         frames = backend.frames_where(unmet & counts)
         if not len(frames) or not self._links:
-            return _Found(starts.local, self._origin, before, 0)
-        start, target = starts, goal
+            return _Found(starts.local, before, 0)
+        bent, points, target = starts.bent, starts.bent_points, goal
         if len(frames) < count:
             target, pole = backend.take(goal, frames), None if pole is None else backend.take(pole, frames)
-            start = starts._replace(
-                bent=[backend.take(rotation, frames) for rotation in starts.bent],
-                bent_points=[backend.take(point, frames) for point in starts.bent_points],
-            )
-        free = self._problem.free_root
-        new = self._with_free_root(start, target) if free else self._with_fixed_root(start, target, pole, len(frames))
+            bent = [backend.take(rotation, frames) for rotation in bent]
+            points = [backend.take(point, frames) for point in points]
+        new = self._reached(bent, points, target, pole, len(frames))
         better = backend.frames_where(new.error <= backend.maximum(backend.take(before, frames), self._tolerance))
         if len(better) == count:
             return new
         where, steps = frames[better], backend.put(backend.scalar(np.zeros(count)), frames, new.iterations, count)
         local = [
-            backend.replaced(old, where, backend.take(rotation, better), count)
+            backend.put(old, where, backend.take(rotation, better), count)
             for old, rotation in zip(starts.local, new.local, strict=True)
         ]
-        root = backend.replaced(self._origin, where, backend.take(new.root, better), count)
-        return _Found(local, root, backend.put(before, where, backend.take(new.error, better), count), steps)
+        return _Found(local, backend.put(before, where, backend.take(new.error, better), count), steps)
 
-    def _with_fixed_root(self, start: _StartPoses, target: Vector, pole: Vector | None, frames: int) -> _Found:
-        """Bring the tip to its target."""
+    def _reached(
+        self, bent: list[Quaternion], points: list[Vector], target: Vector, pole: Vector | None, frames: int
+    ) -> _Found:
+        """Bring the tip of the bent chain to its target."""
         backend = self._backend
-        chain = chains.Chain(start.bent_points, self._distances, target.x * 0.0, frames)
+        chain = chains.Chain(points, self._distances, target.x * 0.0, frames)
         chains.reach(backend, chain, target, self._tolerance, self._problem.options)
         if pole is not None:
             axis, angle = _pole_angle(backend, chain.points, pole)
             turn = backend.exp_map(axis * angle)
             chain.points = [chain.points[0], *(turn @ point for point in chain.points[1:])]
         aims = dict(zip(self._links, chain.points[1:], strict=True))
-        local, pose = chains.turn_bodies(backend, self._bodies, start.bent, self._origin, aims)
-        tip = pose.point(len(self._bodies) - 1, self._bodies[-1].attachments[0])
-        return _Found(local, self._origin, (tip - target).length, chain.iterations)
-
-    def _with_free_root(self, start: _StartPoses, target: Vector) -> _Found:
-        """Pull a chain without a fixed base by its tip: the first half of Algorithm 1; the root follows."""
-        backend, points = self._backend, [target]
-        for point, distance in zip(start.bent_points[-2::-1], self._distances[::-1], strict=True):
-            points.append(backend.point_on_line(points[-1], point, distance))
-        points.reverse()
-        aims = dict(zip(self._links, points[1:], strict=True))
-        local, _ = chains.turn_bodies(backend, self._bodies, start.bent, points[0], aims)
-        return _Found(local, points[0], target.x * 0.0, target.x * 0.0 + 1.0)
+        local, tip = chains.turn_bodies(backend, self._bodies, bent, self._origin, aims)
+        return _Found(local, (tip - target).length, chain.iterations)
 
 
 def _pole_angle(backend: Backend, points: list[Vector], pole: Vector) -> tuple[Vector, Scalar]:
@@ -224,7 +207,7 @@ def _pole_angle(backend: Backend, points: list[Vector], pole: Vector) -> tuple[V
     NaN.
     """
     axis = first_direction(backend, points[-1], points[1], points[1])
-    side, wanted = beside(sum_vectors(points[1:-1]), axis), beside(pole, axis)
+    side, wanted = (arm - axis * arm.dot(axis) for arm in (sum_vectors(points[1:-1]), pole))
     angle = backend.atan2(axis.dot(side.cross(wanted)), side.dot(wanted))
     clear = backend.minimum(side.length, wanted.length) / (CLEAR * points[-1].length + TINY)
     return axis, np.nan_to_num(angle * backend.minimum(clear, 1.0))

@@ -397,8 +397,8 @@ def parse_c3d(content: bytes, chosen: Chosen) -> Clip:
     rate, header_rate = frame_rates(parameters)
     markers = [place for place, output in enumerate(is_output) if not output]
     positions = np.where(points.seen[..., None], points.positions, np.nan)[:, markers]
-    upright, up, up_note = _upright(positions, parameters, chosen.up_axis)
-    return to_clip(
+    upright, up, up_note, doubts = _upright(positions, parameters, chosen.up_axis)
+    clip = to_clip(
         chosen._replace(up_axis=up),
         [names[place] for place in markers],
         upright,
@@ -410,6 +410,7 @@ def parse_c3d(content: bytes, chosen: Chosen) -> Clip:
         start_time=(first_frame(parameters) - 1) / (chosen.rate or rate or math.inf),
         notes=(*points.notes, *unit_note, *up_note, *notes),
     )
+    return replace(clip, doubts=(*doubts, *clip.doubts))
 
 
 def _labels(parameters: Parameters, count: int) -> tuple[list[str], list[bool]]:
@@ -447,24 +448,30 @@ def _labels(parameters: Parameters, count: int) -> tuple[list[str], list[bool]]:
 
 def _upright(
     positions: FloatArray, parameters: Parameters, stated: UpAxis | None
-) -> tuple[FloatArray, UpAxis, tuple[str, ...]]:
-    """(F, M, 3) positions with Y or Z up, the name of this axis, and notes.
+) -> tuple[FloatArray, UpAxis, tuple[str, ...], tuple[str, ...]]:
+    """(F, M, 3) positions with Y or Z up, the name of this axis, notes, and doubts.
 
     The file's Y_SCREEN is used unless the markers of a standing person clearly show another axis.
     """
     if stated is not None:
-        return positions, stated, ()
+        return positions, stated, (), ()
     across, up = (parameters.string(f"POINT:{axis}_SCREEN").upper() for axis in "XY")
     across, up = (screen if screen[:1] in ("+", "-") else f"+{screen}" for screen in (across, up))
     if up not in ("+X", "-X", "+Y", "-Y", "+Z", "-Z"):
-        return positions, *guessed_up(positions, "Z")
+        return positions, *guessed_up(positions, "Z"), ()
     x, y, z = np.moveaxis(positions, -1, 0)
     turned = {"+X": (y, z, x), "-X": (z, y, -x), "-Y": (x, -y, -z), "-Z": (x, -y, -z)}
     upright = np.stack(turned.get(up, (x, y, z)), axis=-1)
     axis: UpAxis = "Y" if up[1] == "Y" else "Z"
     # Writers without a setting for these axes write "+X" and "+Y".
-    shown = up_axis_by_markers(positions, clearly=(across, up) != ("+X", "+Y"))
-    if shown is not None and up_axis_by_markers(upright) != axis:
-        note = f"the file's up axis is {up.removeprefix('+')}, but the markers show {shown}; used {shown}"
-        return positions, shown, (note,)
-    return upright, axis, () if up in ("+Y", "+Z") else (f"rotated upright: {up} was up",)
+    is_set = (across, up) != ("+X", "+Y")
+    shown = up_axis_by_markers(positions, clearly=is_set)
+    if shown is not None and up_axis_by_markers(upright, clearly=is_set) != axis:
+        named = up.removeprefix("+")
+        if is_set:
+            doubt = (
+                f"The file's up axis is {named}, but the markers show {shown}: choose the up axis if {shown} is wrong"
+            )
+            return positions, shown, (), (doubt,)
+        return positions, shown, (f"the file's up axis is {named}, but the markers show {shown}; used {shown}",), ()
+    return upright, axis, () if up in ("+Y", "+Z") else (f"rotated upright: {up} was up",), ()

@@ -230,7 +230,8 @@ def is_mirrored(landmarks: Mapping[tuple[str, str], FloatArray]) -> bool:
     for (_side, name), place in landmarks.items():
         landmark = LANDMARKS[name]
         part = {"toe": "foot", "spine": "chest"}.get(landmark.part, landmark.part)
-        part = "foot" if landmark.joint == "ankle" else part
+        # A marker far above the ankle, such as one of a cluster on the shank, is no rear end of a foot.
+        part = "foot" if landmark.joint == "ankle" and abs(landmark.up) < _DEEP else part
         front = landmark.front + _LONG.get(landmark.joint, 0.0)
         parts.setdefault(part, {}).setdefault(front, []).append(place)
     wide = _across(landmarks, _BROAD)

@@ -5,6 +5,7 @@ mvnx/subject has `frameRate`. subject/segments/segment has the label, and in poi
 type "normal" has `orientation`, a quaternion w x y z for each segment, and `position`, three numbers for each. Both are
 in the world: X to the front (or north), Y to the left, Z up. If all orientations are 1 0 0 0 ("identity"), the body is
 in a T-pose and faces X. Fingers (fingerTrackingSegmentsLeft and -Right) and props are not connected, and are left out.
+Without segments, joints or points, the segments are MVN's usual ones, and their positions show how long they are.
 Other programs may write quaternions as x y z w; the positions of the segments show which order is right. Sources: the
 MVN User Manual, section MVNX, and Andres FR's io_anim_mvnx.
 
@@ -12,6 +13,7 @@ Documents with a DOCTYPE are refused, since entities can expand without end; MVN
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 from xml.parsers import expat
@@ -35,6 +37,15 @@ _NO_LENGTH: Final = 1e-4
 # A quaternion's components are read in the other order if the position errors are then below this share of the errors
 # with the usual order.
 _OTHER_ORDER: Final = 0.5
+# MVN's segments, in their order, each with its parent.
+_PAIRS = (
+    "Pelvis= L5=Pelvis L3=L5 T12=L3 T8=T12 Neck=T8 Head=Neck RightShoulder=T8 RightUpperArm=RightShoulder"
+    " RightForeArm=RightUpperArm RightHand=RightForeArm LeftShoulder=T8 LeftUpperArm=LeftShoulder"
+    " LeftForeArm=LeftUpperArm LeftHand=LeftForeArm RightUpperLeg=Pelvis RightLowerLeg=RightUpperLeg"
+    " RightFoot=RightLowerLeg RightToe=RightFoot LeftUpperLeg=Pelvis LeftLowerLeg=LeftUpperLeg LeftFoot=LeftLowerLeg"
+    " LeftToe=LeftFoot"
+)
+_USUAL: Final[Mapping[str, str]] = dict(pair.split("=") for pair in _PAIRS.split())
 _TEXTS: Final = frozenset({"pos_b", "connector1", "connector2", "orientation", "position"})
 _CHANNELS: Final = (("orientation", 4), ("position", 3))
 
@@ -125,18 +136,22 @@ def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
     missing, or if a frame's numbers do not match its segments.
     """
     document = _read(content)
-    if not document.segments or not document.frames:
-        missing = "segments" if not document.segments else "frames of the type normal"
-        raise RetargetError(f"it has no {missing}: export it from MVN again")
+    if not document.frames:
+        raise RetargetError("it has no frames of the type normal: export it from MVN again")
     try:
         frame_rate = float(document.rate) if rate is None else rate
     except ValueError:
         frame_rate = math.nan
     if not (math.isfinite(frame_rate) and frame_rate > 0.0):
         raise RetargetError(f"its frameRate is {document.rate!r}: export it again")
+    if not document.segments:
+        count = len(document.frames[0].get("orientation", ())) // 4
+        # Props come after the body.
+        names = [*_USUAL, *(f"Prop{number + 1}" for number in range(count - len(_USUAL)))]
+        document.segments = {name: {} for name in names}
     labels = list(document.segments)
     orientations, positions = (_of_frames(document, channel, len(labels), width) for channel, width in _CHANNELS)
-    order, parents, heads, tails = _rest(document, labels)
+    order, parents, heads, tails = _rest(document, labels, orientations, positions)
     names = [labels[segment] for segment in order]
     orientations, positions = orientations[:, order], positions[:, order]
     frames, notes = whole_frames(orientations, positions[:, 0])
@@ -174,7 +189,9 @@ def _of_frames(document: _Document, channel: str, count: int, width: int) -> Flo
     return np.array(rows).reshape(len(rows), count, width)
 
 
-def _rest(document: _Document, labels: list[str]) -> tuple[list[int], IntArray, FloatArray, FloatArray]:
+def _rest(
+    document: _Document, labels: list[str], orientations: FloatArray, positions: FloatArray
+) -> tuple[list[int], IntArray, FloatArray, FloatArray]:
     """The segments of the largest tree, parents first; their parents, heads and tails in the T-pose, in MVN's axes.
 
     The lowest point is on the floor. Raises RetargetError if joints form a circle.
@@ -187,6 +204,13 @@ def _rest(document: _Document, labels: list[str]) -> tuple[list[int], IntArray, 
         if first in labels and second in labels and first != second:
             offset = _position(document, first, point) - _position(document, second, other)
             joined[labels.index(second)] = labels.index(first), offset
+    if not any(offset.any() for _, offset in joined.values()):
+        for second, first in _USUAL.items():
+            if first in labels and second in labels:
+                child, parent = labels.index(second), labels.index(first)
+                turned = matrix_from_quaternion(orientations[:, parent] * [1.0, -1.0, -1.0, -1.0])
+                between = times(turned, positions[:, child] - positions[:, parent])
+                joined[child] = parent, np.nanmedian(between, axis=0)
     trees = [[segment] for segment in range(len(labels)) if segment not in joined]
     for tree in trees:
         for segment in tree:
@@ -206,7 +230,9 @@ def _rest(document: _Document, labels: list[str]) -> tuple[list[int], IntArray, 
         ends += [heads[row] + _position(document, labels[segment], point) for point in _ENDS if point in points]
         way = ends[0] - heads[row] if ends else np.zeros(3)
         if np.linalg.norm(way) < _NO_LENGTH:
-            way = np.array([0.0, 0.0, _SHORT])
+            # Hands and toes without an end continue the limb.
+            way = heads[row] - heads[max(parents[row], 0)]
+            way = _SHORT * (way / length if (length := np.linalg.norm(way)) > _NO_LENGTH else np.array([0.0, 0.0, 1.0]))
         tails[row] += way
         low = min([low, *(heads[row, 2] + _position(document, labels[segment], point)[2] for point in points)])
     return order, parents, heads - [0.0, 0.0, low], tails - [0.0, 0.0, low]

@@ -29,7 +29,7 @@ from ...core.rotations import (
     quaternion_from_rotation_vector,
 )
 from ...human.body_parts import FINGERS
-from ...markers.files.arrays import RATES, arrays_in, names_in, rate_in
+from ...markers.files.arrays import AMASS_RATES, RATES, arrays_in, names_in, rate_in
 from ...markers.files.reading import rate_or_usual, unknown_up
 from ..motion import RetargetError
 from .recorded import Recorded, in_meters, in_other_axes, whole_frames
@@ -132,6 +132,9 @@ def parse_smpl(content: bytes, up_axis: str | None = None, rate: float | None = 
     rotations, root = poses[frames], np.asarray(trans[frames], dtype=np.float64)
     names, parents, heads, tails = _skeleton(count)
     change, up_notes = _upright(rotations, up_axis)
+    if up_axis is None and change is _Y_UP and found.keys() & AMASS_RATES:
+        # AMASS has Z up, so this may be someone who lies; but some video tools write files like AMASS's with Y up.
+        up_notes = (unknown_up("Y"),)
     # At rest, Y is up for the models and Z for the skeleton, so the axes of all rotations change. In the world, Z may
     # already be up.
     rotations = in_other_axes(rotations, _Y_UP)

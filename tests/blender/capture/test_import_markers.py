@@ -409,6 +409,15 @@ def test_operator_leaves_mode_selection_and_active_object():
     assert bpy.context.selected_objects == [active]
 
 
+def test_a_static_recording_leaves_the_scene_s_rate_to_the_motion(trc, tmp_path):
+    names, standing = ("M0", "M1"), np.ones((30, 2, 3))
+    write_trc(tmp_path / "standing.trc", names, standing, 50.0)
+    bpy.ops.fabrik.import_markers(filepath=str(tmp_path / "standing.trc"))
+    write_trc(tmp_path / "walk.trc", names, standing + np.arange(30.0)[:, None, None], 120.0)
+    bpy.ops.fabrik.import_markers(filepath=str(tmp_path / "walk.trc"))
+    assert bpy.context.scene.render.fps / bpy.context.scene.render.fps_base == pytest.approx(120.0)
+
+
 def test_a_scene_with_animation_keeps_its_frame_rate(trc):
     """An import changed the speed of existing animation."""
     scene = bpy.context.scene

@@ -116,6 +116,36 @@ class TestWalk:
         assert np.linalg.norm(world(walk, hand) - was - shift) < 1e-4
         assert np.linalg.norm(takes.poses(walk, FRAMES)[:, place, :3, 3] - before[:, :3, 3], axis=1).max() < 0.01
 
+    @pytest.mark.parametrize(
+        ("here", "shift"), [(45, (0.019, -0.046, 0.012)), (71, (-0.118, -0.069, 0.004)), (55, (0.052, -0.064, 0.007))]
+    )
+    def test_hips_end_where_they_were_dragged(self, walk, here, shift):
+        """They ended 12, 28 and 16 mm away."""
+        was, path = self.drag_hips(walk, here, shift)
+        assert self.told < 1e-4
+        assert np.linalg.norm(world(walk, "hips") - was - shift) < 1e-4
+        assert self.held.left_alone == []
+        now = takes.poses(walk, FRAMES)[..., :3, 3]
+        assert takes.accelerations(now).max() < 1.5 * takes.accelerations(path).max()
+
+    def test_hips_out_of_reach_that_end_farther_away_than_told_are_named(self, walk):
+        was, _ = self.drag_hips(walk, 45, (0.06, -0.14, 0.04))
+        off = np.linalg.norm(world(walk, "hips") - was - (0.06, -0.14, 0.04))
+        assert off > self.told + 0.01
+        (note,) = self.held.left_alone
+        assert note.startswith(f"Bone 'hips' ends {100.0 * off:.2f} cm from its target")
+
+    def drag_hips(self, walk, here, shift):
+        """Drag the hips on a frame; returns their tail and all heads before."""
+        go_to(here)
+        was, path = world(walk, "hips"), takes.poses(walk, FRAMES)[..., :3, 3]
+        self.held = begin_spread(bpy.context, walk, "hips", Spread(20, 20))
+        for share in np.linspace(0.0, 1.0, 6)[1:]:
+            self.told = self.held.step(self.held.start + share * np.array(shift)).error
+        self.held.finish(bpy.context)
+        bpy.context.view_layer.update()
+        return was, path
+
     def test_pins_keep_their_paths(self, walk):
         pin_bones(walk, ["hand.L"])
         place = walk.pose.bones.find("hand.L")

@@ -5,10 +5,12 @@ from pathlib import Path
 import bpy
 import numpy as np
 import pytest
-from mathutils import Euler, Matrix
+from mathutils import Euler, Matrix, Vector
 from support import scenes
 
+from benchmarks.natural_rigs import open_metarig
 from fabrik_addon.blender.goals.body import floor_of, support_of
+from fabrik_addon.human.soles import convex_hull
 
 FEET = ("foot.L", "foot.R")
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
@@ -139,3 +141,14 @@ class TestFloor:
         table = scenes.make_rig([("board", "", (0, 0, 1), (0, 0, 0))], "Table")
         table.fabrik.use_floor = True
         assert floor_of(table).points == ()
+
+
+def test_the_heel_bones_of_a_rig_are_between_its_floor_points(clean_scene):
+    """The guessed heel was half as wide as that of Rigify's meta-rig, which went 15 mm through the floor."""
+    rig = open_metarig()
+    rig.fabrik.use_floor = True
+    bones = rig.data.bones
+    of_foot = [(bones[name].matrix_local @ Vector(at)).xy[:] for name, at in floor_of(rig).points if name == "foot.L"]
+    heel = bones["heel.02.L"]
+    outline = convex_hull(np.array([*of_foot, heel.head_local.xy[:], heel.tail_local.xy[:]]))
+    assert {tuple(corner) for corner in outline} <= set(of_foot)

@@ -9,6 +9,9 @@ from support.rigify import open_set_up
 from support.takes import curves, go_to
 
 from fabrik_addon.blender.posing.drag import begin_drag
+from fabrik_addon.blender.posing.key_pose import key_pose
+from fabrik_addon.blender.rig.pose_writer import pose_bytes
+from fabrik_addon.core.errors import FabrikError
 
 pytestmark = pytest.mark.usefixtures("clean_scene", "preferences")
 
@@ -136,3 +139,37 @@ def test_on_a_control_rig_the_controls_that_have_moved_get_keys():
     keyed = keyed_here(rig, 30)
     assert {"hand_ik.L", "upper_arm_ik.R", "foot_ik.R", "torso", "spine_fk.001", "head"} <= keyed
     assert not {"hand_fk.L", "thigh_fk.R", "ORG-hand.L"} & keyed
+
+
+def a_keying_set_with_a_missing_property(rig):
+    own = bpy.context.scene.keying_sets.new(idname="own", name="Own")
+    for name in ("rotation_quaternion", "missing"):
+        own.paths.add(rig, f'pose.bones["{HANDS[0]}"]' + (f'["{name}"]' if name == "missing" else f".{name}"))
+    bpy.context.scene.keying_sets.active = own
+
+
+def a_missing_switch(rig):
+    del rig.pose.bones["upper_arm_parent.L"]["IK_FK"]
+
+
+@pytest.mark.parametrize(
+    ("make", "bone", "told"),
+    [
+        (a_keying_set_with_a_missing_property, HANDS[0], r"'forearm\.L' has no property .*missing"),
+        (a_missing_switch, "hand_ik.L", "no longer has .*IK_FK"),
+    ],
+)
+def test_either_all_bones_are_keyed_or_none(make, bone, told):
+    """Keys were set before the error."""
+    rig = keyed_person() if bone in HANDS else open_set_up("Basic.basic_human")
+    rig.pose.bones[bone].keyframe_insert("location", frame=1)
+    go_to(HERE)
+    drag_hands(rig, (bone,))
+    make(rig)
+    keys, pose = curves(rig), list(pose_bytes(rig))
+    with pytest.raises(FabrikError, match=told):
+        key_pose(bpy.context, rig)
+    after = curves(rig)
+    assert after.keys() == keys.keys()
+    assert all(np.array_equal(after[path], keys[path]) for path in keys)
+    assert list(pose_bytes(rig)) == pose

@@ -33,13 +33,18 @@ def arms(rotations):
     return chords[:, 2] / np.linalg.norm(chords, axis=1)
 
 
-def turned_trunk(vector):
-    """The pose in which a trunk of two bones is rotated by a vector (3,) in world space, its limbs hanging."""
+def turned_trunk(vector, start=REST):
+    """The pose in which a trunk of two bones is rotated by a vector (3,) in world space, its limbs hanging.
+
+    start: (10, 4) the pose before; its trunk is at rest.
+    """
     bones = skeleton()
     shares = np.array([float(name in ARMS) for name in bones.names])
     masses = Masses(np.array(WEIGHTS) / sum(WEIGHTS), np.full(10, 0.5), np.ones(10), hanging=shares)
     effectors = [Effector("hips", (0.0, 0.0, 0.0), rotation_weight=1.0), Effector("spine", rotation_weight=1.0)]
-    solver = DragSolver(bones, effectors, masses, root="FREE", still=LEGS, hang_from=HangFrom(REST, LOCATION, UP))
+    solver = DragSolver(bones, effectors, masses, root="FREE", still=LEGS, hang_from=HangFrom(start, LOCATION, UP))
+    solver.prefer(start, LOCATION)
+    solver.begin(start, LOCATION)
     turn = quaternion_from_rotation_vector(np.array(vector, dtype=float))
     rest = forward_kinematics(bones, REST, LOCATION)
     frames = [product(turn, quaternion_of(rest[bone, :3, :3])) for bone in (0, 1)]
@@ -76,9 +81,9 @@ def term(share=1.0, *, led=False):
     """The term of the arms on a trunk of two bones, or of the forearms on upper arms that are led, and its bodies."""
     bones = skeleton()
     bodies = Bodies(bones, list(range(6)), [np.eye(3)] * 6, True)
-    limbs, carriers = ([(3,), (5,)], [2, 4]) if led else ([(2, 3), (4, 5)], [1, 1])
+    limbs, carriers = ([[3], [5]], [2, 4]) if led else ([[2, 3], [4, 5]], [1, 1])
     start = HangFrom(REST, LOCATION, UP)
-    return HangingTerm(bodies, limbs, carriers, [share] * 2, start, carriers if led else ()), bodies
+    return HangingTerm(bodies, limbs, carriers, [share] * 2, [0.05] * 2, start, carriers if led else ()), bodies
 
 
 @pytest.mark.parametrize("share", [1.0, 0.4])
@@ -128,6 +133,20 @@ def test_arms_hang_farther_down_the_farther_the_trunk_tilts(axis):
     assert np.all(heights[0] < start + 0.02), "they keep their tilt, or fall"
     assert np.all(np.diff(heights, axis=0) < 0.0)
     assert heights[-1].max() < -0.8, "within some 35 degrees of the vertical"
+
+
+def test_arms_that_were_raised_before_keep_their_tilt():
+    raised = REST.copy()
+    for name in ("upper_arm.L", "upper_arm.R"):
+        bone = skeleton().index(name)
+        along = skeleton().rest[bone, :3, 1]
+        axis = np.cross(along, UP) / np.linalg.norm(np.cross(along, UP))
+        elevation = np.arcsin(along @ UP)
+        raised[bone] = quaternion_from_rotation_vector(skeleton().rest[bone, :3, :3].T @ ((0.1 - elevation) * axis))
+    before, rest = arms(raised), arms(REST)
+    found = arms(turned_trunk((0.6, 0.0, 0.0), raised))
+    assert np.all(before > max(0.0, rest.max() + 0.5)), "they were raised above level"
+    np.testing.assert_allclose(np.degrees(np.arcsin(found)), np.degrees(np.arcsin(before)), atol=6.0)
 
 
 def test_arms_follow_a_trunk_that_rotates_about_the_vertical():

@@ -375,7 +375,18 @@ class TestAxes:
         clip = read_markers(written(path, replace(PLAIN, params=screens_of(across, up))))
         assert clip.up_axis == "Z"
         np.testing.assert_allclose(clip.positions, METERS, rtol=1e-6)
-        assert f"the file's up axis is {up.removeprefix('+')}, but the markers show Z; used Z" in clip.notes[0]
+        named = f"he file's up axis is {up.removeprefix('+')}, but the markers show Z"
+        # Writers without a setting for axes write +X and +Y, so only other axes are doubted.
+        assert [named in doubt for doubt in clip.doubts] == [True] * ((across, up) != ("+X", "+Y"))
+        assert [named in note for note in clip.notes] == [True] * ((across, up) == ("+X", "+Y"))
+
+    @pytest.mark.parametrize("up", ["-Y", "-Z"])
+    def test_someone_who_walks_far_overrides_the_header(self, path: Path, up: str) -> None:
+        """Upside down, the markers keep their lowest height, too, while they travel."""
+        walked = PLAIN.points + np.linspace(2600.0, -2600.0, PLAIN.frames)[:, None, None] * np.array([0.0, 1.0, 0.0])
+        clip = read_markers(written(path, replace(PLAIN, points=walked, params=screens_of("+Y", up))))
+        assert clip.up_axis == "Z"
+        np.testing.assert_allclose(clip.positions, walked / 1000.0, rtol=1e-6)
 
     @pytest.mark.parametrize("up", ["+X", "-X", "+Y", "-Y", "+Z", "-Z"])
     def test_unclear_markers_leave_the_up_axis_to_the_header(self, path: Path, up: str) -> None:

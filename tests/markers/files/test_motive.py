@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import walker
 from support.keypoints import y_up
 from support.marker_tables import FRAMES, Motive, nexus_text, of_markers, truth
 
@@ -145,6 +146,20 @@ class TestMotive:
         np.testing.assert_array_equal(clip.positions, plain.positions)
 
     # The export's settings Rotation Type and Coordinate Space: docs.optitrack.com, Data Export: CSV.
+    def test_rigid_bodies_on_limbs_don_t_show_a_front(self, tmp_path):
+        """A body on each shin and foot; points of a shin are as far ahead as those of its foot."""
+        matrices = dict(zip(walker.skeleton().names, np.moveaxis(walker.true_matrices()[:FRAMES], 1, 0), strict=True))
+        bones = {"Hips": "hips", "Chest": "upper_chest", "Head": "head"}
+        for side in "LR":
+            for body, bone in (("Arm", "upper_arm"), ("Thigh", "thigh"), ("Shin", "shin"), ("Foot", "foot")):
+                bones[f"{side}{body}"] = f"{bone}.{side}"
+        file = Motive()
+        for body, bone in bones.items():
+            pivots = y_up(matrices[bone][:, :3, 3] + 0.1 * matrices[bone][:, :3, 1])
+            file.add("Rigid Body", body, "Rotation", "XYZW", np.tile([0.0, 0.0, 0.0, 1.0], (FRAMES, 1)))
+            file.add("Rigid Body", body, "Position", "XYZ", pivots)
+        assert read_markers(written(tmp_path / "take.csv", file.text())).doubts == ()
+
     def test_rotations_of_a_rigid_body_that_are_no_quaternions_are_left_out_with_a_note(self, tmp_path):
         file = of_markers().add("Rigid Body", "Cart", "Rotation", "XYZ", np.full((FRAMES, 3), 45.0))
         file.add("Rigid Body", "Cart", "Position", "XYZ", np.ones((FRAMES, 3)))

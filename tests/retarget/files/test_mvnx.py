@@ -91,6 +91,28 @@ def test_single_frames_other_rates_and_incomplete_frames_are_read(mvnx):
     assert read_recorded(written(mvnx, mvnx_text(orientations[:1], pelvis[:1]))).frames.tolist() == [0]
 
 
+@pytest.mark.parametrize("missing", ["segments", "joints", "points"])
+def test_without_segments_joints_or_points_positions_show_the_lengths(mvnx, missing):
+    orientations, pelvis = motion()
+    text = mvnx_text(orientations, pelvis)
+    whole = read_recorded(written(mvnx, text))
+    body = read_recorded(written(mvnx, re.sub(f"<{missing}>.*?</{missing}>", "", text)))
+    assert (body.names, body.notes) == (whole.names, ())
+    np.testing.assert_allclose(body.positions(), whole.positions(), atol=1e-6)
+    np.testing.assert_allclose(body.heads - body.heads[0], whole.heads - whole.heads[0], atol=1e-6)
+    ways, others = (each.tails - each.heads for each in (body, whole))
+    cosines = (ways * others).sum(axis=1) / (np.linalg.norm(ways, axis=1) * np.linalg.norm(others, axis=1))
+    # Toes and hands have no end now; a toe continues its foot.
+    assert cosines.min() > 0.9
+
+
+def test_without_segments_what_follows_the_body_is_a_prop(mvnx):
+    text = re.sub("<segments>.*</segments>", "", mvnx_text(*motion()))
+    text = text.replace("</orientation>", " 1 0 0 0</orientation>").replace("</position>", " 1 2 3</position>")
+    body = read_recorded(written(mvnx, text))
+    assert (sorted(body.names), body.notes) == (sorted(MVN), ("left out unconnected segments: Prop1",))
+
+
 def test_props_and_fingers_are_left_out(mvnx):
     text = mvnx_text(*motion())
     fingers = '<fingerTrackingSegmentsLeft><segment label="LeftCarpus"/></fingerTrackingSegmentsLeft>'
@@ -111,10 +133,13 @@ def test_props_and_fingers_are_left_out(mvnx):
         (lambda text: text.replace('frameRate="240"', ""), "its frameRate is ''"),
         (lambda text: text.replace('type="normal"', 'type="tpose"'), "it has no frames of the type normal"),
         (lambda text: text.replace("<segment ", "<other "), "it is not a complete MVNX document"),
-        (lambda text: text.replace("segment", "other"), "it has no segments"),
         (lambda text: text.replace("</orientation>", " 1</orientation>"), "frame 0 has 93 numbers as its orientation"),
         (lambda text: text.replace("<position>", "<position>x "), "its position 'x .*' does not consist of numbers"),
-        (lambda text: text.replace("<connector1>", "<connector1>x"), "its joints form a loop, or connect no segments"),
+        (
+            lambda text: text.replace("<connector2>Head", "<connector2>Pelvis"),
+            "its joints form a loop, or connect no seg",
+        ),
+        (lambda text: re.sub('label="[A-Z]', 'label="x', text), "its joints form a loop, or connect no segments"),
     ],
 )
 def test_damaged_files_are_refused(mvnx, change, message):

@@ -182,6 +182,15 @@ class TestKeys:
         assert body.notes == ("the up axis is unknown; assumed Z: choose the other one if the person is not upright",)
         np.testing.assert_allclose(body.positions()[:, 0, :2], trans[:, :2])
 
+    @pytest.mark.parametrize("key", ["mocap_framerate", "mocap_frame_rate", "fps"])
+    def test_files_of_amass_that_seem_to_have_y_up_get_a_note(self, npz, key):
+        """AMASS has Z up, so the person may lie."""
+        poses, trans = motion(up="Y")
+        path = saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans, **{key: 30})
+        note = "the up axis is unknown; assumed Y: choose the other one if the person is not upright"
+        assert read_recorded(path).notes == (note,) * (key != "fps")
+        assert read_recorded(path, "Y").notes == ()
+
     def test_files_with_poses_are_distinguished_from_those_with_markers(self, npz):
         poses, trans = motion()
         assert holds_poses(saved(npz, poses=poses, trans=trans))

@@ -13,7 +13,7 @@ from bpy_extras.io_utils import ExportHelper, ImportHelper
 
 from ....markers.files.suffixes import POSE_SUFFIXES, SUFFIXES
 from ....markers.mapping.marker_sets import PRESETS
-from ...capture.takes import follow_take, take_name
+from ...capture.takes import follow_take, imported_takes, take_name
 from ...first_use import OnUse
 from ...settings.bake_options import KEY_OPTIONS, RETARGET_OPTIONS, BakeOptions, MarkerOptions
 from ...settings.control import control_rig
@@ -158,8 +158,16 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
             return self._ask(f"There are {count} performers: choose whose markers to import", performer=error.names[0])
         timing, rates = self.timing, sorted({recording.rate for _, recording in recordings})
         if timing == "AUTO":
-            # Another rate would change the speed of existing animation.
-            timing = "KEEP_TIME" if any(action.users for action in bpy.data.actions) else "SET_SCENE_RATE"
+            # Another rate would change the speed of existing animation, but a static trial has no speed.
+            still = {
+                empty.animation_data.action
+                for take in imported_takes(context.scene)
+                if take[TAKE_STATIC]
+                for empty in take.objects
+                if empty.animation_data is not None
+            }
+            moving = any(action.users for action in bpy.data.actions if action not in still)
+            timing = "KEEP_TIME" if moving else "SET_SCENE_RATE"
         if timing == "SET_SCENE_RATE" and len(rates) > 1:
             raise importing.ImportMarkersError(
                 f"The files have different frame rates ({rates[0]:g} to {rates[-1]:g} fps): choose Keep Time"
