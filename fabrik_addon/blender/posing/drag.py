@@ -4,9 +4,10 @@ Every step continues from the previous pose, and stays near the pose at the drag
 drag that returns ends where it began.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from bpy.types import Context, Object
 from mathutils import Quaternion, Vector
 
-from ...core import Effector, forward_kinematics
+from ...core import Effector
 from ...core.arrays import FloatArray
 from ...core.drag import DragPose
 from ...core.errors import first_few
@@ -22,6 +23,7 @@ from ...core.kernel.hanging import HangFrom
 from ...core.model.effector import with_factors_applied
 from ...human.masses import KEEPS_ORIENTATION
 from ..control.posed_rig import posed_rig
+from ..control.writer import MOST_OFF
 from ..goals.body import floor_of, masses_of, part_of, trunk_of_animal, up_of
 from ..goals.effectors import (
     Partner,
@@ -49,6 +51,7 @@ from ..rig.armature import (
     length_text,
     meters_per_unit,
     nearest_rotations,
+    object_scale,
     stretched,
     tree_below,
 )
@@ -64,8 +67,6 @@ from .key_pose import forget_posed, note_posed
 from .snap_targets import snap_targets
 from .solve import preferred_pose
 
-# A nearly taut rope stops short of its target, by 1.4 mm in a meter. So the root moves farther by this share.
-_SLACK = 0.02
 _ALONG: Final = np.array((1.0, 1.0, 1.0))
 _MIRRORED: Final = np.array((-1.0, 1.0, 1.0))
 
@@ -138,8 +139,7 @@ class DragPart:
     def __init__(self, setup: "DragSetup", top: str, *, turning: bool) -> None:
         """Prepare the part from one bone down, with all dragged or pinned bones on it.
 
-        turning: whether the dragged bones get a target rotation. With pins the root mode "FOLLOW" acts like "FREE",
-        because a root pulled by a rope would leave its pins.
+        turning: whether the dragged bones get a target rotation.
         """
         armature, posed, self._scale = setup.armature, setup.posed, meters_per_unit(setup.armature)
         whole = setup.trees[top]
@@ -152,10 +152,9 @@ class DragPart:
             root = root_mode(armature, pinned=pinned, dragged=dragged, top=top, setting=setup.settings.root)
         leads = top in setup.dragged and root != "FIXED"
         # People bend over their feet. An animal's trunk is supported at both ends, and moves as one piece.
-        trunk = trunk_of_animal(armature) if leads else []
-        grips, by_ik = setup.grips(tree, top, turning=turning, leads=leads, one_piece=bool(trunk))
+        self._trunk = trunk_of_animal(armature) if leads else []
+        grips, by_ik = setup.grips(tree, top, turning=turning, leads=leads, one_piece=bool(self._trunk))
         self.grips, self.moves_root = tuple(grips), root != "FIXED"
-        is_rope = root == "FOLLOW" and all(grip.is_dragged for grip in grips)
         turned = {bone for grip in grips for bone in rotating_bones(skeleton, grip.effector)}
         self.on_the_way = {skeleton.names[bone] for bone in turned}
         self.turned = sorted(bone for bone in turned if skeleton.names[bone] not in setup.frozen)
@@ -173,21 +172,12 @@ class DragPart:
         self._pins = ~self._dragged & np.array([grip.is_pin for grip in grips])
         self._oriented = any(grip.effector.rotation_weight > 0.0 for grip in grips)
         start = tree.rotations, tree.root_location
-        # For each dragged point, its index among the grips, the heads of the bones from the root to it, and its
-        # position.
-        self._ropes: list[tuple[int, FloatArray, FloatArray]] = []
-        if is_rope:
-            heads = forward_kinematics(skeleton, *start)[:, :3, 3]
-            for row, grip in enumerate(grips):
-                path = skeleton.path(skeleton.index(grip.effector.bone))
-                self._ropes.append((row, heads[path], grip.armature_position))
-        self._trunk = () if is_rope else trunk
         self.problem = rig_problem(
             posed,
             tree,
             [grip.effector for grip in grips],
             solved,
-            free_root=self.moves_root and not is_rope,
+            free_root=self.moves_root,
             pinned=tuple(grip.effector.bone for grip, is_pin in zip(grips, self._pins, strict=True) if is_pin),
         )
         self.session = self.problem.drag_solver(
@@ -206,19 +196,19 @@ class DragPart:
         *,
         depth: FloatArray | None = None,
         settled: bool = False,
+        apart: Mapping[str, FloatArray] = MappingProxyType({}),
     ) -> tuple[DragPose, StepResult]:
         """The pose after the dragged points are translated by `armature_shift` (3,) and their bones rotated.
 
         Translation and rotation are in armature space. depth: (3,) the unit direction along which the translation is
-        free. The result's `why` is empty.
+        free. apart: (3,) the dragged points in the solver's poses, minus those of the rig, by bone. The result's `why`
+        is empty.
         """
         targets = self._positions + self._shift_factors * armature_shift
+        for row, grip in enumerate(self.grips):
+            if grip.is_dragged and grip.effector.bone in apart:
+                targets[row] += apart[grip.effector.bone]
         target_rotations = np.array([_turned(grip, armature_turn) for grip in self.grips]) if self._oriented else None
-        if self._ropes:
-            pulls = [pull_chain(joints, point, targets[grip]) for grip, joints, point in self._ropes]
-            location = self.tree.root_location + np.asarray((1.0 + _SLACK) * np.mean(pulls, axis=0))
-            self.session.prefer(self._preferred[0], location)
-            self.session.continue_from(self.session.rotations, location)
         if self._trunk:
             self.session.prefer(self._preferred[0], self._preferred[1] + self._shift_factors[0] * armature_shift)
         free_directions = None if depth is None else np.where(self._shift_factors, self._shift_factors * depth, 0.0)
@@ -231,17 +221,6 @@ class DragPart:
             deeper = self._scale * float((reached - targets[0]) @ depth)
         error, pin_error = (errors[chosen].max(initial=0.0) for chosen in (self._dragged, self._pins))
         return found, StepResult(error, pin_error, found.is_held_back, deeper)
-
-
-def pull_chain(joints: FloatArray, end: FloatArray, target: FloatArray) -> FloatArray:
-    """(3,) movement of the first of the joints (N, 3) if the end (3,) of the chain is pulled to a target (3,)."""
-    pulled, last = target, end
-    for joint in joints[::-1]:
-        length = np.linalg.norm(last - joint)
-        away = joint - pulled
-        distance = np.linalg.norm(away)
-        pulled, last = pulled + away * (length / distance if distance > 0.0 else 0.0), joint
-    return np.asarray(pulled - joints[0])
 
 
 def _turned(grip: Grip, turn: Quaternion) -> Sequence[float]:
@@ -277,7 +256,7 @@ class DragSettings:
         reach: the bones that follow: "WHOLE" for the rig, "PIN" up to the nearest pin, or "BONES" for a number of
         bones.
         bones: the number of bones, including the dragged one.
-        root: "AUTO", "FIXED", "FREE" or "FOLLOW"; None for the rig's own setting.
+        root: "AUTO", "FIXED" or "FREE"; None for the rig's own setting.
         keep_orientation: feet and heads keep their orientation in the world while they are dragged.
         others: bones that are dragged by the same translation. Bones that are pinned, moved by constraints, or above or
             below another dragged bone are ignored.
@@ -456,6 +435,8 @@ class DragSetup:
 # exactly as at the start.
 _LEAST_SHIFT: Final = 1e-7
 _LEAST_TURN: Final = 1e-7
+# On release, the middle of a limb that IK stretches is brought to its target in at most this many steps.
+_CORRECTIONS: Final = 4
 
 
 class Drag:
@@ -489,6 +470,7 @@ class Drag:
             )
             for part in self._turning_parts
         ]
+        self._apart = self._compare(self._parts)
         leaving = [bone for each in self._writers for bone in each.leaving_ik]
         self.notice = f"Limbs switched from IK to FK: {first_few(leaving)}" if leaving else ""
         # The pins that were moved to their bones before the drag, to be restored with the pose.
@@ -559,7 +541,9 @@ class Drag:
             part.session.continue_from(last.session.rotations, last.session.location)
         self._last_parts = parts
         for part, writer in zip(parts, self._writers, strict=True):
-            pose, result = part.solve(armature_shift, armature_turn, depth=armature_depth, settled=settled)
+            pose, result = part.solve(
+                armature_shift, armature_turn, depth=armature_depth, settled=settled, apart=self._apart
+            )
             writer.write(pose.rotations, pose.root_location)
             results.append(result)
         worst = int(np.argmax([result.error for result in results]))
@@ -570,6 +554,21 @@ class Drag:
             results[0].deeper,
             parts[worst].problem.why_short(parts[worst].session),
         )
+
+    def _compare(self, parts: Sequence[DragPart]) -> dict[str, FloatArray]:
+        """(3,) the dragged points on limbs on IK in the solver's pose, minus those of the rig, by bone.
+
+        IK may stretch a limb, and its middle is then not where the solver has it.
+        """
+        found, bones = dict[str, FloatArray](), self._armature.pose.bones
+        for part, writer in zip(parts, self._writers, strict=True):
+            on_ik = {bone for limb in writer.limbs.values() for bone in limb.bones}
+            points = part.session.points(part.session.rotations, part.session.location)
+            for point, grip in zip(points, part.grips, strict=False):
+                bone = grip.effector.bone
+                if grip.is_dragged and bone in on_ik:
+                    found[bone] = point - np.array(armature_point(bones[bone], self._setup.point))
+        return found
 
     def keep_orientation(self, context: Context, *, keep: bool) -> None:
         """Set whether dragged feet and heads keep their orientation from now on.
@@ -591,6 +590,7 @@ class Drag:
         if self._asked is not None:
             self.step(*self._asked, settled=True)
         context.view_layer.update()
+        self._correct()
         self.left_alone += [sentence for writer in self._writers for sentence in writer.settle()]
         changed = {key: values for writer in self._writers for key, values in writer.changed().items()}
         switched = {path: value for writer in self._writers for path, value in writer.switched().items()}
@@ -619,6 +619,32 @@ class Drag:
                 # None of the targets can be moved, so Live determines the pose.
                 live.resume(self._armature)
         return len({bone for bone, _ in changed})
+
+    def _correct(self) -> None:
+        """Bring the middle of a limb that IK stretches to its target, as long as each step brings it nearer."""
+        off, bone = self._off()
+        for _ in range(_CORRECTIONS):
+            if self._asked is None or off < MOST_OFF[0]:
+                break
+            before, self._apart = self._apart, self._compare(self._last_parts)
+            self.step(*self._asked, settled=True)
+            left, bone = self._off()
+            if left >= off:
+                self._apart = before
+                self.step(*self._asked, settled=True)
+                break
+            off = left
+        if off > SHOWN:
+            bone = self._setup.posed.shown(bone)
+            self.left_alone.append(
+                f"Bone {bone!r} ends {length_text(off)} from its target, farther than during the drag"
+            )
+
+    def _off(self) -> tuple[float, str]:
+        """The largest error of dragged points that the solver does not know, in world meters, and its bone."""
+        found, scale = self._compare(self._last_parts), float(object_scale(as_array(self._armature.matrix_world)))
+        errors = ((scale * float(np.linalg.norm(found[bone] - self._apart[bone])), bone) for bone in found)
+        return max(errors, default=(0.0, ""))
 
     def cancel(self) -> None:
         """Restore everything exactly."""

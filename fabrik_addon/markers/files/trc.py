@@ -46,8 +46,10 @@ class _Line:
     @property
     def cells(self) -> list[str]:
         """The stripped cells."""
-        words = re.split(" +", self.text.strip(" ")) if self.spaced else self.text.split(self.separator)
-        return [word.strip(" ") for word in words]
+        if self.spaced:
+            return re.split(" +", self.text.strip(" "))
+        cells = self.text.split(self.separator)
+        return [cell.strip(" ") for cell in cells] if " " in self.text else cells
 
     @property
     def used(self) -> int:
@@ -184,7 +186,8 @@ def _samples(table: _Table, marker_count: int, *, cut: bool) -> tuple[FloatArray
         )
     numbers = np.full((len(rows), width), np.nan)
     for row, line in enumerate(rows):
-        values = numbers_in(line.cells, line.number, range(len(line.cells)))[:width]
+        cells = line.cells
+        values = numbers_in(cells, line.number, range(len(cells)))[:width]
         numbers[row, : len(values)] = values
     placed, lies = in_place(numbers[:, 0], numbers[:, 1:])
     notes = list(lies)

@@ -201,6 +201,41 @@ def test_pole_and_ik_control_bring_elbow_and_hand_to_their_pose(pole, angles, be
     assert here[:, :3, 3] == pytest.approx(wanted[:, :3, 3], abs=CLOSE)
 
 
+@pytest.mark.parametrize(
+    ("control", "limb", "shift"),
+    [("hand_ik.L", "upper_arm.L", (0.02, 0.03, 0.02)), ("foot_ik.R", "thigh.R", (-0.04, -0.03, 0.01))],
+)
+def test_a_dragged_elbow_or_knee_of_a_limb_that_ik_stretches_follows_the_mouse(control, limb, shift):
+    """It ended elsewhere, without a word, because IK had changed the lengths of its bones."""
+    rig = keyed_human()
+    go_to(20)
+    drag_in_steps(rig, control, 1.5 * np.array(DRAGS[control][0]))
+    end = rig.fabrik.control.controls[control].stands_for
+    middle = rig.fabrik.control.carriers[end].parent
+    drag = begin_drag(bpy.context, rig, middle, point="HEAD")
+    for share in (0.25, 0.5, 0.75, 1.0):
+        result = drag.step(drag.start + share * np.array(shift), settled=True)
+    drag.finish(bpy.context)
+    bpy.context.view_layer.update()
+    assert result.error < EXACT
+    assert drag.left_alone == []
+    assert np.array(rig.pose.bones[middle].head) == pytest.approx(drag.start + shift, abs=EXACT)
+    assert apart(rig, limb) < CLOSE
+
+
+def test_an_elbow_that_is_dragged_back_to_its_start_leaves_everything():
+    rig = keyed_human()
+    go_to(20)
+    drag_in_steps(rig, "hand_ik.L", DRAGS["hand_ik.L"][0])
+    before = whole(rig)
+    drag = begin_drag(bpy.context, rig, "ORG-forearm.L", point="HEAD")
+    drag.step(drag.start + np.array((0.02, 0.03, 0.02)))
+    drag.step(drag.start)
+    drag.finish(bpy.context)
+    assert drag.left_alone == []
+    assert whole(rig) == before
+
+
 def test_a_dragged_toe_follows_the_mouse():
     rig = keyed_human()
     go_to(20)

@@ -83,7 +83,7 @@ def drawing_of(context: Context, rig: Object) -> Drawing | None:
     about, frame = rig_settings(rig).trail_frames, context.scene.frame_current_final
     paths, state = KEEPER.paths(rig, frame)
     if paths is None:
-        if not KEEPER.is_current(rig, frame):
+        if not KEEPER.is_current(rig):
             # Update later, because the frame must not change while Blender draws.
             call_later(refresh_trails, _PAUSE)
         return None
@@ -119,7 +119,7 @@ def refresh_trails() -> float | None:
     """
     context = bpy.context
     rig = shown_motion(context)
-    if rig is None or KEEPER.is_current(rig, context.scene.frame_current_final):
+    if rig is None or KEEPER.is_current(rig):
         return None
     windows = context.window_manager.windows
     if any(len(window.modal_operators) or window.screen.is_animation_playing for window in windows):
