@@ -28,7 +28,7 @@ from .kernel.bounds import Bounds, Floor, Support
 from .kernel.capsules import Contacts, SelfCollision
 from .kernel.goals import Goals, Wanted
 from .kernel.hanging import HangFrom, HangingTerm
-from .kernel.joint_limits import OUT_OF_REACH, ConstraintRows, Holder, JointLimits
+from .kernel.joint_limits import OUT_OF_REACH, ConstraintRows, Holder, JointLimits, Outlines
 from .kernel.posture import FOLLOWS, Away, Coupled, Masses, PostureTerm
 from .limits.base import Limit
 from .limits.hinge import Hinge
@@ -192,9 +192,14 @@ class _State:
         """(D, D) the inverse of the mass matrix, in the directions that locks leave open."""
         mass, unlocked = self.equations[0], self._solver.unlocked(self.pose)
         if unlocked is None:
-            return np.linalg.inv(mass)
+            return self.whitening.T @ self.whitening
         locked = np.diag(np.diagonal(mass)) * (1.0 - np.diagonal(unlocked))
         return np.asarray(unlocked @ np.linalg.inv(unlocked @ mass @ unlocked + locked) @ unlocked)
+
+    @cached_property
+    def whitening(self) -> FloatArray:
+        """(D, D) the inverse of the Cholesky factor of the mass matrix."""
+        return np.linalg.inv(np.linalg.cholesky(self.equations[0]))
 
     @cached_property
     def equations(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -210,12 +215,17 @@ class _State:
         return mass, gradient, curvature
 
     @cached_property
-    def constraints(self) -> tuple[ConstraintRows, Contacts]:
-        """All constraints except goals, and their contacts. A radian counts as the body's size."""
+    def constraints(self) -> tuple[ConstraintRows, Contacts, Outlines | None]:
+        """All constraints except goals, their contacts, and the outlines of joint limits.
+
+        A radian counts as the body's size.
+        """
         solver = self._solver
-        limits = solver.limits.rows(self.pose.local, _MAX_ROTATION).scaled(solver.size)
+        limits, outlines = solver.limits.rows(self.pose.local, _MAX_ROTATION)
+        limits = limits.scaled(solver.size)
         bounds, contacts = solver.bounds.rows(self.pose, self.motions, self.away)
-        return ConstraintRows.joined([limits, bounds]), contacts._replace(rows=contacts.rows + len(limits.gaps))
+        contacts = contacts._replace(rows=contacts.rows + len(limits.gaps))
+        return ConstraintRows.joined([limits, bounds]), contacts, outlines
 
 
 class _Active(NamedTuple):
@@ -341,6 +351,7 @@ class DragSolver:
         body_of = {int(bone): body for body, bone in enumerate(self.bodies.bones)}
         pairs = [(body_of[bone], lock) for bone, lock in locks.items() if bone in body_of]
         self._locked = [(body, lock) for body, lock in pairs if self.bodies.counts[body]]
+        self._pose: Pose | None = None
 
     def begin(self, rotations: FloatArray, location: FloatArray) -> None:
         """Start from a pose, (J, 4) local rotations and root (3,), without history.
@@ -367,7 +378,7 @@ class DragSolver:
 
         The last forces and active set are kept.
         """
-        self.rotations, self.location = rotations, location
+        self.rotations, self.location, self._pose = rotations, location, None
 
     def points(self, rotations: FloatArray, location: FloatArray) -> FloatArray:
         """(E, 3) the effectors in a pose of rotations (J, 4) and root (3,), armature space."""
@@ -445,13 +456,15 @@ class DragSolver:
             free_directions,
         )
         self._adapt_posture(wanted)
-        first = self._state(self.rotations[self.bodies.bones], self.location, wanted)
-        before, moved_distance = self._wanted or wanted, self._moved_distance(first)
+        # The pose of the last call needs no clamping, and its capsules are measured already.
+        local = self.rotations[self.bodies.bones]
+        first = _State(self, self._pose or self.bodies.pose(self._clamped(local), self.location), wanted)
+        moved_distance = self._moved_distance(first)
         # While targets move, an orientation that was missed before need not be met yet, such as that of hips above
         # ankles at their limits.
         kept_goals = (
             (np.arange(len(self.caps)) < self.goals.count)
-            | ~self._is_missed(first.toward(before))
+            | ~self._is_missed(first if self._wanted is None else self._last)
             | (moved_distance == 0.0)
         )
         self._wanted = wanted
@@ -488,10 +501,10 @@ class DragSolver:
             if eased
             else state
         )
-        self._last = held
+        self._last: _State = held
         rotations = np.array(self.rotations)
         rotations[self.bodies.bones] = held.pose.local
-        self.continue_from(rotations, held.pose.root)
+        self.rotations, self.location, self._pose = rotations, held.pose.root, held.pose
         errors, turns = self.goals.missed(held.residual)
         rotation_errors = np.full(len(errors), np.nan)
         rotation_errors[self.goals.oriented] = turns
@@ -673,7 +686,7 @@ class DragSolver:
 
     def _step(self, state: _State, damping: float) -> tuple[_State, float, float]:
         """The state after one quadratic program, the next damping, and the largest rotation of a joint, radians."""
-        (mass, gradient, _), (constraints, _) = state.equations, state.constraints
+        (mass, gradient, _), (constraints, *_) = state.equations, state.constraints
         rows, residual = state.rows, state.residual.ravel()
         multipliers = self._active.of(constraints)
         active, met = multipliers > 0.0, np.repeat(self._compliance <= _RIGID, 3)
@@ -719,14 +732,14 @@ class DragSolver:
 
     def _curvature(self, state: _State, multipliers: FloatArray) -> FloatArray:
         """(D, D) how forces on goals, masses and contacts change along the columns as the bodies move."""
-        goals, posture, (constraints, contacts) = self.goals, self.posture, state.constraints
+        goals, posture, (_, contacts, outlines) = self.goals, self.posture, state.constraints
         pressed, on_pressed, pressing = contacts.forces(multipliers)
         points = np.concatenate([goals.points(state.pose), state.away.centers, pressed])
         on = np.concatenate([goals.on, posture.carrier, on_pressed])
         forces = np.concatenate([goals.forces(self._forces), -posture.pulls(state.away), pressing])
         torques = goals.on[goals.oriented], self._forces[goals.count :] * goals.arms[:, None]
         stiffness = self.bodies.stiffness(state.pose, state.motions, points, on, forces, torques)
-        return stiffness + state.equations[2] - constraints.curvature(multipliers)
+        return stiffness + state.equations[2] - self.limits.curvature(outlines, self.size * multipliers)
 
     def _positive(self, matrix: FloatArray, state: _State) -> FloatArray:
         """(D, D) a matrix that is positive definite by a margin.
@@ -739,12 +752,10 @@ class DragSolver:
         try:
             np.linalg.cholesky(matrix - _MARGIN * mass)
         except np.linalg.LinAlgError:
-            root = np.linalg.cholesky(mass)
-            whitening = np.linalg.inv(root)
-            by_mass = whitening @ matrix @ whitening.T
+            by_mass = state.whitening @ matrix @ state.whitening.T
             values, vectors = np.linalg.eigh(0.5 * (by_mass + by_mass.T))
             bent = values < _MARGIN
-            along = root @ vectors[:, bent]
+            along = mass @ state.whitening.T @ vectors[:, bent]
             matrix = matrix + (along * (np.maximum(-values[bent], _RAISED) - values[bent])) @ along.T
         return matrix
 
@@ -762,7 +773,7 @@ class DragSolver:
         for _ in range(5):
             # The rows of another pose take half as long as a step, so they are only computed if parts overlap.
             if self.bounds.depth(trial.pose) > _MISSED * self.size:
-                constraints, _ = trial.constraints
+                constraints, *_ = trial.constraints
                 kept = np.isin(constraints.keys, keys)
                 held, gaps = constraints.rows[kept], np.minimum(constraints.gaps[kept], 0.0)
             else:
@@ -855,7 +866,7 @@ class DragSolver:
             is_met = np.abs(off).max(initial=0.0) <= _MET * self.tolerance
             if is_met and self.bounds.depth(state.pose) <= _MISSED * self.size:
                 break
-            constraints, _ = state.constraints
+            constraints, *_ = state.constraints
             exact = np.flatnonzero(constraints.compliance == 0.0)
             rows, gaps = constraints.rows[exact], constraints.gaps[exact]
             active = self._active.of(constraints)[exact] > 0.0

@@ -103,10 +103,11 @@ def rotation_between(starts: FloatArray, ends: FloatArray) -> FloatArray:
 
 def rotation_vector_from_matrix(matrix: FloatArray) -> FloatArray:
     """(..., 3) axis times angle, at most π radians, of (..., 3, 3) rotation matrices; faster than by quaternions."""
-    cosine = 0.5 * (np.trace(matrix, axis1=-2, axis2=-1) - 1.0)
-    if np.min(cosine, initial=1.0) < _FAR_TURNED:
+    entries = matrix.reshape(*matrix.shape[:-2], 9)
+    cosine = 0.5 * (entries[..., 0] + entries[..., 4] + entries[..., 8] - 1.0)
+    if (cosine < _FAR_TURNED).any():
         return rotation_vector_from_quaternion(quaternion_from_matrix(matrix))
-    skew = 0.5 * (matrix - np.swapaxes(matrix, -1, -2))[..., (2, 0, 1), (1, 2, 0)]
+    skew = 0.5 * (entries[..., [7, 2, 3]] - entries[..., [5, 6, 1]])
     sine = lengths(skew)
     stretch = np.arctan2(sine, cosine) / np.maximum(sine, ROUNDING)
     return np.asarray(skew * np.where(sine > ROUNDING, stretch, 1.0)[..., None])

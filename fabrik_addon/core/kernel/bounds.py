@@ -175,7 +175,7 @@ class Bounds:
         points, on, gaps, keys = points[kept], on[kept], gaps[kept], _FLOOR_KEYS + self._own[body, point][kept]
         rows = -self._normal @ self._bodies.shifts(pose, motions, points, on)
         contacts = Contacts(points, on, np.broadcast_to(self._normal, points.shape), np.arange(len(points)))
-        return ConstraintRows.straight(rows, gaps, keys), contacts
+        return ConstraintRows(rows, gaps, keys, np.zeros(len(gaps))), contacts
 
     def _gaps(self, pose: Pose, within: float, normals: FloatArray) -> tuple[IntArray, FloatArray]:
         """Measure the bodies that may be near the floor.
@@ -202,7 +202,7 @@ class Bounds:
         beyond = out - self._most * _YIELDS
         yielding = np.maximum(_YIELDS, 10.0 / self._most * beyond)
         gaps = -np.where(beyond > 0.0, self._most * yielding, out)
-        rows = ConstraintRows.straight(self._normals @ shift, gaps, _SUPPORT_KEYS + np.arange(count), yielding)
+        rows = ConstraintRows(self._normals @ shift, gaps, _SUPPORT_KEYS + np.arange(count), yielding)
         masses = len(posture.shares)
         return rows, Contacts(
             np.tile(away.balanced, (count, 1)),

@@ -54,33 +54,17 @@ class ConstraintRows(NamedTuple):
         gaps: (K,) radians, or units of length, to each constraint.
         keys: (K,) a constraint's key is the same in every step.
         compliance: (K,) how much each gives way to a force of 1.
-        curvatures: (K, 3, 3) a rotation w (3,) of the joint whose first column is in `columns` (K,) reduces the gap by
-            ½ w · curvatures w more than the row predicts.
-        columns: (K,).
     """
 
     rows: FloatArray
     gaps: FloatArray
     keys: IntArray
     compliance: FloatArray
-    curvatures: FloatArray
-    columns: IntArray
-
-    @classmethod
-    def straight(
-        cls, rows: FloatArray, gaps: FloatArray, keys: IntArray, compliance: FloatArray | float = 0.0
-    ) -> "ConstraintRows":
-        """Constraints without curvature; by default also without compliance.
-
-        rows: (K, D). gaps: (K,). keys: (K,). compliance: (K,), or one number for all.
-        """
-        curvatures, columns = np.zeros((len(gaps), 3, 3)), np.zeros(len(gaps), dtype=np.int64)
-        return cls(rows, gaps, keys, np.broadcast_to(compliance, len(gaps)), curvatures, columns)
 
     @classmethod
     def none(cls, columns: int) -> "ConstraintRows":
         """No rows, for D columns."""
-        return cls.straight(np.zeros((0, columns)), np.zeros(0), np.zeros(0, dtype=np.int64))
+        return cls(np.zeros((0, columns)), np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0))
 
     @classmethod
     def joined(cls, found: Sequence["ConstraintRows"]) -> "ConstraintRows":
@@ -89,15 +73,7 @@ class ConstraintRows(NamedTuple):
 
     def scaled(self, factor: float) -> "ConstraintRows":
         """The same constraints in another unit: multipliers are smaller by the factor."""
-        return self._replace(rows=factor * self.rows, gaps=factor * self.gaps, curvatures=factor * self.curvatures)
-
-    def curvature(self, pushes: FloatArray) -> FloatArray:
-        """(D, D) second derivatives from the constraints' curvatures, weighted by pushes (K,)."""
-        result = np.zeros((self.rows.shape[1], self.rows.shape[1]))
-        for side in np.flatnonzero((pushes > 0.0) & self.curvatures.any(axis=(1, 2))):
-            own = slice(self.columns[side], self.columns[side] + 3)
-            result[own, own] += pushes[side] * self.curvatures[side]
-        return result
+        return self._replace(rows=factor * self.rows, gaps=factor * self.gaps)
 
 
 class Sides(NamedTuple):
@@ -107,12 +83,14 @@ class Sides(NamedTuple):
         frames: (K,). bodies: (K,).
         normals: (K, 3) in the frame that carries the body.
         gaps: (K,) radians, zero or more.
+        numbers: (K,) which side of its joint each is.
     """
 
     frames: IntArray
     bodies: IntArray
     normals: FloatArray
     gaps: FloatArray
+    numbers: IntArray
 
     def push(self, vectors: FloatArray) -> FloatArray:
         """(K,) how far rotation vectors (F, B, 3) go toward each side, in radians."""
@@ -120,7 +98,8 @@ class Sides(NamedTuple):
 
     def part(self, which: IntArray | BoolArray) -> "Sides":
         """Some of the sides, `which` (N,) or (K,)."""
-        return Sides(self.frames[which], self.bodies[which], self.normals[which], self.gaps[which])
+        frames, bodies, numbers = self.frames[which], self.bodies[which], self.numbers[which]
+        return Sides(frames, bodies, self.normals[which], self.gaps[which], numbers)
 
     @classmethod
     def joined(cls, found: Sequence["Sides"]) -> "Sides":
@@ -159,9 +138,8 @@ class JointLimits:
         fixed = [body for body, limit in enumerate(limits) if limit and limit.freedom == 0]
         self._fixed: IntArray = np.array(fixed, dtype=np.int64)
         hinges = [(body, limit) for body, limit in turning if isinstance(limit, Hinge)]
-        self._kinds: tuple[_Hinges | _Balls | _Polygons, ...] = (_Hinges(hinges),)
-        if balls := [(body, limit) for body, limit in turning if isinstance(limit, Ball)]:
-            self._kinds += (_Balls(balls),)
+        balls = [(body, limit) for body, limit in turning if isinstance(limit, Ball)]
+        self._kinds: tuple[_Hinges | _Balls | _Polygons, ...] = (*([_Balls(balls)] if balls else []), _Hinges(hinges))
         if polygons := [(body, limit) for body, limit in turning if isinstance(limit, Polygon)]:
             self._kinds += (_Polygons(polygons),)
 
@@ -179,13 +157,31 @@ class JointLimits:
             kind.clamp(poses)
         return result
 
-    def rows(self, local: FloatArray, within: float) -> ConstraintRows:
-        """The rows that a rotation by `within` radians could violate, for one pose (B, 4)."""
-        found, places, curvatures = zip(*[kind.curved_sides(local[None], within) for kind in self._kinds], strict=True)
-        sides = Sides.joined(found)
+    def rows(self, local: FloatArray, within: float) -> tuple[ConstraintRows, "Outlines | None"]:
+        """The rows that a rotation by `within` radians could violate, for one pose (B, 4).
+
+        Those of balls come first. Also returns the balls' outlines; None if there are no balls.
+        """
+        # Several lines approximate an outline.
+        balls = [kind.outlines(local[None], within, len(_ANGLES)) for kind in self._kinds if isinstance(kind, _Balls)]
+        others = [kind.sides(local[None], within) for kind in self._kinds if not isinstance(kind, _Balls)]
+        sides = Sides.joined([*(each for each, _ in balls), *others])
         (rows,), (gaps,) = sides.rows(self._bodies, 1)
-        keys, columns = _KEYS * sides.bodies + np.concatenate(places), self._bodies.first[sides.bodies]
-        return ConstraintRows(rows, gaps, keys, np.zeros(len(gaps)), np.concatenate(curvatures), columns)
+        found = ConstraintRows(rows, gaps, _KEYS * sides.bodies + sides.numbers, np.zeros(len(gaps)))
+        return found, balls[0][1] if balls else None
+
+    def curvature(self, outlines: "Outlines | None", pushes: FloatArray) -> FloatArray:
+        """(D, D) second derivatives of the outlines, weighted by pushes (K,) of the rows.
+
+        A rotation w (3,) reduces a gap by ½ w · curvature w more than the row predicts.
+        """
+        result = np.zeros((self._bodies.columns, self._bodies.columns))
+        if outlines and pushes[: len(outlines.numbers)].any():
+            pushed = np.flatnonzero(pushes[: len(outlines.numbers)])
+            columns = self._bodies.first[outlines.bodies[outlines.joints[pushed]]]
+            for first, found in zip(columns, pushes[pushed, None, None] * outlines.curvatures(pushed), strict=True):
+                result[first : first + 3, first : first + 3] += found
+        return result
 
     def near(self, local: FloatArray, within: float) -> BoolArray:
         """(F, B) whether bodies in F poses (F, B, 4) are within some radians of a side, as fixed ones always are."""
@@ -203,6 +199,63 @@ class JointLimits:
         return Sides.joined([kind.sides(local, within) for kind in self._kinds])
 
 
+class Outlines(NamedTuple):
+    """The outlines of N ball limits near a pose.
+
+    Attributes:
+        numbers: (K,) of the near sides, as in `Sides`, and `joints` (K,) which of the N joints they are of.
+        bodies: (N,).
+        angle, ex, ez: (N,) of their swings.
+        normals: (N, m + 4, 2) outward, of the lines that approximate them, from the nearest one on, and of four axes.
+        straight: (N, 2) divisors: a direction along the outline is divided by them, and the squared length of the
+            quotient is the curvature.
+        vectors: (N, 4, 3) as in `_gradients`.
+    """
+
+    numbers: IntArray
+    joints: IntArray
+    bodies: IntArray
+    angle: FloatArray
+    ex: FloatArray
+    ez: FloatArray
+    normals: FloatArray
+    straight: FloatArray
+    vectors: FloatArray
+
+    def curvatures(self, sides: IntArray) -> FloatArray:
+        """(n, 3, 3) second derivatives of some of the sides, `sides` (n,), by a rotation vector w.
+
+        With u the bone's direction, u'' = w × (w × u). Its part along the sphere is w · u times w × u rotated by 90°.
+        In polar coordinates of sphere and chart, with o outward and a around:
+
+            θ'' - θ φ'²      = (w·u) a + (cot θ - θ / sin² θ) a²
+            θ φ'' + 2 θ' φ'  = -θ / sin θ (w·u) o + 2 (1 - θ cot θ) / sin θ o a
+
+        The second derivative of a twist t is t' o tan(θ / 2).
+        """
+        numbers, joints = self.numbers[sides], self.joints[sides]
+        angle, ex, ez, normals, straight, vectors = (each[joints] for each in self[3:])
+        safe, small, lines = np.maximum(np.sin(angle), SINGLE), angle < SINGLE, normals.shape[1] - len(_AXES)
+        stretch = np.where(small, 1.0, angle / safe)
+        falling = np.where(small, -2.0 / 3.0 * angle, (np.cos(angle) - stretch) / safe)
+        mixing = np.where(small, 2.0 / 3.0 * angle, 2.0 * (1.0 - stretch * np.cos(angle)) / safe)
+        x, z = np.concatenate([normals, np.zeros((len(numbers), 2, 2))], axis=1)[np.arange(len(numbers)), numbers].T
+        across, along = z * ex - x * ez, normals[:, 0, ::-1] * (-1.0, 1.0)
+        bent = np.where(numbers < lines, lengths(along / straight), 0.0)
+        out = bent * (along[:, 0] * ex + along[:, 1] * ez)
+        around = bent * stretch * (along[:, 1] * ex - along[:, 0] * ez)
+        products = np.zeros((len(numbers), 4, 4))
+        products[:, 0, 2] = x * ex + z * ez
+        products[:, 2, 2] = products[:, 0, 2] * falling + around**2
+        products[:, 1, 2] = across * mixing + 2.0 * out * around
+        products[:, 0, 1] = -across * stretch
+        products[:, 1, 1] = out**2
+        end = numbers - normals.shape[1]
+        products[:, 3, 1] = np.where(end >= 0, 1.0 - 2.0 * end, 0.0) * np.tan(0.5 * angle)
+        found = np.swapaxes(vectors, 1, 2) @ products @ vectors
+        return np.asarray(0.5 * (found + np.swapaxes(found, 1, 2)))
+
+
 class _Hinges:
     """H hinges, with the methods of `JointLimits`."""
 
@@ -218,19 +271,9 @@ class _Hinges:
     def sides(self, local: FloatArray, within: float) -> Sides:
         angles = self._angles(local)
         gaps = np.stack([self._high - angles, angles - self._low])
-        upper, frames, hinges = np.nonzero(gaps <= within)
-        normals = np.where(upper[:, None], -1.0, 1.0) * self._axes[hinges]
-        bodies, gaps = self._bodies[hinges], np.maximum(gaps[upper, frames, hinges], 0.0)
-        return Sides(frames, bodies, normals, gaps)
-
-    def curved_sides(self, local: FloatArray, within: float) -> tuple[Sides, IntArray, FloatArray]:
-        """The sides of one pose (1, B, 4), (K,) which ones of their joints they are, and (K, 3, 3) their curvatures.
-
-        Curvatures are as in `ConstraintRows`.
-        """
-        sides = self.sides(local, within)
-        is_upper = (sides.normals * self._axes[np.searchsorted(self._bodies, sides.bodies)]).sum(axis=1) > 0.0
-        return sides, is_upper.astype(np.int64), np.zeros((len(sides.gaps), 3, 3))
+        lower, frames, hinges = np.nonzero(gaps <= within)
+        normals = np.where(lower[:, None], -1.0, 1.0) * self._axes[hinges]
+        return Sides(frames, self._bodies[hinges], normals, np.maximum(gaps[lower, frames, hinges], 0.0), lower)
 
     def _angles(self, local: FloatArray) -> FloatArray:
         """(F, H) angles of poses (F, B, 4) in radians, nearest to the middle of each range."""
@@ -275,40 +318,12 @@ class _Balls:
         local[frames, self._bodies[joints]] = compose_arrays(np.asarray(x), np.asarray(z), twist[frames, joints])
 
     def sides(self, local: FloatArray, within: float) -> Sides:
-        frames, joints, gaps, lean, normals, _ = self._lines(local, within, 1)
-        which, places = np.nonzero(gaps <= within)
-        leaning, twisting = _gradients(Swing(*(np.asarray(value)[which] for value in lean)))
-        rows = np.concatenate([normals[which] @ leaning, twisting, -twisting], axis=1)[np.arange(len(which)), places]
-        bodies, gaps = self._bodies[joints[which]], np.maximum(gaps[which, places], 0.0)
-        return Sides(frames[which], bodies, rows, gaps)
+        return self.outlines(local, within, 1)[0]
 
-    def curved_sides(self, local: FloatArray, within: float) -> tuple[Sides, IntArray, FloatArray]:
-        # Several lines approximate an outline.
-        frames, joints, gaps, lean, normals, straight = self._lines(local, within, len(_ANGLES))
-        leaning, twisting = _gradients(lean)
-        rows = np.concatenate([normals @ leaning, twisting, -twisting], axis=1)
-        outward, around, twisted = _second_derivatives(lean, twisting[:, 0])
-        unit = np.stack([lean.ex, lean.ez], axis=1)[:, None]
-        curvatures = (normals * unit).sum(axis=2)[..., None, None] * outward[:, None]
-        across = normals[..., 1] * unit[..., 0] - normals[..., 0] * unit[..., 1]
-        curvatures += across[..., None, None] * around[:, None]
-        along = normals[:, :1, ::-1] * (-1.0, 1.0)
-        curved = (lengths(along / straight)[..., None] * along @ leaning)[:, 0]
-        curvatures[:, : len(_ANGLES)] += (curved[:, :, None] * curved[:, None])[:, None]
-        curvatures = np.concatenate([curvatures, twisted[:, None], -twisted[:, None]], axis=1)
-        near = np.nonzero(gaps <= within)
-        bodies = self._bodies[joints[near[0]]]
-        sides = Sides(frames[near[0]], bodies, rows[near], np.maximum(gaps[near], 0.0))
-        return sides, near[1], curvatures[near]
+    def outlines(self, local: FloatArray, within: float, count: int) -> tuple[Sides, Outlines]:
+        """The sides near F poses (F, B, 4), and their outlines.
 
-    def _lines(
-        self, local: FloatArray, within: float, count: int
-    ) -> tuple[IntArray, IntArray, FloatArray, Swing, FloatArray, FloatArray]:
-        """Frames and joints (n,) that may be near a side, and (n, m + 6) radians to their sides; m is `count`.
-
-        The sides are m lines that approximate the outline, four axes and the ends of the twist. Also returns the
-        swings, (n, m + 4, 2) the outward normals of lines and axes, and (n, 1, 2) divisors: a direction along the
-        outline is divided by them, and the squared length of the quotient is the curvature.
+        The sides of a joint are `count` lines that approximate its outline, four axes and the ends of its twist.
         """
         own = local[:, self._bodies]
         twists = self._twists(own)
@@ -324,13 +339,20 @@ class _Balls:
         slope = np.where(half_axes > 0.0, swings / np.maximum(half_axes**2 + root, ROUNDING), 0.0)
         size = lengths(slope)[..., None]
         nearest = np.where(size > ROUNDING, slope / np.maximum(size, ROUNDING), _AXES[0])
-        turned = (nearest @ _TURNED[:, : 2 * count]).reshape(len(swings), count, 2)
-        normals = np.concatenate([turned, np.broadcast_to(_AXES, (len(swings), *_AXES.shape))], axis=1)
-        outline = lengths(self._half_axes(turned, joints) * turned) - (turned * swings).sum(axis=2)
+        lines = (nearest @ _TURNED[:, : 2 * count]).reshape(len(swings), count, 2)
+        normals = np.concatenate([lines, np.broadcast_to(_AXES, (len(swings), *_AXES.shape))], axis=1)
+        outline = lengths(self._half_axes(lines, joints) * lines) - (lines * swings).sum(axis=2)
         axes, twist = self._axis_gaps[joints] - swings[:, 0] @ _AXES.T, twists[frames, joints]
         ends = np.stack([self._high[joints] - twist, twist - self._low[joints]], axis=1)
         gaps = np.concatenate([np.where(self._open[joints, None], np.inf, outline), axes, ends], axis=1)
-        return frames, joints, gaps, lean, normals, np.maximum(half_axes, SINGLE) * np.sqrt(np.maximum(size, ROUNDING))
+        leaning, vectors = _gradients(lean)
+        rows = np.concatenate([normals @ leaning, vectors[:, 3:], -vectors[:, 3:]], axis=1)
+        which, numbers = near = np.nonzero(gaps <= within)
+        bodies = self._bodies[joints]
+        straight = np.maximum(half_axes, SINGLE) * np.sqrt(np.maximum(size, ROUNDING))
+        angle, ex, ez = (np.asarray(value) for value in lean[:3])
+        sides = Sides(frames[which], bodies[which], rows[near], np.maximum(gaps[near], 0.0), numbers)
+        return sides, Outlines(numbers, which, bodies, angle, ex, ez, normals, straight[:, 0], vectors)
 
     def _twists(self, own: FloatArray) -> FloatArray:
         """(..., N) twists of rotations (..., N, 4) in radians, nearest to the middle of each range."""
@@ -343,53 +365,20 @@ class _Balls:
 
 
 def _gradients(lean: Swing) -> tuple[FloatArray, FloatArray]:
-    """(N, 2, 3) gradients of N swings' x and z, and (N, 1, 3) gradients of the twists, for a small rotation vector w.
+    """(N, 2, 3) gradients of N swings' x and z for a small rotation vector w, and (N, 4, 3) four vectors.
 
-    With u the bone's direction, du = w × u. A rotation about (ez, 0, -ex) increases the swing. A rotation about
-    (cos θ ex, -sin θ, cos θ ez) moves u around the azimuth, which the chart stretches by θ / sin θ. A twist changes
-    by (u + Y) · w / (1 + u · Y).
+    The vectors are the bone's direction u, the axes of rotations that increase the swing and that move u around the
+    azimuth, and the gradient of the twist. du = w × u. Around the azimuth, the chart stretches movements by θ / sin θ.
+    A twist changes by (u + Y) · w / (1 + u · Y).
     """
     angle, ex, ez = (np.asarray(value) for value in (lean.angle, lean.ex, lean.ez))
-    sine, cosine = np.sin(angle), np.cos(angle)
-    above = 1.0 + cosine
+    sine, cosine, none = np.sin(angle), np.cos(angle), np.zeros(len(ex))
     stretch = np.where(angle < SINGLE, 1.0, angle / np.maximum(sine, ROUNDING))
-    share, none = 1.0 / np.maximum(above, SINGLE), np.zeros(len(ex))
-    turning = np.array([(ez, none, -ex), (cosine * ex, -sine, cosine * ez)]).transpose(2, 0, 1)
-    leaning = np.array([(ex, -ez * stretch), (ez, ex * stretch)]).transpose(2, 0, 1)
-    twisting = np.array([sine * share * ex, above * share, sine * share * ez]).T
-    return leaning @ turning, twisting[:, None]
-
-
-def _second_derivatives(lean: Swing, twisting: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """(N, 3, 3) second derivatives of N swings (outward and around) and twists by a rotation vector.
-
-    With u the bone's direction, u'' = w × (w × u). Its part along the sphere is w · u times w × u rotated by 90°. In
-    polar coordinates of sphere and chart, with o outward and a around:
-
-        θ'' - θ φ'²      = (w·u) a + (cot θ - θ / sin² θ) a²
-        θ φ'' + 2 θ' φ'  = -θ / sin θ (w·u) o + 2 (1 - θ cot θ) / sin θ o a
-
-    The second derivative of a twist t is t' o tan(θ / 2).
-    """
-    angle, ex, ez = (np.asarray(value) for value in (lean.angle, lean.ex, lean.ez))
-    sine, cosine, none = np.sin(angle), np.cos(angle), np.zeros(len(angle))
-    safe, small = np.maximum(sine, SINGLE), angle < SINGLE
-    own = np.stack([sine * ex, cosine, sine * ez], axis=1)
-    out, around = np.stack([ez, none, -ex], axis=1), np.stack([cosine * ex, -sine, cosine * ez], axis=1)
-    stretch = np.where(small, 1.0, angle / safe)
-    falling = np.where(small, -2.0 / 3.0 * angle, (cosine - stretch) / safe)
-    mixing = np.where(small, 2.0 / 3.0 * angle, 2.0 * (1.0 - stretch * cosine) / safe)
-    return (
-        _both(own, around) + falling[:, None, None] * _both(around, around),
-        mixing[:, None, None] * _both(out, around) - stretch[:, None, None] * _both(own, out),
-        np.tan(0.5 * angle)[:, None, None] * _both(twisting, out),
-    )
-
-
-def _both(first: FloatArray, second: FloatArray) -> FloatArray:
-    """(N, 3, 3) matrices M for which w · M w is the product of first · w and second · w."""
-    product = first[:, :, None] * second[:, None]
-    return np.asarray(0.5 * (product + np.swapaxes(product, 1, 2)))
+    x, z = sine * ex, sine * ez
+    share = 1.0 / np.maximum(1.0 + cosine, SINGLE)
+    twisting = share * x, share * (1.0 + cosine), share * z
+    vectors = np.array([x, cosine, z, ez, none, -ex, cosine * ex, -sine, cosine * ez, *twisting]).T.reshape(-1, 4, 3)
+    return np.array([ex, -ez * stretch, ez, ex * stretch]).T.reshape(-1, 2, 2) @ vectors[:, 1:3], vectors
 
 
 class _Polygons:
@@ -404,29 +393,21 @@ class _Polygons:
             local[:, body] = many.stack([inside], len(local))[:, 0]
 
     def sides(self, local: FloatArray, within: float) -> Sides:
-        return self._placed(local, within)[0]
-
-    def curved_sides(self, local: FloatArray, within: float) -> tuple[Sides, IntArray, FloatArray]:
-        # Copy the row, because the backend would read a broadcast one as plain numbers that hold for all frames.
-        sides, places = self._placed(local.copy(), within)
-        return sides, places, np.zeros((len(places), 3, 3))
-
-    def _placed(self, local: FloatArray, within: float) -> tuple[Sides, IntArray]:
-        """The two nearest edges of poses (F, B, 4) and the ends of their twist; and the index of each, 0 to 3."""
+        # Copy the rows, because the backend would read a broadcast one as plain numbers that hold for all frames.
+        local = local.copy()
         found = []
         for body, limit in self._polygons:
             rotation, (low, high, middle) = many.quaternion(local[:, body]), limit.between
             lean, twist = swing_of(many, rotation), twist_of(many, rotation, middle)
             edges = limit.shape.nearest_sides(many, lean.x, lean.z)
-            leaning, twisting = _gradients(lean)
+            leaning, vectors = _gradients(lean)
             normals = np.stack([np.stack(normal, axis=-1) for normal, _ in edges], axis=1) @ leaning
-            normals = np.concatenate([normals, twisting, -twisting], axis=1)
+            normals = np.concatenate([normals, vectors[:, 3:], -vectors[:, 3:]], axis=1)
             gaps = np.stack(np.broadcast_arrays(*(gap for _, gap in edges), high - twist, twist - low), axis=1)
-            near, places = np.nonzero(gaps <= within)
-            gaps = np.maximum(gaps[near, places], 0.0)
-            found.append((near, np.full(len(near), body), normals[near, places], gaps, places))
-        frames, bodies, normals, gaps, places = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        return Sides(frames, bodies, normals, gaps), places
+            frames, numbers = near = np.nonzero(gaps <= within)
+            bodies = np.full(len(frames), body)
+            found.append(Sides(frames, bodies, normals[near], np.maximum(gaps[near], 0.0), numbers))
+        return Sides.joined(found)
 
 
 def at_limit(limit: Limit, rotations: FloatArray, within: float) -> BoolArray:

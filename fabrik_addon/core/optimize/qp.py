@@ -26,7 +26,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from ..arrays import TINY, BoolArray, FloatArray, lengths, times
+from ..arrays import TINY, BoolArray, FloatArray, IntArray, lengths, times
 
 # Compliance added to inequalities, since several may be equal: a share of the distance that a unit push moves them.
 _MIN_COMPLIANCE: Final = 1e-8
@@ -36,8 +36,8 @@ _ACCURACY: Final = 1e-9
 _MAX_ROUNDS: Final = 200
 # The cosine above which inequalities are nearly parallel.
 _PARALLEL: Final = 0.5
-# A capped force is found to this share of its cap, in at most this many Newton steps; goals that contradict each other
-# take 5 to 12, others 3.
+# A capped force is found to this share of its cap, or until a Newton step changes it less than that, in at most this
+# many steps. Goals that contradict each other take 5 to 12, others 3.
 _CAP_ACCURACY: Final = 1e-4
 _MAX_CAP_STEPS: Final = 20
 
@@ -69,15 +69,15 @@ class QuadraticProgram:
 
         Raises numpy.linalg.LinAlgError if some H is singular.
         """
-        both = np.concatenate([rows, constraints], axis=1)
-        right = np.concatenate([slope[:, None], both], axis=1).swapaxes(1, 2)
-        solved: FloatArray = np.linalg.solve(matrix, right)
+        # With 150 rows, products with the inverse take half as long as `np.linalg.solve`. Products of all rows with
+        # each other are left out, since few inequalities are ever active.
+        inverse = np.linalg.inv(matrix)
+        self._both = np.concatenate([rows, constraints], axis=1)
         self._count = rows.shape[1]
-        self._free, self._by_multipliers = solved[..., 0], solved[..., 1:]
-        # (F, R + K) the values of the rows without multipliers, and (F, R + K, R + K) their change by each multiplier.
-        self._moved: FloatArray = times(both, self._free)
-        self._square: FloatArray = both @ self._by_multipliers
-        own = np.einsum("fii->fi", self._square)
+        self._free, self._solved = times(inverse, slope), self._both @ inverse
+        # (F, R + K) the values of the rows without multipliers.
+        self._moved: FloatArray = times(self._both, self._free)
+        own = np.einsum("fnd,fnd->fn", self._both, self._solved)
         self._units: FloatArray = np.sqrt(np.where(own > TINY, own, 1.0))
         self._least: FloatArray = np.where(np.arange(own.shape[1]) < self._count, 0.0, _MIN_COMPLIANCE * own)
 
@@ -107,14 +107,21 @@ class QuadraticProgram:
         for _ in range(_MAX_CAP_STEPS):
             if caps is None or not self._capped(multipliers, yielding, compliance, caps, used):
                 break
-            multipliers = self._complementary(target, yielding, used)
+            last, multipliers = multipliers, self._complementary(target, yielding, used)
+            changed = lengths((multipliers - last)[:, : self._count].reshape(*caps.shape, 3))
+            if (changed < _CAP_ACCURACY * caps).all():
+                break
         # Inequalities have slightly more compliance than wanted, which matters if nearly dependent ones have large
         # multipliers.
-        missed = target - times(self._square, multipliers) - (yielding - self._least) * multipliers
-        multipliers += _multipliers(self._square, missed, yielding, used)
+        missed = target - self._change(multipliers) - (yielding - self._least) * multipliers
+        multipliers += self._multipliers(missed, yielding, used)
         forces, pushes = multipliers[:, : self._count], -multipliers[:, self._count :]
-        step = self._free + times(self._by_multipliers, multipliers)
+        step = self._free + times(self._solved.swapaxes(1, 2), multipliers)
         return QpStep(step, forces, np.maximum(pushes, 0.0), yielding[:, : self._count])
+
+    def _change(self, multipliers: FloatArray, frames: IntArray | slice = slice(None)) -> FloatArray:
+        """(F, R + K) the change of the rows by multipliers (F, R + K)."""
+        return times(self._both[frames], times(self._solved[frames].swapaxes(1, 2), multipliers))
 
     def correction(self, wanted: FloatArray, compliance: FloatArray, active: BoolArray) -> FloatArray:
         """(F, D) the shortest steps in the metric H that change A by `wanted` (F, R).
@@ -125,7 +132,7 @@ class QuadraticProgram:
         yielding = self._least.copy()
         yielding[:, : self._count] = compliance
         target = np.concatenate([wanted, np.zeros(active.shape)], axis=1)
-        return times(self._by_multipliers, _multipliers(self._square, target, yielding, used))
+        return times(self._solved.swapaxes(1, 2), self._multipliers(target, yielding, used))
 
     def _complementary(self, target: FloatArray, yielding: FloatArray, used: BoolArray) -> FloatArray:
         """(F, N) multipliers of all rows; inequalities only push. `used` (F, N), the active rows, changes in place."""
@@ -136,8 +143,8 @@ class QuadraticProgram:
         frames = np.arange(len(target))
         for _ in range(_MAX_ROUNDS):
             some = slice(None) if len(frames) == len(target) else frames
-            square, now = self._square[some], used[some]
-            found = _multipliers(square, target[some], yielding[some], now)
+            now = used[some]
+            found = self._multipliers(target[some], yielding[some], now, some)
             pulling = found > 0.0
             pulling[:, :first] = False
             is_pulling = pulling.any(axis=1)
@@ -147,12 +154,13 @@ class QuadraticProgram:
                 share = np.where(pulling, before / np.minimum(before - found, -TINY), 1.0).min(axis=1)
                 found = before + share[:, None] * (found - before)
                 now &= ~pulling | (found * units[some] < -TINY)
-            passed = (times(square[:, first:], found) - target[some, first:]) / units[some, first:]
+            passed = ((self._change(found, some) - target[some]) / units[some])[:, first:]
             passed[now[:, first:] | is_pulling[:, None] | (passed <= least[some, None])] = 0.0
             places = first + np.flatnonzero(passed.any(axis=0))
             if len(places):
                 passed, unit = passed[:, places - first], units[some][:, places]
-                parallel = square[:, places[:, None], places] > _PARALLEL * unit[:, :, None] * unit[:, None]
+                near = self._both[some][:, places] @ self._solved[some][:, places].swapaxes(1, 2)
+                parallel = near > _PARALLEL * unit[:, :, None] * unit[:, None]
                 now[:, places] |= (passed > 0.0) & (passed >= (parallel * passed[:, None]).max(axis=2))
             result[some], used[some] = found, now
             frames = frames[is_pulling | (passed > 0.0).any(axis=1)]
@@ -179,7 +187,7 @@ class QuadraticProgram:
         alone = np.zeros((len(frames), multipliers.shape[1], caps.shape[1]))
         rows = np.arange(self._count)
         alone[:, rows, rows // 3] = multipliers[frames, : self._count]
-        falls = _multipliers(self._square[frames], alone, yielding[frames], used[frames])
+        falls = self._multipliers(alone, yielding[frames], used[frames], frames)
         change = np.where(wrong[frames], sizes[frames] / caps[frames] - 1.0, 0.0)
         # Goals that change alike are counted together, as if they pulled along one line, so that no step overshoots.
         coupled = np.abs(alone.swapaxes(1, 2) @ falls) * (change[:, :, None] * change[:, None] > 0.0)
@@ -188,16 +196,18 @@ class QuadraticProgram:
         yielding[frames, : self._count] = changed.reshape(len(frames), -1)
         return True
 
-
-def _multipliers(square: FloatArray, target: FloatArray, yielding: FloatArray, used: BoolArray) -> FloatArray:
-    """(F, N) or (F, N, n) solutions of the equations of the used rows (F, N), zero in all others."""
-    some = np.flatnonzero(used.any(axis=0))
-    result = np.zeros(target.shape)
-    if not len(some):
+    def _multipliers(
+        self, target: FloatArray, yielding: FloatArray, used: BoolArray, frames: IntArray | slice = slice(None)
+    ) -> FloatArray:
+        """(F, N) or (F, N, n) solutions of the equations of the used rows (F, N), zero in all others."""
+        some = np.flatnonzero(used.any(axis=0))
+        result = np.zeros(target.shape)
+        if not len(some):
+            return result
+        both, right = used[:, some], target.reshape(*used.shape, -1)[:, some]
+        system = self._both[frames][:, some] @ self._solved[frames][:, some].swapaxes(1, 2)
+        system *= both[:, :, None] & both[:, None]
+        np.einsum("fii->fi", system)[...] += np.where(both, yielding[:, some], 1.0)
+        found = np.linalg.solve(system, np.where(both[..., None], right, 0.0))
+        result[:, some] = found.reshape(result[:, some].shape)
         return result
-    both, right = used[:, some], target.reshape(*used.shape, -1)[:, some]
-    system = square[:, some[:, None], some] * (both[:, :, None] & both[:, None])
-    np.einsum("fii->fi", system)[...] += np.where(both, yielding[:, some], 1.0)
-    found = np.linalg.solve(system, np.where(both[..., None], right, 0.0))
-    result[:, some] = found.reshape(result[:, some].shape)
-    return result

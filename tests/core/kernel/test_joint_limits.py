@@ -74,7 +74,7 @@ def test_a_polygon_has_the_same_sides_in_one_pose_as_among_frames():
     sides = alone.sides(local, within)
     for frame, pose in enumerate(local):
         expected = np.sort(sides.gaps[sides.frames == frame])
-        assert np.sort(alone.rows(pose, within).gaps) == pytest.approx(expected, abs=1e-12)
+        assert np.sort(alone.rows(pose, within)[0].gaps) == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_sides_of_frames_are_those_of_each_limit():
@@ -97,7 +97,7 @@ def test_a_step_up_to_a_side_stays_inside_and_a_longer_one_does_not():
     sides = limits.sides(local, 2e-3)
     assert len(sides.gaps) > 100
     for share, beyond, is_outside in ((0.5, 0.0, False), (1.0, 5e-3, True)):
-        for frame, body, normal, gap in zip(*sides, strict=True):
+        for frame, body, normal, gap, _ in zip(*sides, strict=True):
             turn = normal / (normal @ normal) * (gap * share + beyond)
             moved = product(quaternion_from_rotation_vector(turn), local[frame, body])
             pose = local[frame].copy()
@@ -132,12 +132,13 @@ def test_the_curvature_of_sides_is_that_of_the_clamped_rotations(limit, seed):
     skeleton = Skeleton(["bone"], [-1], np.eye(4)[None], [1.0])
     limits = JointLimits(Bodies(skeleton, [0], [np.eye(3)], free_root=False), [limit])
     edge = limits.clamped(quaternion_from_rotation_vector(np.array([[1.2, 0.9, -1.0]]) + 0.3 * random.normal(size=3)))
-    sides = limits.rows(edge, 1e-6)
+    sides, outlines = limits.rows(edge, 1e-6)
     side = int(sides.gaps.argmin())
     turn = 1e-4 * random.normal(size=3)
     turn *= np.sign(sides.rows[side] @ turn)
     moved = product(quaternion_from_rotation_vector(turn[None]), edge)
-    told = sides.rows[side] @ turn + 0.5 * turn @ sides.curvatures[side] @ turn
+    curvature = limits.curvature(outlines, np.eye(len(sides.gaps))[side])
+    told = sides.rows[side] @ turn + 0.5 * turn @ curvature @ turn
     assert sides.gaps[side] < 1e-6
     assert how_far_apart(moved, limits.clamped(moved)) == pytest.approx(told, abs=3e-10)
 

@@ -142,7 +142,7 @@ def test_a_small_rotation_changes_a_gap_along_the_normal(limit):
     if not len(turns) or isinstance(limit, Fixed):
         return
     step, alone = 1e-6, joint(limit)
-    frames, _, normals, gaps = alone.sides(turns[:, None], 1e-3)
+    frames, _, normals, gaps, _ = alone.sides(turns[:, None], 1e-3)
     for axis in np.eye(3):
         turned = many.stack([many.exp_map(many.Vector(axis * step)) @ many.quaternion(turns)], len(turns))
         ahead = alone.sides(turned, 2e-3)
