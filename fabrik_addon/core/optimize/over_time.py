@@ -21,8 +21,6 @@ from ..arrays import TINY, FloatArray, IntArray
 _LENGTH: Final = 0.5
 # The smallest and largest share of the rough part in the variance.
 _ROUGH: Final = (1e-5, 0.1)
-# Frames: the standard deviation of the rough part's kernel.
-_ROUGH_LENGTH: Final = 1.0
 # The variance of errors of the equations, as a share of the mean variance of their values: equations that contradict
 # each other do not cause large changes.
 _SLACK: Final = 1e-6
@@ -82,7 +80,8 @@ class ChangeOverTime:
         apart = np.abs(self._frames[part, None] - self._frames[part])
         both, scaled = self._window[part, None] * self._window[part], np.sqrt(3.0) * apart / self._length
         smooth = both * (1.0 + scaled) * np.exp(-scaled)
-        rough = both * np.exp(-0.5 * (apart / _ROUGH_LENGTH) ** 2)
+        # A standard deviation of one frame.
+        rough = both * np.exp(-0.5 * apart**2)
         pairs = np.ix_(on, on)
         values = smooth[pairs] * (rows @ self._light @ rows.T) + rough[pairs] * (rows @ self._lightest @ rows.T)
         values[np.diag_indices(len(on))] += _SLACK * np.trace(values) / max(len(on), 1)
