@@ -325,7 +325,7 @@ class DragSolver:
     @property
     def size(self) -> float:
         """The length to which forces and thresholds are relative."""
-        return self.skeleton.size
+        return self.skeleton.extent
 
     def prefer(self, rotations: npt.ArrayLike, location: npt.ArrayLike) -> None:
         """Prefer a pose from now on: (J, 4) local rotations and the root's head at (3,), armature space."""
