@@ -111,9 +111,12 @@ _DETOUR: Final = 1.1
 # While a target moves by the first part of its path, this share of the body's size, limbs are gradually relaxed. A body
 # that starts off its support is also shifted over it.
 _FULL_SHIFT: Final = 0.1
-# A rotation by a radian counts as a movement by this share of the body's size. So a person's bone rotates by at most 8
-# degrees while the target moves by 1 cm.
-_RADIAN: Final = 0.17
+# A rotation by a radian counts as a movement by this share of the body's size. So a person's bone rotates by at most
+# 5.5 degrees while the target moves by 1 cm, unless goals would be missed. With 0.17, straight knees of Mixamo's rig
+# lag when its chest is lowered, and then bend by 9.6 degrees in a step; with 0.22, by 7.7.
+_RADIAN: Final = 0.22
+# Torques of joint limits are compared with forces by this lever, a share of the body's size.
+_LEVER: Final = 0.17
 # A constraint is not reported as blocking if its force is less than this share of the largest force on missed targets.
 _BLOCKING_SHARE: Final = 0.05
 
@@ -335,7 +338,7 @@ class DragSolver:
     @property
     def size(self) -> float:
         """The length to which forces and thresholds are relative."""
-        return self.skeleton.size
+        return self.skeleton.extent
 
     def prefer(self, rotations: npt.ArrayLike, location: npt.ArrayLike) -> None:
         """Prefer a pose from now on: (J, 4) local rotations and the root's head at (3,), armature space."""
@@ -388,7 +391,7 @@ class DragSolver:
         """The constraint that most keeps effectors from their targets in the last pose; None if all targets are met.
 
         Multipliers are compared as forces. Those of joint limits have a lever of the body's size; the lever here is
-        _RADIAN times that.
+        _LEVER times that.
         """
         let_go = self._compliance[: self.goals.count] > _RIGID
         if not let_go.any():
@@ -397,7 +400,7 @@ class DragSolver:
         found = {Holder("GOAL", self.effectors[row].bone): float(forces[row]) for row in np.flatnonzero(~let_go)}
         for key, multiplier in zip(self._active.keys.tolist(), self._active.multipliers.tolist(), strict=True):
             holder = self.limits.holder(key) or self.bounds.holder(key)
-            lever = _RADIAN if holder.kind == "LIMIT" else 1.0
+            lever = _LEVER if holder.kind == "LIMIT" else 1.0
             found[holder] = found.get(holder, 0.0) + multiplier / lever
         # The floor's force is the sum over all points. If a foot and its toes touch it, the foot is named. If the bone
         # also has a goal, the floor only presses against that goal, so its force is subtracted from the goal's.

@@ -267,8 +267,8 @@ class _Block:
         wanted = self._goals.wanted(targets, rotations)
         # A dragged point's cap includes the force that moves the whole body, of mass 1, by the distance to the target.
         asked = lengths(self._goals.residual(self._bodies.pose(preferred[:, self._bones], roots), wanted))
-        rigid = np.append(np.ones(self._goals.count), _INERTIA * (self._model.skeleton.size / self._goals.arms) ** 2)
-        base = _CAP * self._model.skeleton.size
+        rigid = np.append(np.ones(self._goals.count), _INERTIA * (self._model.skeleton.extent / self._goals.arms) ** 2)
+        base = _CAP * self._model.skeleton.extent
         caps = self._weights * np.where(self._is_held, _HELD * base, cap * (base + rigid * asked))
         return _Problem(wanted, posture, caps)
 
@@ -286,7 +286,7 @@ class _Block:
             rows, program, found = self._step(problem, pose, residual, forces, damping)
             forces, longest = found.forces.reshape(forces.shape), self._longest(found.step)
             share = np.minimum(1.0, _LONGEST_TURN / np.maximum(longest, ROUNDING))
-            before, before_residual, least = pose, residual, cost + ROUNDING * self._model.skeleton.size**2
+            before, before_residual, least = pose, residual, cost + ROUNDING * self._model.skeleton.extent**2
             is_better = np.zeros(len(residual), dtype=bool)
             for _ in range(_MAX_SHORTER):
                 step = share[:, None] * found.step
@@ -324,9 +324,13 @@ class _Block:
         residual = goals.residual(own, wanted)
         moves = wanted.seen & ~wanted.seen.all(axis=0)
         rough = noise_share(np.where(moves[..., None], residual, np.nan).reshape(count, -1))
-        units = np.where(np.arange(bodies.columns) < bodies.turning, 1.0, self._model.skeleton.size)
+        units = np.where(np.arange(bodies.columns) < bodies.turning, 1.0, self._model.skeleton.extent)
         prior = ChangeOverTime(frames, self._shares, ease, mass, rough, units)
-        pose, change, stops = own, np.zeros((count, bodies.columns)), _Stops(bodies, LEVER * self._model.skeleton.size)
+        pose, change, stops = (
+            own,
+            np.zeros((count, bodies.columns)),
+            _Stops(bodies, LEVER * self._model.skeleton.extent),
+        )
         for _ in range(_MAX_TIMES):
             rows = goals.rows(pose, bodies.motions(pose), wanted).reshape(count, -1, bodies.columns)
             rows[..., : bodies.turning] = rows[..., : bodies.turning] @ bodies.rates(change)
@@ -389,7 +393,7 @@ class _Block:
         program = QuadraticProgram(hessian, -gradient, rows, np.zeros((count, 0, bodies.columns)))
         found = program.solve(wanted, np.zeros((count, 0)), compliance, caps=problem.caps)
         normals, gaps = self._limits.rows(pose.local, float(self._longest(found.step).max()))
-        touching, distances = self._capsules.sides(pose, motions, _NEAR_CAPSULES * self._model.skeleton.size)
+        touching, distances = self._capsules.sides(pose, motions, _NEAR_CAPSULES * self._model.skeleton.extent)
         normals, gaps = np.concatenate([normals, touching], axis=1), np.concatenate([gaps, distances], axis=1)
         if (times(normals, found.step) > gaps).any():
             program = QuadraticProgram(hessian, -gradient, rows, normals)
@@ -402,7 +406,7 @@ class _Block:
         away = posture.away(pose)
         value = 0.5 * (squares(away.moved) @ posture.masses + squares(away.turned) @ posture.inertia)
         # A unit of overlap costs as much as a held point that is a unit away from its target.
-        value += _HELD * _CAP * self._model.skeleton.size * self._capsules.depths(pose).sum(axis=-1)
+        value += _HELD * _CAP * self._model.skeleton.extent * self._capsules.depths(pose).sum(axis=-1)
         return value + (lengths(residual) * problem.caps).sum(axis=1), residual
 
     def _longest(self, step: FloatArray) -> FloatArray:

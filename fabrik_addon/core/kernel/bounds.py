@@ -108,7 +108,7 @@ class Bounds:
             # Beyond a corner, several sides push. The cap of each is in proportion to the angle that it faces; a right
             # angle has the whole cap. So the force hardly depends on how many sides the outline has.
             turns = np.arccos(np.clip((self._sides * np.roll(self._sides, -1, axis=0)).sum(axis=1), -1.0, 1.0))
-            self._most = _MOST_FORCE * bodies.skeleton.size / np.pi * (turns + np.roll(turns, 1))
+            self._most = _MOST_FORCE * bodies.skeleton.extent / np.pi * (turns + np.roll(turns, 1))
 
     def prefer(self, posture: PostureTerm, rotations: FloatArray, location: FloatArray) -> None:
         """Prefer a pose: (J, 4) local rotations and the root's head at (3,), armature space.
@@ -124,7 +124,7 @@ class Bounds:
             # (M, N, 3) the points in the frames of the bodies, and (M, N) the heights at which they touch the floor.
             self._points = times(np.swapaxes(carrying[..., :3, :3], -1, -2), places - carrying[..., :3, 3])
             self._heights = np.minimum(self._height + self._radii[self._own], places @ self._normal)
-            self._heights -= _SLACK * self._bodies.skeleton.size
+            self._heights -= _SLACK * self._bodies.skeleton.extent
             self._reaches_down = (lengths(self._points) + self._heights).max(axis=1)
         if self._support is None:
             return
@@ -153,7 +153,7 @@ class Bounds:
 
     def rows(self, pose: Pose, motions: Motions, away: Away) -> tuple[ConstraintRows, Contacts]:
         """The rows that a step could violate, with gaps in units of length, and their contact points."""
-        near = _NEAR * self._bodies.skeleton.size
+        near = _NEAR * self._bodies.skeleton.extent
         found = [
             self._floor_rows(pose, motions, near),
             (self.capsules.rows(pose, motions, near), self.capsules.contacts),

@@ -85,7 +85,7 @@ class HangingTerm:
         self._bodies, self._up = bodies, start.up
         rows = []
         for limb, carrier, share, mass in zip(limbs, carriers, shares, masses, strict=True):
-            pull = max(_LEAST_PULL, mass * float(skeleton.lengths[bodies.bones[limb]].sum()) / skeleton.size)
+            pull = max(_LEAST_PULL, mass * float(skeleton.lengths[bodies.bones[limb]].sum()) / skeleton.extent)
             rows.append((limb[0], limb[-1], carrier, share, pull))
             rows += [(bone, bone, carrier, share, _OF_BONES * pull) for bone in limb if len(limb) > 1]
         first, last, self._carriers = np.array([row[:3] for row in rows], dtype=np.int64).T
@@ -94,7 +94,7 @@ class HangingTerm:
         self._ends = np.concatenate([last, first])
         self._offsets = np.zeros((len(self._ends), 3))
         self._offsets[: len(rows), 1] = skeleton.lengths[bodies.bones[last]]
-        self._strength = np.sqrt(pull) * skeleton.size
+        self._strength = np.sqrt(pull) * skeleton.extent
         pose = bodies.pose(start.rotations[bodies.bones], start.location)
         self._back = np.swapaxes(pose.orientations[self._carriers], -1, -2)
         # (S,) the rows whose carriers are themselves bones of limbs, and (S, 3) the directions of these carriers.

@@ -131,7 +131,7 @@ class PostureTerm:
         self.masses = masses.shares * np.where(np.isfinite(masses.factors), masses.factors, 1.0)
         self.shares = masses.shares / masses.shares.sum()
         self._has_free = bool(free.any())
-        inertia = masses.shares * skeleton.lengths**2 + _LEAST_INERTIA * skeleton.size**2
+        inertia = masses.shares * skeleton.lengths**2 + _LEAST_INERTIA * skeleton.extent**2
         if masses.bending is not None:
             inertia = inertia * masses.bending
         self.inertia = np.where(np.isfinite(masses.factors), inertia * masses.factors, 0.0)[bodies.bones]

@@ -61,7 +61,12 @@ class Skeleton:
 
     @cached_property
     def size(self) -> float:
-        """The approximate size of the rest pose: the longest side of the heads' bounding box plus the longest bone."""
+        """The approximate size of the rest pose: the diagonal of the heads' bounding box plus the longest bone."""
+        return float(np.linalg.norm(np.ptp(self.rest[:, :3, 3], axis=0)) + self.lengths.max())
+
+    @cached_property
+    def extent(self) -> float:
+        """The size to which forces of posture are relative: the longest side of that box plus the longest bone."""
         return float(np.ptp(self.rest[:, :3, 3], axis=0).max() + self.lengths.max())
 
     def is_like(self, other: "Skeleton") -> bool:
