@@ -333,15 +333,21 @@ class Bodies:
         Σ f · ∂²p / ∂i ∂j, which is f · (a_i × (a_j × arm_j)) where i is above j. turning: also torques t (..., m, 3) on
         bodies (m,), whose rotation vectors change by ½ t · (a_i × a_j) (Baker, Campbell and Hausdorff's formula).
         """
+        bent = self.stiffness_factor(pose, motions, points, on, forces)
+        if turning is not None:
+            bent += 0.5 * cross(motions[0], self._moved_columns(turning[0])[:, 0].T @ turning[1])
+        return self.symmetric(motions[0] @ np.swapaxes(bent, -1, -2))
+
+    def stiffness_factor(
+        self, pose: Pose, motions: Motions, points: FloatArray, on: IntArray, forces: FloatArray
+    ) -> FloatArray:
+        """(..., D, 3) the matrix R such that `symmetric` of A Rᵀ is `stiffness`; the axes of the columns are A."""
         products = (points[..., :, None] * forces[..., None, :]).reshape(*points.shape[:-1], 9)
         below = self._moved_columns(on)[:, 0].T @ np.concatenate([products, forces], axis=-1)
         heads, axes = pose.heads[..., self.body_of, :], motions[0]
         spread = below[..., :9].reshape(*below.shape[:-1], 3, 3) - heads[..., :, None] * below[..., None, 9:]
         trace = spread[..., 0, 0] + spread[..., 1, 1] + spread[..., 2, 2]
-        bent = times(spread, axes) - trace[..., None] * axes
-        if turning is not None:
-            bent += 0.5 * cross(axes, self._moved_columns(turning[0])[:, 0].T @ turning[1])
-        return self.symmetric(axes @ np.swapaxes(bent, -1, -2))
+        return np.asarray(times(spread, axes) - trace[..., None] * axes)
 
 
 def joint_axes(limit: Limit | None, factor: float) -> FloatArray:
