@@ -192,9 +192,9 @@ def use_the_root():
         yield 0.8
     g.goto(*g.center())
     yield
-    assert set(seen) == {"AUTO", "FIXED", "FREE"}, seen
+    assert set(seen) == {"AUTO", "FIXED", "FREE", "FOLLOW"}, seen
     assert seen["FIXED"] == 0.0, seen
-    assert min(seen[root] for root in ("AUTO", "FREE")) > 0.02, seen
+    assert min(seen[root] for root in ("AUTO", "FREE", "FOLLOW")) > 0.02, seen
     g.key("ESC")
     yield
 

@@ -329,7 +329,7 @@ def limits_of(posed: PosedRig, names: Sequence[str], *, baked: bool = False) -> 
 
 
 def root_mode(armature: Object, *, pinned: bool, dragged: str = "", top: str = "", setting: str | None = None) -> str:
-    """How the root of a tree moves: "FIXED" or "FREE".
+    """How the root of a tree moves: "FIXED", "FREE", or "FOLLOW" (as if pulled by a rope).
 
     Args:
         armature: the rig.
@@ -341,4 +341,5 @@ def root_mode(armature: Object, *, pinned: bool, dragged: str = "", top: str = "
     chosen: str = setting or rig_settings(armature).root
     if chosen == "AUTO":
         return "FREE" if pinned or (dragged and dragged == top) else "FIXED"
-    return chosen
+    # A root that follows as if pulled by a rope would leave its pins.
+    return "FREE" if chosen == "FOLLOW" and (pinned or dragged in {"", top}) else chosen

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from bpy.types import Context, Object
 from mathutils import Quaternion, Vector
 
-from ...core import Effector
+from ...core import Effector, forward_kinematics
 from ...core.arrays import FloatArray
 from ...core.drag import DragPose
 from ...core.errors import first_few
@@ -67,6 +67,8 @@ from .key_pose import forget_posed, note_posed
 from .snap_targets import snap_targets
 from .solve import preferred_pose
 
+# A nearly taut rope stops short of its target, by 1.4 mm in a meter. So the root moves farther by this share.
+_SLACK = 0.02
 _ALONG: Final = np.array((1.0, 1.0, 1.0))
 _MIRRORED: Final = np.array((-1.0, 1.0, 1.0))
 
@@ -139,7 +141,8 @@ class DragPart:
     def __init__(self, setup: "DragSetup", top: str, *, turning: bool) -> None:
         """Prepare the part from one bone down, with all dragged or pinned bones on it.
 
-        turning: whether the dragged bones get a target rotation.
+        turning: whether the dragged bones get a target rotation. With pins the root mode "FOLLOW" acts like "FREE",
+        because a root pulled by a rope would leave its pins.
         """
         armature, posed, self._scale = setup.armature, setup.posed, meters_per_unit(setup.armature)
         whole = setup.trees[top]
@@ -152,9 +155,10 @@ class DragPart:
             root = root_mode(armature, pinned=pinned, dragged=dragged, top=top, setting=setup.settings.root)
         leads = top in setup.dragged and root != "FIXED"
         # People bend over their feet. An animal's trunk is supported at both ends, and moves as one piece.
-        self._trunk = trunk_of_animal(armature) if leads else []
-        grips, by_ik = setup.grips(tree, top, turning=turning, leads=leads, one_piece=bool(self._trunk))
+        trunk = trunk_of_animal(armature) if leads else []
+        grips, by_ik = setup.grips(tree, top, turning=turning, leads=leads, one_piece=bool(trunk))
         self.grips, self.moves_root = tuple(grips), root != "FIXED"
+        is_rope = root == "FOLLOW" and all(grip.is_dragged for grip in grips)
         turned = {bone for grip in grips for bone in rotating_bones(skeleton, grip.effector)}
         self.on_the_way = {skeleton.names[bone] for bone in turned}
         self.turned = sorted(bone for bone in turned if skeleton.names[bone] not in setup.frozen)
@@ -172,12 +176,21 @@ class DragPart:
         self._pins = ~self._dragged & np.array([grip.is_pin for grip in grips])
         self._oriented = any(grip.effector.rotation_weight > 0.0 for grip in grips)
         start = tree.rotations, tree.root_location
+        # For each dragged point, its index among the grips, the heads of the bones from the root to it, and its
+        # position.
+        self._ropes: list[tuple[int, FloatArray, FloatArray]] = []
+        if is_rope:
+            heads = forward_kinematics(skeleton, *start)[:, :3, 3]
+            for row, grip in enumerate(grips):
+                path = skeleton.path(skeleton.index(grip.effector.bone))
+                self._ropes.append((row, heads[path], grip.armature_position))
+        self._trunk = () if is_rope else trunk
         self.problem = rig_problem(
             posed,
             tree,
             [grip.effector for grip in grips],
             solved,
-            free_root=self.moves_root,
+            free_root=self.moves_root and not is_rope,
             pinned=tuple(grip.effector.bone for grip, is_pin in zip(grips, self._pins, strict=True) if is_pin),
         )
         self.session = self.problem.drag_solver(
@@ -209,6 +222,11 @@ class DragPart:
             if grip.is_dragged and grip.effector.bone in apart:
                 targets[row] += apart[grip.effector.bone]
         target_rotations = np.array([_turned(grip, armature_turn) for grip in self.grips]) if self._oriented else None
+        if self._ropes:
+            pulls = [pull_chain(joints, point, targets[grip]) for grip, joints, point in self._ropes]
+            location = self.tree.root_location + np.asarray((1.0 + _SLACK) * np.mean(pulls, axis=0))
+            self.session.prefer(self._preferred[0], location)
+            self.session.continue_from(self.session.rotations, location)
         if self._trunk:
             self.session.prefer(self._preferred[0], self._preferred[1] + self._shift_factors[0] * armature_shift)
         free_directions = None if depth is None else np.where(self._shift_factors, self._shift_factors * depth, 0.0)
@@ -221,6 +239,17 @@ class DragPart:
             deeper = self._scale * float((reached - targets[0]) @ depth)
         error, pin_error = (errors[chosen].max(initial=0.0) for chosen in (self._dragged, self._pins))
         return found, StepResult(error, pin_error, found.is_held_back, deeper)
+
+
+def pull_chain(joints: FloatArray, end: FloatArray, target: FloatArray) -> FloatArray:
+    """(3,) movement of the first of the joints (N, 3) if the end (3,) of the chain is pulled to a target (3,)."""
+    pulled, last = target, end
+    for joint in joints[::-1]:
+        length = np.linalg.norm(last - joint)
+        away = joint - pulled
+        distance = np.linalg.norm(away)
+        pulled, last = pulled + away * (length / distance if distance > 0.0 else 0.0), joint
+    return np.asarray(pulled - joints[0])
 
 
 def _turned(grip: Grip, turn: Quaternion) -> Sequence[float]:
@@ -256,7 +285,7 @@ class DragSettings:
         reach: the bones that follow: "WHOLE" for the rig, "PIN" up to the nearest pin, or "BONES" for a number of
         bones.
         bones: the number of bones, including the dragged one.
-        root: "AUTO", "FIXED" or "FREE"; None for the rig's own setting.
+        root: "AUTO", "FIXED", "FREE" or "FOLLOW"; None for the rig's own setting.
         keep_orientation: feet and heads keep their orientation in the world while they are dragged.
         others: bones that are dragged by the same translation. Bones that are pinned, moved by constraints, or above or
             below another dragged bone are ignored.

@@ -92,7 +92,7 @@ def set_mode(context: Context, mode: Any, rig: Object | None = None) -> None:
             bpy.ops.object.mode_set(mode=mode)
     except RuntimeError:
         objects.active = before
-        raise RigError(f"{thing.name!r} is hidden: show it first") from None
+        raise RigError(f"{thing.name!r} is hidden: make it visible first") from None
 
 
 def read_channel(rig: Object, name: str, width: int) -> npt.NDArray[np.float32]:

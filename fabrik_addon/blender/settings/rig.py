@@ -194,11 +194,17 @@ class PostureSettings:
 # The data on an armature object, `Object.fabrik`, is the add-on's only state. It is saved with the file, and can be
 # changed on a library override.
 
-# Files store these numbers, so they must not change. Files of earlier versions may have 3, which acts like Free.
+# Files store these numbers, so they must not change.
 ROOTS = (
     ("AUTO", "Automatic", "The root bone moves if anything is pinned, or when it is dragged itself", 2),
     ("FIXED", "Pinned", "The root bone rotates, but its head stays in place", 0),
     ("FREE", "Free", "The root bone moves and rotates, so the whole rig follows the targets", 1),
+    (
+        "FOLLOW",
+        "Follow",
+        ("Like Free, but while nothing is pinned, a dragged bone pulls the rig along as if on a rope"),
+        3,
+    ),
 )
 KEY_BONES = (
     ("POSED", "Posed", "Bones that were dragged since their last key, and bones posed by targets"),

@@ -62,8 +62,9 @@ class TestEveryUse:
     def test_a_pinned_root_stays_whatever_else_is_pinned(self, pose):
         assert self.moved(pose, pinned=True, root="FIXED") == 0.0
 
-    def test_a_free_root_moves_if_nothing_is_pinned(self, pose):
-        assert self.moved(pose, pinned=False, root="FREE") > 0.1
+    @pytest.mark.parametrize("root", ["FREE", "FOLLOW"])
+    def test_a_free_root_moves_if_nothing_is_pinned(self, pose, root):
+        assert self.moved(pose, pinned=False, root=root) > 0.1
 
 
 def test_a_pin_of_another_tree_does_not_free_the_root():
@@ -87,7 +88,7 @@ def test_a_disabled_pin_does_not_free_the_root():
 
 
 class TestDraggedRoot:
-    @pytest.mark.parametrize("root", [None, "FREE"])
+    @pytest.mark.parametrize("root", [None, "FREE", "FOLLOW"])
     @pytest.mark.parametrize("point", ["HEAD", "TAIL"])
     def test_the_whole_rig_follows(self, point, root):
         rig = person(mode="MIXED")

@@ -10,7 +10,7 @@ from support import limited, scenes
 from support.dragging import active, changed, channels, drag_by, farthest_outside, heads, person, world
 
 from fabrik_addon.blender.goals.effectors import pin_bones
-from fabrik_addon.blender.posing.drag import DragSettings, DragSetup, begin_drag
+from fabrik_addon.blender.posing.drag import DragSettings, DragSetup, begin_drag, pull_chain
 from fabrik_addon.blender.rig.armature import RigError
 
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
@@ -229,6 +229,27 @@ class TestRoot:
         hips = world(rig, "hips", "head")
         assert drag_by(rig, "forearm.L", shift, root="FREE").error < 1e-3
         assert np.linalg.norm(world(rig, "hips", "head") - hips) > 0.3
+
+    def test_follow_pulls_like_a_rope(self):
+        rig = person()
+        hips, hand = world(rig, "hips", "head"), world(rig, "forearm.L")
+        drag_by(rig, "forearm.L", (1.0, 0.0, 0.0), root="FOLLOW")
+        moved = world(rig, "hips", "head") - hips
+        assert np.linalg.norm(world(rig, "forearm.L") - hand - (1, 0, 0)) < 1e-3
+        assert 0.3 < moved[0] < 1.0
+
+    def test_a_rope_pulled_along_itself_moves_as_one(self):
+        joints = np.array([[0.0, 0, 0], [1, 0, 0], [2, 0, 0]])
+        assert np.allclose(pull_chain(joints, np.array((3.0, 0, 0)), np.array((5.0, 0, 0))), (2, 0, 0))
+        sideways = pull_chain(joints, np.array((3.0, 0, 0)), np.array((3.0, 0.5, 0)))
+        assert np.linalg.norm(sideways) < 0.5
+
+    def test_pins_take_precedence_over_following(self):
+        rig = person()
+        pin_bones(rig, ["shin.L", "shin.R"], hold_rotation=False)
+        feet = [world(rig, "shin.L"), world(rig, "shin.R")]
+        drag_by(rig, "forearm.L", (0.3, 0.0, 0.0), root="FOLLOW")
+        assert np.linalg.norm(np.subtract([world(rig, "shin.L"), world(rig, "shin.R")], feet), axis=1).max() < 1e-3
 
     def test_a_locked_location_keeps_the_root_in_place(self):
         rig = person()

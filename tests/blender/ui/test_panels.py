@@ -196,7 +196,7 @@ class TestPolls:
         if was_posed:
             bpy.ops.object.mode_set(mode="POSE")
         made.hide_viewport = True
-        with pytest.raises(RuntimeError, match=r"^Error: 'Rig' is hidden: show it first\n$"):
+        with pytest.raises(RuntimeError, match=r"^Error: 'Rig' is hidden: make it visible first\n$"):
             bpy.ops.fabrik.pose_mode()
         assert made.mode == ("POSE" if was_posed else "OBJECT")
 
