@@ -22,10 +22,10 @@ from .state import State
 _BEND = 0.5
 # A target is far if its distance exceeds this share of the effector's path.
 _FAR = 0.1
-# Number of FABRIK sweeps before least squares, if targets are far. Of 5,400 poses of 27 limited rigs, 31 need restarts
-# with 3 sweeps, 35 with 2, and 82 with 1. In arrays, a person takes 0.24 ms a frame with 3 sweeps, and 1.1 ms with 0.
+# Number of FABRIK sweeps before least squares, if targets are far. Of 5,400 poses of 27 limited rigs, 82 need restarts
+# with 1 sweep, and 31 with 3.
 _OPENING_SWEEPS = 3
-# Up to this many frames are swept one by one in mathutils. A person takes 1 ms a frame; arrays take 21 ms for them all.
+# Up to this many frames are swept one by one in mathutils, which is faster than arrays for a few frames.
 _FEW = 16
 
 
@@ -60,8 +60,7 @@ def attempt(
         state.put(apart, part)
         missing = lengths(state.residual[:, : goals.count])
         far = (missing > _FAR * goals.lengths).any(axis=1)
-    # If a target is beyond the chain's length, a straight chain is already the best pose. A chain that is pulled along
-    # may be straight, too.
+    # Limbs stay straight if a target is beyond the chain's length, or pulls the whole chain along.
     within = ~problem.is_beyond_lengths(state.wanted.points, state.weights, state.pose.root) & ~problem.follows_end
     counts = state.weights * within[:, None]
     if bent is not None and not len(apart) and not bending and (counts > 0.0).all():

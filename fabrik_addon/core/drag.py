@@ -54,9 +54,8 @@ from .solve import Solver
 Lock: TypeAlias = Callable[[FloatArray], FloatArray]
 
 # The force at which a goal is released, as a multiple of the body's size. In this unit, moving the whole body by its
-# size takes a force of 1. A hand that is dragged far out of reach and back meets its target in 155 of 271 steps with
-# 10, in 194 with 30, and in 207 with 100. But with 100, joints rotate twice as far in a step. Each higher priority has
-# _PRIORITY_FACTOR times the cap.
+# size takes a force of 1. With 10, goals near the edge of reach are missed; with 100, joints rotate twice as far in a
+# step. Each higher priority has _PRIORITY_FACTOR times the cap.
 _CAP: Final = 30.0
 _PRIORITY_FACTOR: Final = 100.0
 # Compliances of goals that are met, and of goals that are ignored in a step.
@@ -69,8 +68,8 @@ _MAX_ROTATION: Final = 0.5
 # Stiffness along rows that are met. It changes no step, but the matrix then only has to be positive definite in the
 # other directions.
 _MET_STIFFNESS: Final = 10.0
-# Curvatures below the first number, in units of the mass matrix, are raised to at least the second. With 0.2 as the
-# first number, each step near a flat optimum gains only a fifth; with 0.005, steps converge quadratically.
+# Curvatures below _MARGIN, in units of the mass matrix, are raised to at least _RAISED. With a _MARGIN of 0.2, each
+# step near a flat optimum gains only a fifth; with 0.005, steps converge quadratically.
 _MARGIN, _RAISED = 0.005, 0.1
 # The cost of a unit of length below the floor, as a multiple of a goal's cap.
 _BOUNDS_CAP: Final = 3.0
@@ -78,29 +77,27 @@ _BOUNDS_CAP: Final = 3.0
 # otherwise, with the large caps of pins, they would decide whether a step is accepted.
 _TOLERANCE: Final = 1e-6
 _MET: Final = 5.0
-# One move of the mouse takes at most the first number of steps. It ends after the second number if all goals are met,
-# or if a step gains less than the third number, as a share of the gain so far. With at most 3 steps, a straight leg
-# that is dragged up by 10 cm at once lags by 18 mm. With 6, a move of a tree out of reach takes 69 ms instead of 54.
+# One move of the mouse takes at most _STEPS steps: with 3, a straight leg that is dragged up by 10 cm at once lags by
+# 18 mm. It ends after _STEPS_WHEN_MET if all goals are met, or if a step gains less than _MIN_FALL of the gain so far.
 _STEPS, _STEPS_WHEN_MET, _MIN_FALL = 4, 2, 0.01
 _STEPS_TO_REST: Final = 60
 # The largest number of steps for a frame of a live rig. Each frame starts from the same pose, so frames agree even if
-# they are not yet at rest. With three targets, one out of reach, the energy is within 0.3 % of the minimum after 15
-# steps.
+# they are not yet at rest. After 15 steps, the energy is within 0.3 % of the minimum.
 _STEPS_OF_A_FRAME: Final = 15
-# Joints are at rest if a step rotates them by less than this, in radians: the first number on release, the second
-# during a move. During a move, the third also counts, as a share of the largest rotation from the preferred pose.
+# Radians: joints are at rest if a step rotates them by less than _AT_REST on release, or _NEARLY_AT_REST during a move.
+# During a move, _REST_SHARE of the largest rotation from the preferred pose is enough, too.
 _AT_REST, _NEARLY_AT_REST, _REST_SHARE = 1e-5, 2e-3, 0.05
 # The largest damping, as a multiple of the mass matrix. If a step needs more, no step gains anything.
 _MOST_DAMPING: Final = 1e4
 # A goal is missed if its distance exceeds this share of the body's size.
 _MISSED: Final = 1e-4
-# A limb counts as straight if the sine of its bend is below the first number; people's knees at rest do. It is bent by
-# the second number, in radians. It stays bent if that removes at least the third number, as a share of the miss.
+# A limb counts as straight if the sine of its bend is below _STRAIGHT; people's knees at rest do. It is bent by _BEND
+# radians, and stays bent if that removes at least _GAIN of the miss.
 _STRAIGHT, _BEND, _GAIN = 0.1, 0.1, 0.1
 # Radians: ranges of joints are compared up to this angle.
 _COMPARED_ANGLE: Final = 0.5 * np.pi
-# A lock is tested with rotations by the first number, in radians. A direction is locked if the lock leaves less than
-# the second number of such a rotation, as a share.
+# A lock is tested with rotations by _TRY radians. A direction is locked if the lock leaves less than _OPEN_SHARE of
+# such a rotation.
 _TRY, _OPEN_SHARE = 1e-4, 0.5
 # In an eased drag, a joint moves at most _FOLLOWS times as far as the targets, plus _MIN_DISTANCE of the body's size.
 # While the targets rest, it moves at most _CATCH_UP of that size. Otherwise joints would run ahead of the mouse: when
@@ -112,10 +109,10 @@ _DETOUR: Final = 1.1
 # that starts off its support is also shifted over it.
 _FULL_SHIFT: Final = 0.1
 # A rotation by a radian counts as a movement by this share of the body's size. So a person's bone rotates by at most
-# 5.5 degrees while the target moves by 1 cm, unless goals would be missed. With 0.17, straight knees of Mixamo's rig
-# lag when its chest is lowered, and then bend by 9.6 degrees in a step; with 0.22, by 7.7.
+# 5.5 degrees while the target moves by 1 cm, unless goals would be missed. With less, straight knees lag when the chest
+# is lowered, and then bend too far in one step.
 _RADIAN: Final = 0.22
-# Torques of joint limits are compared with forces by this lever, a share of the body's size.
+# The lever at which torques of joint limits are compared with forces, as a share of the body's size.
 _LEVER: Final = 0.17
 # A constraint is not reported as blocking if its force is less than this share of the largest force on missed targets.
 _BLOCKING_SHARE: Final = 0.05
@@ -221,7 +218,7 @@ class _State:
     def constraints(self) -> tuple[ConstraintRows, Contacts, Outlines | None]:
         """All constraints except goals, their contacts, and the outlines of joint limits.
 
-        A radian counts as the body's size.
+        Rows of joint limits are in units of length, with a radian as the body's size.
         """
         solver = self._solver
         limits, outlines = solver.limits.rows(self.pose.local, _MAX_ROTATION)
@@ -390,8 +387,8 @@ class DragSolver:
     def blocking_constraint(self) -> Holder | None:
         """The constraint that most keeps effectors from their targets in the last pose; None if all targets are met.
 
-        Multipliers are compared as forces. Those of joint limits have a lever of the body's size; the lever here is
-        _LEVER times that.
+        Multipliers are compared as forces. Those of joint limits are torques divided by the body's size; here the lever
+        is _LEVER times that size.
         """
         let_go = self._compliance[: self.goals.count] > _RIGID
         if not let_go.any():
@@ -459,7 +456,7 @@ class DragSolver:
             free_directions,
         )
         self._adapt_posture(wanted)
-        # The pose of the last call needs no clamping, and its capsules are measured already.
+        # Reuse the pose of the last call: it is already clamped, and its capsules are measured.
         local = self.rotations[self.bodies.bones]
         first = _State(self, self._pose or self.bodies.pose(self._clamped(local), self.location), wanted)
         moved_distance = self._moved_distance(first)
@@ -652,8 +649,8 @@ class DragSolver:
         """The limbs to relax: those with straight knees in the preferred pose and, if up is known, level arms.
 
         Returns for each limb: by body, the rotation vector (3,) that relaxes it, in its own frame; the body of the knee
-        or upper arm; and the effectors on the limb. Those on a thigh count for a shin without goals: otherwise a
-        straight leg could not begin to hang from a raised thigh.
+        or upper arm; and the effectors on the limb. A shin without goals uses those on its thigh; otherwise a straight
+        leg would not begin to hang when its thigh is raised.
         """
         found, bodies, on = [], self.bodies, self.goals.on[: self.goals.count]
         for each in self._coupled:

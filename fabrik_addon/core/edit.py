@@ -49,8 +49,8 @@ from .rotations import (
 # The cap of a goal of weight 1, in units of the body's mass and size. With 0.2 a straight leg does not bend for hips
 # that are dragged down 10 cm.
 _CAP: Final = 0.3
-# The share of that cap for dragged points in `smoothed`, whose preferred pose is close to the solution. In 15 of 225
-# drags of the sample walk, in and out of reach, accelerations are over 1.2 times the recording's, in none over 1.5.
+# The share of that cap for dragged points in `smoothed`, whose preferred pose is close to the solution. With it, joints
+# accelerate at most 1.5 times as much as in the recording, in 225 drags of the sample walk.
 _CAP_NEAR: Final = 0.25
 # The largest moment of inertia of the whole body, in units of mass and its size squared: that of a rod about its end.
 _INERTIA: Final = 1.0 / 3.0
@@ -234,7 +234,7 @@ class _Block:
 
     def __init__(self, model: EditModel, rotations: FloatArray, roots: FloatArray, shares: FloatArray) -> None:
         self._model, self._rotations, self._roots, skeleton = model, rotations, roots, model.skeleton
-        self._shares = shares
+        self._shares, self._size = shares, skeleton.extent
         self._bones = participants(skeleton, model.effectors)
         names = [skeleton.names[bone] for bone in self._bones]
         limits = [model.limits.get(name) for name in names]
@@ -267,8 +267,8 @@ class _Block:
         wanted = self._goals.wanted(targets, rotations)
         # A dragged point's cap includes the force that moves the whole body, of mass 1, by the distance to the target.
         asked = lengths(self._goals.residual(self._bodies.pose(preferred[:, self._bones], roots), wanted))
-        rigid = np.append(np.ones(self._goals.count), _INERTIA * (self._model.skeleton.extent / self._goals.arms) ** 2)
-        base = _CAP * self._model.skeleton.extent
+        rigid = np.append(np.ones(self._goals.count), _INERTIA * (self._size / self._goals.arms) ** 2)
+        base = _CAP * self._size
         caps = self._weights * np.where(self._is_held, _HELD * base, cap * (base + rigid * asked))
         return _Problem(wanted, posture, caps)
 
@@ -286,7 +286,7 @@ class _Block:
             rows, program, found = self._step(problem, pose, residual, forces, damping)
             forces, longest = found.forces.reshape(forces.shape), self._longest(found.step)
             share = np.minimum(1.0, _LONGEST_TURN / np.maximum(longest, ROUNDING))
-            before, before_residual, least = pose, residual, cost + ROUNDING * self._model.skeleton.extent**2
+            before, before_residual, least = pose, residual, cost + ROUNDING * self._size**2
             is_better = np.zeros(len(residual), dtype=bool)
             for _ in range(_MAX_SHORTER):
                 step = share[:, None] * found.step
@@ -324,13 +324,9 @@ class _Block:
         residual = goals.residual(own, wanted)
         moves = wanted.seen & ~wanted.seen.all(axis=0)
         rough = noise_share(np.where(moves[..., None], residual, np.nan).reshape(count, -1))
-        units = np.where(np.arange(bodies.columns) < bodies.turning, 1.0, self._model.skeleton.extent)
+        units = np.where(np.arange(bodies.columns) < bodies.turning, 1.0, self._size)
         prior = ChangeOverTime(frames, self._shares, ease, mass, rough, units)
-        pose, change, stops = (
-            own,
-            np.zeros((count, bodies.columns)),
-            _Stops(bodies, LEVER * self._model.skeleton.extent),
-        )
+        pose, change, stops = own, np.zeros((count, bodies.columns)), _Stops(bodies, LEVER * self._size)
         for _ in range(_MAX_TIMES):
             rows = goals.rows(pose, bodies.motions(pose), wanted).reshape(count, -1, bodies.columns)
             rows[..., : bodies.turning] = rows[..., : bodies.turning] @ bodies.rates(change)
@@ -393,7 +389,7 @@ class _Block:
         program = QuadraticProgram(hessian, -gradient, rows, np.zeros((count, 0, bodies.columns)))
         found = program.solve(wanted, np.zeros((count, 0)), compliance, caps=problem.caps)
         normals, gaps = self._limits.rows(pose.local, float(self._longest(found.step).max()))
-        touching, distances = self._capsules.sides(pose, motions, _NEAR_CAPSULES * self._model.skeleton.extent)
+        touching, distances = self._capsules.sides(pose, motions, _NEAR_CAPSULES * self._size)
         normals, gaps = np.concatenate([normals, touching], axis=1), np.concatenate([gaps, distances], axis=1)
         if (times(normals, found.step) > gaps).any():
             program = QuadraticProgram(hessian, -gradient, rows, normals)
@@ -406,7 +402,7 @@ class _Block:
         away = posture.away(pose)
         value = 0.5 * (squares(away.moved) @ posture.masses + squares(away.turned) @ posture.inertia)
         # A unit of overlap costs as much as a held point that is a unit away from its target.
-        value += _HELD * _CAP * self._model.skeleton.extent * self._capsules.depths(pose).sum(axis=-1)
+        value += _HELD * _CAP * self._size * self._capsules.depths(pose).sum(axis=-1)
         return value + (lengths(residual) * problem.caps).sum(axis=1), residual
 
     def _longest(self, step: FloatArray) -> FloatArray:
@@ -458,9 +454,9 @@ class _Stops:
         self._rows, self._values = np.zeros((0, bodies.columns)), np.zeros(0)
 
     def least(self, prior: ChangeOverTime, on: IntArray, rows: FloatArray, wanted: FloatArray) -> FloatArray:
-        """(F, D) the least change for rows (N, D) on frames (N,), within the limits met so far.
+        """(F, D) the least change for rows (N, D) on frames (N,), with the joints that have met limits stopped.
 
-        Drops limits whose multiplier has the wrong sign.
+        Drops limits whose multiplier has the wrong sign, so that their joints can move away.
         """
         for _ in range(_MAX_SHORTER):
             change, forces = prior.least(

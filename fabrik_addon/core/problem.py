@@ -27,8 +27,8 @@ from .rotations import IDENTITY
 
 # An unlimited chain needs little memory per frame, and numpy is only efficient with many frames.
 _CHUNKS_OF_A_CHAIN = 5
-# Number of poses, of which the nearest are tried as starts. A robot's hand on five hinges reached its position and
-# rotation on 396 of 400 frames with 256 of them, on 399 with 512, on all with 1,024.
+# Number of poses among which restarts choose the nearest ones. With 256, a robot's hand on five hinges missed 4 of 400
+# targets; with 1,024, none.
 _SPREAD_POSES = 1024
 
 

@@ -2,8 +2,9 @@
 
 The segments are those of de Leva, *Adjustments to Zatsiorsky-Seluyanov's segment inertia parameters*, Journal of
 Biomechanics 29 (1996), table 4, the mean of women and men: shares of the body's mass, and the position of the center of
-mass along the segment. The trunk there has three parts, of which the lowest is the pelvis. The head there includes the
-neck. If several bones form one segment, such as head and neck, its mass is divided in proportion to their lengths.
+mass along the segment. In that table, the trunk has three parts, of which the lowest is the pelvis, and the head
+includes the neck. If several bones form one segment, such as head and neck, its mass is divided in proportion to their
+lengths.
 """
 
 from collections.abc import Mapping
@@ -55,17 +56,15 @@ _SEGMENTS: Final = {
     "foot": _Segment(1.33, 0.421, ("foot", "toe"), "shin"),
 }
 _SIDED: Final = ("upper_arm", "forearm", "hand", "thigh", "shin", "foot")
-# People reach with the arm, then with the trunk, and hardly move the pelvis: moving it costs this many times its mass.
-# With a hand 70 cm forward the hips move by 2.2 cm with 4, by 1.2 with 8.
+# Factor on the pelvis's mass in the posture term: people reach with the arm, then with the trunk, and hardly move the
+# pelvis. For a hand 70 cm forward, the hips move by 2.2 cm with 4, and by 1.2 with 8.
 _PELVIS_KEEPS: Final = 8.0
 # Joint stiffness as a multiple of what the bone's inertia gives.
-# Spine and thigh: people who bend forward also bend at the hips. The pelvis takes 45 to 65 % of the trunk's tilt; with
-# 4 for the spine and 1 for the thigh, 20 %. Esola et al. (*Spine* 21, 1996) measured 35 to 70 %, more at larger bends.
-# A softer thigh lets straight legs swivel. A spine with 12 buckles if the head is pushed down: the pelvis tilts back by
-# 10 degrees.
-# Shoulder and upper arm: with 2 for both, hidden joints of recorded people are off by 42.7 mm on average; with 1, 44.0.
-# The collar takes a third of the arm's elevation (Inman, Saunders and Abbott, *J. Bone Joint Surg.* 26, 1944). For a
-# hand 90 cm up, it takes 19 degrees of 64; with 2, like the arm, it takes 30.
+# Spine and thigh: people who bend forward also bend at the hips. The pelvis takes 45 to 65 % of the trunk's tilt; Esola
+# et al. (*Spine* 21, 1996) measured 35 to 70 %. A softer thigh lets straight legs swivel. A spine with half the
+# stiffness buckles if the head is pushed down.
+# Shoulder: the collar takes a third of the arm's elevation (Inman, Saunders and Abbott, *J. Bone Joint Surg.* 26,
+# 1944). As soft as the upper arm, it takes half.
 _BENDS: Final = {
     "hips": 0.45,
     "thigh": 0.25,
@@ -78,24 +77,21 @@ _BENDS: Final = {
 }
 # The share of a trunk's tilt that limbs without goals do not follow: arms and legs hang, and the head looks ahead.
 _HANGS: Final = {"upper_arm": 1.0, "forearm": 1.0, "thigh": 1.0, "shin": 1.0, "neck": 0.4, "head": 0.6}
-# Shin: degrees by which a knee bends once its foot is dragged away. A foot that is dragged along the floor by 20 cm
-# bends the knee by 36 degrees if dragged back, by 25 forward, and by 26 to the side. With 80 it is 2 to 3 degrees less.
-# If the straight leg of the rest pose is preferred, it is 0 to 4 degrees.
-# Upper arm: degrees by which a level arm is lowered once its hand is dragged away; less above or below level. With
-# hands at a wall 30 cm ahead, the elbows of a Mixamo rig in a T pose are 11 cm below the shoulders; with 0, 4 cm above.
+# Shin: degrees by which a knee bends once its foot is dragged away. With 0, a foot that is dragged back along the floor
+# by 20 cm bends the knee by at most 4 degrees, instead of 36.
+# Upper arm: degrees by which a level arm is lowered once its hand is dragged away; less above or below level. With 0,
+# the elbows of a rig in a T pose are above its shoulders when its hands are at a wall.
 _EASED: Final = {"shin": 90.0, "upper_arm": 40.0}
 # How strongly a dragged bone keeps its orientation, as a share of the force on its position.
 # Foot: if lifted by 30 cm, it tilts by 13 degrees; if free to rotate, by 46. With 0.03, the heel stays down even with
 # the ankle at its limit, and the pelvis tilts instead.
-# Head: if dragged 50 cm forward and 70 down, it tilts by 40 degrees; with 0.01, by 89.
-# Hips only tilt for balance. In a squat straight down, as far as the ankles allow, the trunk tilts forward by 6
-# degrees; with 2.2, back by 2.
+# Head: if dragged forward and down, it tilts by 40 degrees; with 0.01, by 89.
+# Hips tilt only for balance. With 2.2, the trunk tilts back in a squat instead of forward.
 # Hands are free: with a share of 0.0002 or more, wrists jerk when released.
 KEEPS_ORIENTATION: Final = {"foot": 0.002, "toe": 0.002, "head": 0.02, "hips": 1.9}
 # The force at which hips that are dragged or have a target are released, as a share of that of other bones; also for
-# all bones led with them. Ankles at their limits stop hips that are lowered straight down by 40 cm. Then the trunk
-# folds by 30 degrees on the sample person, 3 on Rigify's meta-rig and 36 on Mixamo's rig. With 1, it folds by 45 to 58.
-# Hips that are dragged far aside stop 4 mm farther from the mouse than without balance; with a tenth, 11 mm.
+# all bones led with them. With 1, the trunk folds by 45 degrees or more if ankles at their limits stop hips that are
+# lowered. With a tenth, balance keeps hips that are dragged aside 11 mm farther from the mouse.
 LEADS_WITH: Final = {"hips": 1.0 / 7.0}
 # A rig is a human's if all of these parts are known.
 _TELLING: Final = ("hips", "upper_arm", "forearm", "thigh", "shin")

@@ -78,7 +78,7 @@ SHOULDER_HANGING: Final = BallRange(180, 60, 180, 30, 90, 90)
 SHOULDER_LEVEL: Final = replace(SHOULDER_HANGING, flexion=135, extension=45)
 
 # AAOS has 45 to the side and 45 outward, but a dancer's legs reach 61 and 110 to the side and are rotated out by 75.
-# With 90 to the side, the markers of that dance are missed by 5.8 mm RMS; with 75 by 8.6, and with 60 by 9.8.
+# With 60 to the side, the markers of that dance are missed by 9.8 mm RMS; with 90, by 5.8.
 HIP: Final = BallRange(120, 30, 90, 30, 45, 60)
 WRIST: Final = BallRange(80, 70, 20, 30, 80, 80)  # AAOS; the twist is the forearm's pronation and supination
 # AAOS, with the subtalar joint's eversion and inversion. Up: 20 (AAOS) without load, 30…40 under the body's weight, as

@@ -46,8 +46,8 @@ def soles_of(body: RestBody) -> dict[str, tuple[Point, ...]]:
 def floor_points(bones: Mapping[str, RestBone]) -> tuple[Point, ...]:
     """The points of a rig that stay above the floor: those of its soles, the ends of its palms, and its knees.
 
-    Heels and tips of the toes have two points each: heels as far apart as those of the ball, so that the heel bones of
-    rigs (Rigify's are 94 % as wide) stay above the floor too, and tips half as far.
+    Heels and tips of the toes have two points each. Those of the heel are as far apart as those of the ball, so that a
+    rig's heel bone stays above the floor, too. Those of the tip are half as far apart.
     """
     body = RestBody(bones)
     feet: list[Point] = []

@@ -63,7 +63,7 @@ def _known_without_root(bones: Mapping[str, RestBone]) -> TreeBody:
 
 
 def _parts(roles: Mapping[str, Role]) -> set[str]:
-    """The known parts; a chest belongs to the spine."""
+    """The parts of the known bones; a chest counts as spine."""
     return {"spine" if role.part == "chest" else role.part for role in roles.values()}
 
 

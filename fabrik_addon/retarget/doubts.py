@@ -41,8 +41,8 @@ _MOSTLY: Final = 0.5
 _OTHER_SIZE: Final = 2.5
 # Feet point backward if the cosine between them and the body's back exceeds this.
 _BACKWARD: Final = 0.3
-# Degrees: a motion, but joints of a person who stands still rotate farther from most rest poses. Radians that are read
-# as degrees are at most 2 pi.
+# Degrees: if the farthest rotation of a joint from rest is in this range, radians may have been read as degrees: they
+# are at most 2 pi. Joints of a person who stands still rotate farther from most rest poses.
 _HARDLY: Final = (0.1, 6.3)
 # Number of frames that are compared.
 _LOOKED_AT: Final = 500
@@ -80,8 +80,8 @@ def retarget_doubts(
         )
     if reference.frame is not None and reference.axes.up[2] < ROUNDING:
         yield (
-            "On most frames the source points sideways or down, and this direction was used as up: if it lies, export "
-            "it with a T pose as its rest pose"
+            "On most frames the source points sideways or down, and this direction was used as up: if it is lying "
+            "down, export it with a T pose as its rest pose"
         )
     if len(motion) > 1 and _HARDLY[0] < (turned := np.degrees(_most_turned(motion))) < _HARDLY[1]:
         yield (
@@ -130,7 +130,7 @@ def _direction_doubts(
     of_bone.append({name: matrices[:, place, :3, 3] for place, name in enumerate(skeleton.names)})
 
     def off(one: tuple[str, str], other: tuple[str, str]) -> float:
-        """Median degrees between the source's line from one part to another and the rig's; 0 without it."""
+        """Median degrees between the source's line from one part to another and the rig's; 0 if a body lacks it."""
         lines = []
         for body, place in zip(bodies, of_bone, strict=True):
             ends = [body.named(part, side or None) for part, side in (one, other)]

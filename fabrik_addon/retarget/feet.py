@@ -29,8 +29,7 @@ _CERTAIN: Final = 1e-3
 # Points lower than this share of the contact height are near the ground.
 _NEAR: Final = 0.4
 # A point moves to its planted position at no more than about this many times the contact speed, even if that takes
-# longer than the transition. Without this limit, thighs rotated in a frame by up to 1.3 times the source's rotation and
-# 7.5 degrees more.
+# longer than the transition. Without this limit, thighs jerk.
 _PULLED: Final = 1.5
 # A point planted at most this many times the contact height above the floor is put on it.
 _ON_FLOOR: Final = 1.5
@@ -102,7 +101,7 @@ class FootPlan:
         rate: float,
         standing: StandingSettings,
     ) -> None:
-        """places: (F, 3), rotations: (F, 4), of the source's foot. standing: thresholds for contacts."""
+        """positions: (F, 3), rotations: (F, 4), of the source's foot. standing: thresholds for contacts."""
         self.positions, self.rotations = positions, rotations
         self._ends = sole.heel, sole.ball
         grounds = self._points()
@@ -122,8 +121,8 @@ class FootPlan:
         self._move(points, low[..., None] * up, np.maximum(shares, near))
         pivots = self._points()[:, 1]
         self._ends = sole.heel, sole.ball
-        # Roll it until neither side of the ball is below the ground: about the ball, or about its pivot if the heel is
-        # not planted. Neither moves sideways then.
+        # Roll it until neither side of the ball is below the ground: about the ball, or about the pivot if the heel is
+        # not planted. The point that it rolls about does not move sideways.
         balls = self._points()[:, 1]
         aside = matrix_from_quaternion(self.rotations) @ sole.aside
         height, most = aside @ up, np.maximum(floor.above(balls), 0.0)
@@ -169,7 +168,7 @@ class FootPlan:
             point = FootPoint(name, (float(offset[0]), float(offset[1]), float(offset[2])))
             for first, end in find_stances(seen[:, index], rate, settings=standing):
                 self.stances.append(Stance(point, first, end - 1, drift(seen[first:end, index]), np.nan))
-                # While the foot is flat, its ball stays as far ahead of its heel; a pivot above it may not.
+                # Use the ball, since the pivot is not straight above it unless the foot is flat.
                 planted = np.median(below[first:end, index], axis=0)
                 # Points planted much higher stay there: on a step, or if the recording drifts.
                 if planted[2] - floor.height <= _ON_FLOOR * standing.height:
@@ -232,7 +231,7 @@ class ToeLift:
 def toe_angles(toe: FloatArray, balls: FloatArray, tip: FloatArray, floor: RigFloor) -> tuple[FloatArray, FloatArray]:
     """(F,) radians and (F, 3) axes of the rotations of toes that bring their tips above the floor.
 
-    toe, balls: (F, 3, 3) their frames and (F, 3) their heads. tip: (3,) in that frame.
+    toe: (F, 3, 3) the toes' frames. balls: (F, 3) their heads. tip: (3,) their end in that frame.
     """
     way, up = np.asarray(toe @ tip), floor.axes.up
     reach, rise = np.maximum(lengths(way), ROUNDING), way @ up

@@ -151,7 +151,7 @@ class LimbGoals:
         return np.asarray(carried + self._settings.places * (position - carried))
 
     def hands(self, hands: Sequence[End], frames: slice, matrices: FloatArray) -> list[FloatArray]:
-        """(F, 3) target positions of each hand; hands that touch each other, the head or a hip do so as the source's.
+        """(F, 3) target positions of each hand, which keep the source's contacts with the other hand, head and hips.
 
         matrices: (F, J, 4, 4) the transferred poses, armature space.
         """
@@ -193,8 +193,8 @@ class LimbGoals:
 # An arm is solved together with its collar bone. Legs are solved together with the hips, which move so that planted
 # feet stay in place.
 
-# Weight of the source's rotations: a radian counts as much as this share of the limb's length. If a leg kicks beyond
-# its limits, its direction then counts more than its foot's position; with 0.03 it jumps between two poses.
+# Weight of the source's rotations: a radian counts as much as this share of the limb's length. With 0.03, a leg that
+# kicks beyond its limits jumps between two poses.
 _ARM_SHARE: Final = 0.05
 _LEG_SHARE: Final = 0.15
 _HIPS_SHARE: Final = 0.2
@@ -203,10 +203,9 @@ _MISSED: Final = 1e-3
 # 20 steps are enough: in a dance, 60 take twice the time and only bring the hips 1 mm nearer to their target. With 12,
 # feet are up to 1 cm too deep.
 _OPTIONS: Final = Options(max_sweeps=0, restarts=0, tolerance=5e-4, most_steps=20)
-# Weights of the hips and of a foot in the air, and the factor for a point that is planted or near the ground. In
-# three takes on four rigs, soles are up to 4.3 mm below the floor. If the hips have a weight of 1 and the factor is
-# 1000, they are up to 6 mm below it. With 0.05 and 1000, a leg that kicks beyond its limits moves the hips 1.5 times as
-# far, and the hips jitter twice as much.
+# Weights of the hips and of a foot in the air, and the factor for a point that is planted or near the ground. With
+# heavier hips, soles sink farther below the floor. With lighter ones, the hips jitter, and a leg that kicks beyond its
+# limits moves them too far.
 _HIPS_WEIGHT: Final = 0.3
 _FOOT_WEIGHT: Final = 0.1
 _STANDING_WEIGHT: Final = 2500.0
@@ -306,9 +305,8 @@ class LegReach:
             targets.append(positions[:, None] + points @ np.swapaxes(matrix_from_quaternion(rotations), 1, 2))
             counted = np.full((len(heads), len(points)), _FOOT_WEIGHT)
             if len(points) > 1:
-                # The logarithm of the factor is interpolated. When the factor itself was, a share of 0.02 had nearly
-                # the full effect: shins rotated by 19 degrees in a frame, the source's by 6. The factor of each side of
-                # the ball is half that of the heel.
+                # The logarithm of the factor is interpolated. Otherwise a share of 0.02 has nearly the full effect, and
+                # shins jerk. The factor of each side of the ball is half that of the heel.
                 counted[:, 1:] *= (_STANDING_WEIGHT * np.array([1.0, 0.5, 0.5])) ** standing[:, [0, 1, 1]]
             weights.append(counted)
         wanted, counts = np.concatenate(targets, axis=1), np.concatenate(weights, axis=1)

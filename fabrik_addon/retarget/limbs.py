@@ -26,7 +26,7 @@ from .goals import End
 from .transfer import Transfer
 
 # Weight of the take's usual twist: that of a fold by 27 degrees (its squared sine). It is large because recorded knees
-# are up to 10 to 15 degrees beyond straight.
+# are up to 15 degrees beyond straight.
 _USUAL: Final = 0.2
 # Seconds around a frame over which the twist is smoothed; a person's arm does not twist faster.
 _QUICK: Final = 0.08
@@ -110,9 +110,9 @@ class LimbSolver:
     def _twisted(self, upper: FloatArray, lower: FloatArray, rate: float) -> tuple[FloatArray, FloatArray]:
         """(F,) twists of the upper bone for which the hinge folds as the limb does, and (F,) hinge angles, radians.
 
-        On each frame the twist is the argument of a complex number, whose size is how clearly the fold shows it. If a
-        limb is nearly straight, or slightly bent the wrong way, it follows the take's usual twist. upper, lower: (F, 4)
-        the transferred rotations of the two bones in armature space.
+        On each frame the twist is the argument of a complex number. Its size is larger the more clearly the fold shows
+        it. If a limb is nearly straight, or slightly bent the wrong way, it follows the take's usual twist. upper,
+        lower: (F, 4) the transferred rotations of the two bones in armature space.
         """
         count = len(upper)
         forearm = _turned(product(conjugate(upper), lower), self._forearm)

@@ -224,9 +224,9 @@ class _Work:
 def _down(reach: FloatArray, own: FloatArray, length: float, up: FloatArray) -> FloatArray:
     """(F,) how far a hip joint must move down so that its leg reaches its foot.
 
-    If a leg has to be longer than transferred, it approaches its whole length only gradually, since an almost straight
-    knee bends by many degrees within millimeters. reach: (F, 3) vectors from the hip to the foot's target. own: (F,)
-    distances from hip to foot as transferred. length: of the straight leg. up: (3,).
+    A leg that has to extend approaches its whole length only gradually, since an almost straight knee bends by many
+    degrees within millimeters. reach: (F, 3) vectors from the hip to the foot's target. own: (F,) distances from hip to
+    foot as transferred. length: of the straight leg. up: (3,).
     """
     wanted, height = lengths(reach), reach @ up
     room = np.maximum(length - own, ROUNDING)

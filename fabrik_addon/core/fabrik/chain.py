@@ -20,7 +20,7 @@ NO_CHANGE = 0.01
 
 # The distance from root to tip is found to this share of the chain's length: the accuracy of single precision.
 _EXACT = 1e-7
-# |u - c|² is 4 for a bone that points back along the chord. On its way to the chord, its vector would become zero.
+# |u - c|² is 4 for a bone that points back along the chord. Its vector c + s (u - c) would vanish at s = 1/2.
 _MAX_BENT = 4.0 - ROUNDING
 
 

@@ -207,8 +207,7 @@ class Passes:
             arms = [(frame @ offset, wanted, weight) for offset, wanted, weight in pairs]
             torque = sum_vectors([arm.cross(wanted) * weight for arm, wanted, weight in arms])
             grip = sum(arm.dot(wanted) * weight for arm, wanted, weight in arms)
-            # Use the angle, since the simpler torque / |grip| is unbounded as the grip vanishes. With that, 160 steps
-            # of a target along a line gave 92 pops; now they give 24.
+            # Use the angle, since the simpler torque / |grip| is unbounded as the grip vanishes, which causes pops.
             size = torque.length
             angle = self.backend.atan2(size, grip)
             frame = (self.backend.exp_map(torque * (angle / (size + TINY))) @ frame).normalized()

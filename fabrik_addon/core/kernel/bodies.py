@@ -330,8 +330,9 @@ class Bodies:
     ) -> FloatArray:
         """(..., D, D) second derivatives of the work of forces (..., n, 3) at points (..., n, 3) of bodies `on` (n,).
 
-        Σ f · ∂²p / ∂i ∂j, which is f · (a_i × (a_j × arm_j)) where i is above j. turning: also torques t (..., m, 3) on
-        bodies (m,), whose rotation vectors change by ½ t · (a_i × a_j) (Baker, Campbell and Hausdorff's formula).
+        Σ f · ∂²p / ∂i ∂j, which is f · (a_i × (a_j × arm_j)) if column i is above column j. turning: also torques t
+        (..., m, 3) on bodies (m,), whose rotation vectors change by ½ t · (a_i × a_j) (Baker, Campbell and Hausdorff's
+        formula).
         """
         bent = self.stiffness_factor(pose, motions, points, on, forces)
         if turning is not None:

@@ -18,26 +18,25 @@ _NEAR = 0.05
 # had these slopes along two axes. Rows for all points take 30 to 50 % longer.
 _SLOPES = np.array([(0.0, 0.0), (0.4, 0.0), (-0.4, 0.0), (0.0, 0.4), (0.0, -0.4)])
 # Points may be below the floor by this share of the body's size, so that the floor does not hold pinned feet as well.
-# With 0, hips above pinned feet that are dragged by 30 cm stop 26 cm too early, and a step takes twice as long. Goals
-# are met to within a third of this distance.
+# With 0, hips above pinned feet that are dragged by 30 cm stop 26 cm too early. Goals are met to within a third of this
+# distance.
 _SLACK = 3e-5
 # The first keys of the rows of floor and support, larger than those of all joints.
 _FLOOR_KEYS, _SUPPORT_KEYS = 1_000_000, 2_000_000
 _LEAST_CORNERS = 3
 # If a body starts off its support, its center of mass moves into a region of this share of the support's size. If a
-# foot is lifted by 30 cm, the center ends 3 mm inside the edge and the hips move by 7 cm. With 0.6, it ends 12 mm
-# inside and the hips move by 8 cm. If a foot is moved aside, the hips move by 11 cm.
+# foot is lifted, the center ends 3 mm inside the edge. With 0.6 it ends 12 mm inside, but the hips move 1 cm farther.
 _STANDS_IN = 0.85
-# Compliance of the support: it gives way by this distance to a force of 1; forces are lengths too, see _CAP of drags.
+# Compliance of the support: its yield per force. It is a pure number, since masses are shares and so forces are
+# lengths.
 _YIELDS = 0.015
-# The center of mass moves freely up to the first number, as a share of the distance to the support's edge. Beyond it,
-# the hips move back, as people's do. For each meter that the center is lowered, the region is narrower by the second
-# number, in meters, because bending down moves the hips farther back than reaching out. The hips move 1.8 cm for a hand
-# 70 cm forward, and the center of mass 5.6 cm for a hand on the floor. With 0.37 and 0.1, they move 2.3 and 5.8 cm.
+# The center of mass moves freely up to _AT_EASE, as a share of the distance to the support's edge. Beyond it, the hips
+# move back, as people's do: by 1.8 cm for a hand 70 cm forward, and by 2.3 with 0.37.
+# For each meter that the center is lowered, the region is narrower by _LOWERED meters, because bending down moves the
+# hips farther back than reaching out.
 _AT_EASE, _LOWERED = 0.42, 0.15
-# The largest force of the support, as a multiple of the body's size. It is below the caps of goals (30, 4 for hips), so
-# balance gives way first. A person in a T pose on one foot who reaches far aside was 48 mm out of balance with 0.5, and
-# 5 mm with 0.7, while the free leg was lifted for it.
+# The largest force of the support, as a multiple of the body's size. It is below the caps of goals (30; hips 4), so
+# balance gives way first. With 0.5, a person on one foot who reaches far aside loses balance by several centimeters.
 _MOST_FORCE = 0.7
 
 
@@ -47,7 +46,7 @@ class Floor:
 
     Attributes:
         points: bones and positions (x, y, z) in the bone's frame. Their limbs bend at the floor.
-        balls: further points, each with a radius; bones that cannot move follow those that move them.
+        balls: further points, each with a radius.
         normal: (3,) up from the floor.
         height: of the floor along `normal`, from the armature's origin.
     """
@@ -140,7 +139,7 @@ class Bounds:
         self.shift(0.0)
 
     def shift(self, share: float) -> FloatArray:
-        """(3,) a share of the shift that brings a body that starts off its support over it.
+        """(3,) a share of the shift that brings an unsupported body over its support.
 
         Also centers the region of free movement on the shifted center of mass.
         """
@@ -181,8 +180,8 @@ class Bounds:
         """Measure the bodies that may be near the floor.
 
         Returns:
-            (m,) their rows, and (m, N, K) the heights of their points above the heights at which they touch a floor.
-            For each of the normals (K, 3), the floor is tilted about the point below the head of the body.
+            (m,) indices of these bodies in `_on`, and (m, N, K) the heights of their points above K floors. Each of
+            these has one of the normals (K, 3), and is tilted about the point below the body's head.
         """
         if not len(self._on):
             return self._on, np.zeros((0, 0, len(normals)))

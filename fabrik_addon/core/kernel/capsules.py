@@ -57,7 +57,7 @@ class SelfCollision:
     pairs: tuple[tuple[int, int], ...]
 
     def without_loops(self, skeleton: Skeleton, effectors: Sequence[Effector]) -> "SelfCollision":
-        """A copy without the pairs that closed loops bring together: hands on one stick touch."""
+        """A copy without the pairs that closed loops bring together, such as those of two hands on one stick."""
         ties = [
             (_about(skeleton, each.bone), _about(skeleton, each.target_bone)) for each in effectors if each.target_bone
         ]
@@ -264,5 +264,5 @@ def _between(segments: FloatArray, shares: FloatArray) -> FloatArray:
 
 
 def _share(values: FloatArray) -> FloatArray:
-    """Values (...) from 0 to 1; `np.clip` takes three times as long on a few."""
+    """Clamp `values` (...) to 0 and 1; `np.clip` takes three times as long on a few."""
     return np.asarray(np.minimum(np.maximum(values, 0.0), 1.0))

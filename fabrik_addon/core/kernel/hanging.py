@@ -18,19 +18,19 @@ from ..rotations import IDENTITY, matrix_from_quaternion, quaternion_from_rotati
 from .bodies import Bodies, Motions, Pose, cross
 
 # The least pull on a limb, as a share of the body's size squared (the unit of the posture term). It is about ten times
-# the inertia of a light joint, so that limits and floor decide the limb's pose rather than its own stiffness. Legs are
-# pulled by their weight: mass times length, relative to the body's. With this number alone, the free leg of a person on
-# one foot who reaches far over that leg's side is kicked up in front of the other leg, for balance.
+# the inertia of a light joint, so that limits and floor decide the limb's pose rather than its own stiffness. Heavy
+# limbs are pulled by their mass times their length, relative to the body's: otherwise the free leg of a person on one
+# foot kicks out for balance.
 _LEAST_PULL = 0.012
 # The pull on a bone, as a share of that on its limb. With 0 elbows bend instead of arms swinging.
 _OF_BONES = 0.5
-# If a carrier is tilted by an angle a, the share 1 - cos(a)^n of the pull is straight down. The first n is for limbs on
-# the trunk: a free hand moves up to 4 times as far as the mouse with 2, and 7 times with 3. The second is for bones on
-# a limb: in a T pose with an elbow raised by 35 cm, the forearm is 28 degrees from the vertical with 3, 42 with 2.
+# If a carrier is tilted by an angle a, the share 1 - cos(a)^n of the pull is straight down. With n = 3 on the trunk, a
+# free hand moves up to 7 times as far as the mouse, and with 2, 4 times. With n = 2 on a limb, the forearm below a
+# raised elbow stays farther from the vertical.
 _ON_TRUNK, _ON_LIMB = 2, 3
-# A limb that was posed before is not drawn down if its direction, seen from its carrier, is this far from that at
-# rest: a chord on the unit sphere, some 40 degrees. If the hips are lowered by 44 cm, an arm that was raised above
-# level keeps its tilt within 4 degrees; drawn down like an arm at rest, it falls by 9.
+# A limb counts as posed if its direction at the start, relative to its carrier, is this far from that at rest: a
+# distance on the unit sphere, some 40 degrees. Such a limb keeps its tilt. If it were drawn down, a raised arm would
+# fall by 9 degrees while the hips are lowered.
 _POSED = 0.7
 # Radians: the step of finite differences. _TURNS: (4, 4, 3, 3) rotations by the sum of two steps; index 0 is no step,
 # and 1 to 3 are steps about X, Y and Z.
@@ -42,7 +42,7 @@ _TURNS = matrix_from_quaternion(quaternion_from_rotation_vector(_STEPS[:, None] 
 class HangFrom(NamedTuple):
     """The pose whose limb tilts are kept: (J, 4) local rotations, the root's head at (3,), and up (3,); armature space.
 
-    hangs: False for limbs that follow their carrier instead, and leave it only for limits and floor.
+    hangs: if False, limbs follow their carrier instead, except at limits and the floor.
     """
 
     rotations: FloatArray

@@ -72,7 +72,7 @@ class ConstraintRows(NamedTuple):
         return cls(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
     def scaled(self, factor: float) -> "ConstraintRows":
-        """The same constraints in another unit: multipliers are smaller by the factor."""
+        """The same constraints with rows and gaps times `factor`, which divides their multipliers."""
         return self._replace(rows=factor * self.rows, gaps=factor * self.gaps)
 
 
@@ -203,10 +203,11 @@ class Outlines(NamedTuple):
     """The outlines of N ball limits near a pose.
 
     Attributes:
-        numbers: (K,) of the near sides, as in `Sides`, and `joints` (K,) which of the N joints they are of.
+        numbers, joints: (K,) of the near sides: the number as in `Sides`, and which of the N joints it is.
         bodies: (N,).
-        angle, ex, ez: (N,) of their swings.
-        normals: (N, m + 4, 2) outward, of the lines that approximate them, from the nearest one on, and of four axes.
+        angle, ex, ez: (N,) of their swings, as in `Swing`.
+        normals: (N, m + 4, 2) outward normals of the m lines that approximate them, the nearest first, and of four
+            axes.
         straight: (N, 2) divisors: a direction along the outline is divided by them, and the squared length of the
             quotient is the curvature.
         vectors: (N, 4, 3) as in `_gradients`.
@@ -292,7 +293,7 @@ class _Balls:
         self._bodies: IntArray = np.array([body for body, _ in balls], dtype=np.int64)
         cones = np.array([limit.angles for _, limit in balls]).reshape(-1, 4)
         self._positive, self._negative = cones[:, None, :2], cones[:, None, 2:]
-        # A cone of π has no outline. Toward an axis, there is an extra limit only if the largest swing is zero.
+        # A cone of π has no outline. A direction with a largest swing of zero has a limit of its own.
         self._least = cones.min(axis=1, initial=np.pi)
         self._open = self._least >= np.pi
         self._axis_gaps = np.where(cones > 0.0, np.inf, 0.0)

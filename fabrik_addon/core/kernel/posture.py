@@ -17,14 +17,13 @@ from ..model.kinematics import forward_kinematics
 from ..rotations import conjugate, matrix_from_quaternion, product, rotation_vector_from_quaternion
 from .bodies import Bodies, Motions, Pose, cross
 
-# Inertia of each joint in addition to its bone's, in squares of the body's size. If it is small, the light wrist
-# rotates to its limits instead of the arm, and jumps there: as a hand moves across, by more than 8° in 13 steps with
-# 2e-5 m² (for a body of 1.7 m), in 3 steps with 1e-3, in none with 3e-3. If it is large, joints share a movement evenly
-# and the hips follow: for a hand 70 cm forward, by 3.2 cm with 1e-3, 3.7 with 3e-3, and 4.3 with 5e-3.
+# Inertia of each joint in addition to its bone's, in squares of the body's size (1.7 m). With less, the light wrist
+# rotates to its limits instead of the arm, and jumps there. With more, joints share a movement evenly and the hips
+# follow: with 5e-3, by 4.3 cm instead of 3.7 for a hand 70 cm forward.
 _LEAST_INERTIA = 3e-3 / 1.7**2
 # How far a hip flexes for each radian of its knee, in a relaxed leg: 0.5 with a foot straight below the hip, 1 in a
-# squat. If a head is lowered by 50 cm, the body bends over backward by 67 degrees with 0. With 0.5, the pelvis only
-# tilts back by 6 degrees on the way, and with 0.8 by 1.
+# squat. With 0, the body bends over backward by 67 degrees if its head is lowered by 50 cm; with 0.5, the pelvis tilts
+# back by 6 degrees on the way.
 FOLLOWS: Final = 0.8
 # Factor on the inertia of joints of limbs without goals, which follow gravity and the floor.
 _RELAXED = 0.3
@@ -152,7 +151,8 @@ class PostureTerm:
         away = self._preferred - pose.heads[..., self.carrier, :]
         self._offsets = times(np.swapaxes(pose.orientations[..., self.carrier, :, :], -1, -2), away)
         self.preferred_center_of_mass: FloatArray = self.shares @ self._preferred
-        # Hinges, the joints above, the hinges' axes, and a share of them in the frames that carry the joints above.
+        # For each hinge: its body, the joint above, its axis, and FOLLOWS times the axis in the frame that carries the
+        # joint above.
         self._coupled = [
             (
                 each.hinge,

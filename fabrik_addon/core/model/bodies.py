@@ -154,7 +154,7 @@ def _attachments(
 
 
 def only_child(body: Body) -> int | None:
-    """The only child of a body without effectors; None if there is none or more."""
+    """The only child of a body without effectors; None if it has none or several."""
     if len(body.attachments) != 1 or body.attachments[0].effectors or len(body.attachments[0].children) != 1:
         return None
     return body.attachments[0].children[0]

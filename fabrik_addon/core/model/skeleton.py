@@ -66,7 +66,7 @@ class Skeleton:
 
     @cached_property
     def extent(self) -> float:
-        """The size to which forces of posture are relative: the longest side of that box plus the longest bone."""
+        """The size to which forces are relative: the longest side of the heads' bounding box plus the longest bone."""
         return float(np.ptp(self.rest[:, :3, 3], axis=0).max() + self.lengths.max())
 
     def is_like(self, other: "Skeleton") -> bool:
@@ -102,7 +102,7 @@ class Skeleton:
     def part(self, bones: Sequence[int], rest: npt.ArrayLike | None = None) -> "Skeleton":
         """The skeleton of some of the bones, parents first; rest: (len(bones), 4, 4), None for the bones' own."""
         members = np.asarray(bones, dtype=np.int64)
-        # Bones that are left out get the index -1. So does the extra last entry, which is that of a root's parent, -1.
+        # Bones that are left out get -1. So does the last, extra entry, which the parent -1 of a root selects.
         indices = np.full(len(self) + 1, -1)
         indices[members] = np.arange(len(members))
         return Skeleton(

@@ -52,7 +52,7 @@ def checked_parts(
 
 
 def _check_effector(skeleton: Skeleton, effector: Effector) -> None:
-    """Raise TargetError for an effector that is none, or has an unknown bone or invalid numbers."""
+    """Raise TargetError if this is not an Effector, or has an unknown bone or invalid numbers."""
     if not isinstance(effector, Effector):
         raise TargetError(f"One of the effectors is {shown(effector)}: each must be an Effector")
     if effector.bone not in skeleton:

@@ -18,27 +18,25 @@ from ..kernel.joint_limits import JointLimits, Sides
 from ..state import State
 from .poles import Poles
 
-# The first damping. Columns have a length of about one, so damping is a pure number. With this one, a step is almost
-# undamped. With a tenth of it, a marker that had fallen off displaced a joint by 12 mm. With a third of it, 0.6 % of
-# poses differ in single precision; with this one, 0.1 %.
+# The first damping: a pure number, since columns have a length of about one. It hardly changes a step. With a tenth of
+# it, a marker that had fallen off displaced a joint by 12 mm.
 _FIRST = 1e-3
 # Factors by Nielsen: the largest reduction of damping after a good step, and its growth after a bad one. The growth
 # doubles with each further bad step.
 _EASE, _TIGHTEN = 1.0 / 3.0, 2.0
-# A frame is stationary on two conditions. The gain of a step and its predicted gain are at most the first number, as a
-# share of the cost. And no single joint can gain more than the square of the second number. With a smaller share, noisy
-# fits wander in flat valleys: with 1e-4, bones rotate 5° more between two frames, for 0.02 % of the cost.
+# A frame is stationary if a step's gain and predicted gain are at most _SMALL_GAIN of the cost, and no single joint can
+# gain more than _OPTIMAL² of it. With a _SMALL_GAIN of 1e-4, noisy fits wander in flat valleys: bones rotate 5° more
+# between two frames, for 0.02 % of the cost.
 _SMALL_GAIN, _OPTIMAL = 1e-3, 3e-3
 # A frame is also stationary after a Newton step, since the next one would gain only about the square of its gain. A
-# Newton step has at most the damping _FIRST. It gains at most the first number, as a share of the cost. Its predicted
-# gain is right to within the second number, as a share. And no single joint can gain more than the square of the third
-# number; otherwise limits may still change.
+# Newton step has at most the damping _FIRST and gains at most _NEWTON_GAIN of the cost. Its predicted gain is right to
+# within _AS_PREDICTED of it. No single joint can gain more than NEARLY_OPTIMAL² of the cost; otherwise limits may still
+# change.
 _NEWTON_GAIN, _AS_PREDICTED, NEARLY_OPTIMAL = 1e-2, 0.25, 0.03
 # With expected rotations, no goal has to be met exactly. Then a frame is also stationary after a step with at most the
-# first damping, on two conditions. The square of the prediction's error is at most the first share of the gain times
-# the remaining cost; the next step would gain about that, because errors shrink with the steps. And damping kept back
-# at most the second share of the remaining cost; without this, a marker that had fallen off displaced a joint by 29 mm.
-# So poses of five recordings take 1.8 steps instead of 2.3, and joints differ by 0.07 mm on average.
+# damping _FIRST, on two conditions. The next step would gain about error² / gain, with the error of this step's
+# prediction: at most _PREDICTABLE of the remaining cost. Damping kept back at most _KEPT_BACK of that cost; without
+# this condition, a marker that had fallen off displaced a joint by 29 mm.
 _PREDICTABLE, _KEPT_BACK = 1e-5, 3e-3
 # After a step that gained at most this share of the cost, the next one includes the derivative of the goals' forces
 # (Newton's method). Farther away that matrix is often indefinite.

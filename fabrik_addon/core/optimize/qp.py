@@ -36,8 +36,8 @@ _ACCURACY: Final = 1e-9
 _MAX_ROUNDS: Final = 200
 # The cosine above which inequalities are nearly parallel.
 _PARALLEL: Final = 0.5
-# A capped force is found to this share of its cap, or until a Newton step changes it less than that, in at most this
-# many steps. Goals that contradict each other take 5 to 12, others 3.
+# The search for a capped force ends if its error or its last change is below this share of the cap, or after this many
+# Newton steps. Goals that contradict each other take 5 to 12 steps, others 3.
 _CAP_ACCURACY: Final = 1e-4
 _MAX_CAP_STEPS: Final = 20
 

@@ -133,7 +133,8 @@ def parse_smpl(content: bytes, up_axis: str | None = None, rate: float | None = 
     names, parents, heads, tails = _skeleton(count)
     change, up_notes = _upright(rotations, up_axis)
     if up_axis is None and change is _Y_UP and found.keys() & AMASS_RATES:
-        # AMASS has Z up, so this may be someone who lies; but some video tools write files like AMASS's with Y up.
+        # AMASS has Z up, so this may be someone who is lying down. But some video tools write files like AMASS's with
+        # Y up.
         up_notes = (unknown_up("Y"),)
     # At rest, Y is up for the models and Z for the skeleton, so the axes of all rotations change. In the world, Z may
     # already be up.
