@@ -61,8 +61,9 @@ _PRIORITY_FACTOR: Final = 100.0
 # Compliances of goals that are met, and of goals that are ignored in a step.
 _RIGID: Final = 1e-10
 _LOOSE: Final = 1e10
-# A target that jumps is followed in stretches: their length, as a share of the body's size, and their largest number.
-_STRETCH, _MOST_STRETCHES = 0.06, 12
+# A target that jumps is followed in several moves: the length of each, as a share of the body's size, and the largest
+# number of moves.
+_MOVE, _MAX_MOVES = 0.06, 12
 # Radians: the largest rotation of a joint in one step, since the linear model is inaccurate beyond it.
 _MAX_ROTATION: Final = 0.5
 # Stiffness along rows that are met. It changes no step, but the matrix then only has to be positive definite in the
@@ -78,7 +79,8 @@ _BOUNDS_CAP: Final = 3.0
 _TOLERANCE: Final = 1e-6
 _MET: Final = 5.0
 # One move of the mouse takes at most _STEPS steps: with 3, a straight leg that is dragged up by 10 cm at once lags by
-# 18 mm. It ends after _STEPS_WHEN_MET if all goals are met, or if a step gains less than _MIN_FALL of the gain so far.
+# 18 mm. It ends after _STEPS_WHEN_MET if all goals are met, or if the last step gained less than _MIN_FALL of the
+# total gain.
 _STEPS, _STEPS_WHEN_MET, _MIN_FALL = 4, 2, 0.01
 _STEPS_TO_REST: Final = 60
 # The largest number of steps for a frame of a live rig. Each frame starts from the same pose, so frames agree even if
@@ -100,12 +102,12 @@ _COMPARED_ANGLE: Final = 0.5 * np.pi
 # such a rotation.
 _TRY, _OPEN_SHARE = 1e-4, 0.5
 # In an eased drag, a joint moves at most _FOLLOWS times as far as the targets, plus _MIN_DISTANCE of the body's size.
-# While the targets rest, it moves at most _CATCH_UP of that size. Otherwise joints would run ahead of the mouse: when
-# hips on straight legs are lowered by the first centimeter, knees move by 7 cm.
+# While the targets rest, it moves at most _CATCH_UP of that size. Without these limits, knees of straight legs move by
+# 7 cm when the hips are lowered by the first centimeter.
 _FOLLOWS, _MIN_DISTANCE, _CATCH_UP = 4.0, 5e-4, 1e-2
 # To keep goals met, joints may move this many times as far as otherwise allowed.
 _DETOUR: Final = 1.1
-# While a target moves by the first part of its path, this share of the body's size, limbs are gradually relaxed. A body
+# Limbs are gradually relaxed while a target moves by the first part of its path: this share of the body's size. A body
 # that starts off its support is also shifted over it.
 _FULL_SHIFT: Final = 0.1
 # A rotation by a radian counts as a movement by this share of the body's size. So a person's bone rotates by at most
@@ -446,7 +448,7 @@ class DragSolver:
             points: (E, 3) in armature space.
             target_rotations: (E, 4) w x y z in armature space.
             free_directions: (E, 3) a unit direction along which an effector is free, zero for none.
-            eased: if joints would run ahead of the targets, let them catch up over several calls.
+            eased: let joints that would move much faster than the targets catch up over several calls.
             settled: continue until the joints are at rest.
             most: the largest number of steps; None: the default.
         """
@@ -469,16 +471,16 @@ class DragSolver:
         )
         self._wanted = wanted
         state, distance = first, moved_distance
-        if moved_distance > _STRETCH * self.size:
+        if moved_distance > _MOVE * self.size:
             # After a jump the preferred pose may be nearer to the targets than the current one.
             local, location = self.preferred[0][self.bodies.bones], self.preferred[1]
             preferred = self._state(local, location, wanted)
             if preferred.merit < state.merit:
                 self._forget()
                 state, distance = preferred, float(lengths(preferred.residual).max())
-        # A target that jumps is followed in stretches, since the model of a step is inaccurate so far away.
-        for stretches in range(min(int(distance / (_STRETCH * self.size)), _MOST_STRETCHES), 0, -1):
-            nearer = self.goals.toward(state.pose, wanted, 1.0 / (1 + stretches))
+        # A target that jumps is followed in several moves, since the model of a step is inaccurate so far away.
+        for left in range(min(int(distance / (_MOVE * self.size)), _MAX_MOVES), 0, -1):
+            nearer = self.goals.toward(state.pose, wanted, 1.0 / (1 + left))
             state = self._step(state.toward(nearer), 0.0)[0].toward(wanted)
         # While the targets do not move, joints continue toward rest, over several calls.
         most = most or (_STEPS_TO_REST if settled else _STEPS)

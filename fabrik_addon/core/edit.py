@@ -59,19 +59,20 @@ _HELD: Final = 50.0
 # The compliance of goals below their caps, in units of 1 / mass: a dragged point misses its target by about 1e-9 of the
 # size.
 _COMPLIANCE: Final = 1e-9
-# Radians: the largest rotation of a joint in a step, and a step below which a frame is finished.
+# Radians: the largest rotation of a joint in a step, and the rotation below which a frame is finished.
 _LONGEST_TURN, _LAST_TURN = 0.5, 1e-2
 # The largest number of steps: from the start, and for a move of the mouse, which continues from the last one.
 _MAX_STEPS, _STEPS_FROM_NEAR = 30, 4
 # Frames: the standard deviation of the Gaussian that smooths a change over time. 5 instead of 3 is not smoother.
 _SPREAD: Final = 3.0
-# The smallest eigenvalue of the Hessian, in units of the mass matrix, which is added if necessary; the first damping.
+# The smallest eigenvalue of the Hessian, in units of the mass matrix, which is added if necessary. It is also the first
+# damping.
 _MARGIN: Final = 0.2
 # A step that does not reduce the cost is shortened to this share, at most this many times; then damping grows by the
 # same factor.
 _SHORTER, _MAX_SHORTER = 0.4, 4
 # For a change over time: the largest number of steps, and the rotation (radians) below which it is finished. A joint
-# stops at a limit that it would exceed by more than this rotation.
+# stops at a limit if it would rotate farther than this beyond it.
 _MAX_TIMES, _LAST_CHANGE = 12, 1e-5
 # A limit replaces one that the joint met before if the cosine between their rows is above this.
 _ALIKE: Final = 0.9
@@ -471,7 +472,7 @@ class _Stops:
         return change
 
     def met(self, change: FloatArray, turned: FloatArray) -> FloatArray:
-        """Add the joints that limits stop; returns the allowed part (F, D) of a change, rotation vectors (F, B, 3)."""
+        """Add the joints that limits stop in a change (F, B, 3), rotation vectors; returns its allowed part (F, D)."""
         bodies = self._bodies
         allowed = change.copy()
         allowed[:, : bodies.turning] = bodies.columns_of(turned)

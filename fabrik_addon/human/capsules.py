@@ -65,10 +65,9 @@ _SECOND: Final = 2
 # Flat parts: on some sides their skin is outside their capsule, by up to 3 cm at the toes. Vertices up to a bone's
 # length away from the bone are skin; those farther away belong to things that are held.
 _FLAT: Final = frozenset({"hand", "foot", "toe"})
-# The outermost vertices in this many directions represent a part's skin. Directions are evenly spread by the golden
-# angle (Gonzalez, *Mathematical Geosciences*, 2010). The second number is a margin, as a share of the height (0.7 mm),
-# for the skin between these vertices and for vertices that other bones pull a little. With 200 directions and no
-# margin, hands are up to 1.4 mm below the floor, and toes 2 mm.
+# The outermost vertices in _DIRECTIONS represent a part's skin. These are evenly spread by the golden angle (Gonzalez,
+# *Mathematical Geosciences*, 2010). _MARGIN, a share of the height (0.7 mm), is for the skin between these vertices and
+# for vertices that other bones pull a little. With 200 directions and no margin, toes are up to 2 mm below the floor.
 _DIRECTIONS, _MARGIN = 400, 0.0004
 
 

@@ -21,8 +21,8 @@ from .transfer import Transfer
 _LIMBS: Final = (("hand", ("upper_arm", "forearm", "hand")), ("foot", ("thigh", "shin", "foot")))
 # The parts that hands may touch besides each other.
 _TOUCHED: Final = ("head", "thigh")
-# Shares of the leg's length: below the first distance a hand touches fully, above the second not at all. The wrists of
-# a person who claps are about 10 cm apart; wrists of hanging arms are 20 cm from the hip joints.
+# Shares of the leg's length: below the first distance a hand touches fully, above the second not at all. Wrists are
+# about 10 cm apart in a clap; those of hanging arms are 20 cm from the hip joints.
 _NEAR: Final = 0.15
 _FAR: Final = 0.22
 

@@ -11,9 +11,10 @@ from ..core.errors import FabrikError
 from ..core.rotations import matrix_from_quaternion
 from ..human.rest_body import RestBone, bones_of
 
-# A loop has at least this many frames. Locations on its first and last frame differ by at most the second number times
-# the body's size, and rotations by at most about twice that number, in radians.
+# A loop has at least this many frames.
 _SHORTEST_LOOP: Final = 8
+# Locations on a loop's first and last frame differ by at most this share of the body's size, and rotations by at most
+# about twice this number, in radians.
 _SAME: Final = 1e-3
 
 

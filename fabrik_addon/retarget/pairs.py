@@ -159,7 +159,7 @@ def _as_json(pair: Pair) -> object:
 
 # Limbs on the left and right are mirrored to within this share of the body's height.
 _MIRRORED: Final = 0.05
-# A limb ends on the ground if its end is within this share of the body's height of the lowest one.
+# A limb ends on the ground if its end is at most this share of the body's height above the lowest end.
 _ON_GROUND: Final = 0.15
 # Legs go down by at least this share of their length.
 _DOWN: Final = 0.5

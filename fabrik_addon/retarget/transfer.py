@@ -33,7 +33,8 @@ class Transfer:
         rest = quaternion_from_matrix(skeleton.rest[:, :3, :3])
         from_carrier = [skeleton.rest_turn(bone) for bone in range(len(skeleton))]
         self._from_carrier = conjugate(quaternion_from_matrix(np.stack(from_carrier)))
-        # For each bone: its source bones, each with the rig bone's rest rotation in its frame; and the share.
+        # For each bone: its source bones, each with the rotation of the rig's bone at rest in the source bone's frame;
+        # and the share.
         self._pairs: dict[int, list[tuple[int, FloatArray]]] = {}
         self._shares: dict[int, float] = {}
         for pair in pairs:

@@ -87,7 +87,7 @@ class Bounds:
         self._bones: IntArray = np.array([names.index(name) for name, _, _ in borne], dtype=np.int64)
         self._places: FloatArray = np.array([place for _, place, _ in borne]).reshape(-1, 3)
         self._radii: FloatArray = np.array([radius for _, _, radius in borne])
-        # The M bodies with points, and (M, N) the points of each; rows are filled up with the first point.
+        # The M bodies with points, and (M, N) the points of each; short rows repeat their first point.
         on = bodies.carrier[self._bones]
         self._on: IntArray = np.unique(on)
         most = int(np.bincount(on).max(initial=0))

@@ -163,7 +163,7 @@ class PostureTerm:
             for each in coupled
             for turn in [matrix_from_quaternion(pose.local[each.above])]
         ]
-        # (K, 3) the axes about which the joints above extend; the same axes as rows (K, D); (K,) their slack; (K,) the
+        # (K, 3) the axes about which the joints above extend; (K, D) the same as rows; (K,) the joints' slack; (K,) the
         # stiffness that is added beyond it.
         plain, self._above = bodies.vectors(np.eye(bodies.columns)), [each.above for each in coupled]
         self._behind: FloatArray = np.array([share for *_, share in self._coupled]).reshape(-1, 3) / FOLLOWS

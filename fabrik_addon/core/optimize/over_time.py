@@ -26,9 +26,9 @@ _ROUGH: Final = (1e-5, 0.1)
 _SLACK: Final = 1e-6
 
 
-# The largest number of rows solved at once, since the time grows with its cube, and the number of last frames of a part
-# that the next part continues.
+# The largest number of rows solved at once, since the time grows with its cube.
 _MAX_ROWS: Final = 900
+# The number of last frames of a part that the next part continues.
 _KNOWN: Final = 3
 
 

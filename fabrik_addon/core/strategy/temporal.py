@@ -16,7 +16,7 @@ from ..solution import Solution, Status
 
 # A joint pops if it moves this many times as far as the targets.
 FARTHER = 3.0
-# Pops are continued over at most this many frames, or spread over this many on each side.
+# The largest number of frames over which a pose is continued past a pop, and over which a pop is spread on each side.
 _LONGEST_SPAN, _SPREAD = 500, 40
 # Targets count as having moved by at least this share of the skeleton's size.
 _AT_LEAST = 0.002

@@ -97,9 +97,9 @@ _SAME: Final = np.array([1.0, 0.0, 0.0, 0.0])
 # Up is an axis if the trunk is within 45° of it on at least this share of the frames.
 _ALONG: Final = np.sqrt(0.5)
 _MAX: Final = 0.7
-# Meters. Feet are planted at most this far above the floor. A body's size is not measured if it moves by less than the
-# second distance while its feet are planted.
+# Meters: feet are planted at most this far above the floor.
 _PLANTED_HEIGHT: Final = 0.04
+# Meters: a body's size is not measured if it moves by less than this while its feet are planted.
 _GOES: Final = 0.5
 # Seconds: the shortest contact that is used, a third of the stance of a fast walk.
 _SPAN: Final = 0.2
