@@ -220,7 +220,7 @@ class _State:
     def constraints(self) -> tuple[ConstraintRows, Contacts, Outlines | None]:
         """All constraints except goals, their contacts, and the outlines of joint limits.
 
-        Rows of joint limits are in units of length, with a radian as the body's size.
+        Rows of joint limits are in units of length: a radian counts as the body's size.
         """
         solver = self._solver
         limits, outlines = solver.limits.rows(self.pose.local, _MAX_ROTATION)

@@ -37,8 +37,8 @@ class Solution:
         skeleton: the skeleton that was solved.
         rotations: ([F,] J, 4) local quaternions w x y z, for the pose channels.
         root_location: ([F,] 3) the root's head in armature space.
-        errors: ([F,] E) distance of each effector from its target; NaN if the target is.
-        rotation_errors: ([F,] E) radians between an effector's rotation and its target's; NaN without one.
+        errors: ([F,] E) distance of each effector from its target; NaN without a target.
+        rotation_errors: ([F,] E) radians between an effector's rotation and its target rotation; NaN without one.
         status: ([F,]) values of `Status`.
         iterations: ([F,]) sweeps plus finish steps.
         binding: ([F,] J) whether the bone's limit is active (within 1e-4 rad).

@@ -38,10 +38,10 @@ _HEAD = (0.0, 0.0, 0.0)
 class Retargeted:
     """F poses of a rig, their targets, the N bone pairs, and the contacts of feet.
 
-    turned_off: (F, N) radians between a bone's rotation and the source's; between their directions for limb bones whose
-    twist follows from the hinge below. axes: (3, 3) from the source's world to the rig's armature space. reference: the
-    pose of the source that corresponds to the rig at rest, and its frame. doubts: reasons why the motion may not match
-    the source's, one sentence each.
+    turned_off: (F, N) radians between the rotations of a bone and its source. For limb bones whose twist follows from
+    the hinge below, twist does not count. axes: (3, 3) from the source's world to the rig's armature space. reference:
+    the pose of the source that corresponds to the rig at rest, and its frame. doubts: reasons why the motion may not
+    match the source's, one sentence each.
     """
 
     solution: Solution

@@ -167,7 +167,7 @@ class Bodies:
 
     @cached_property
     def _below(self) -> FloatArray:
-        """(B, B) 1 if a body is the other one or below it."""
+        """(B, B) entry l, u: 1 if l is u or below it."""
         return self.above.T.astype(float)
 
     def pose(self, local: FloatArray, root: FloatArray, factors: FloatArray | None = None) -> Pose:

@@ -140,7 +140,7 @@ def _points(what: str, name: str, values: object, frames: int | None, count: int
 
 
 def _unit(array: FloatArray) -> FloatArray:
-    """Quaternions scaled to unit length; NaN if a component is, infinite if they have no length or are too long."""
+    """Quaternions scaled to unit length; NaN if a component is NaN, infinite if their length is zero or too large."""
     far = (np.abs(array) > LARGEST).any(axis=-1, keepdims=True)
     norms = lengths(np.where(far, 0.0, array))[..., None]
     usable = norms >= SINGLE
