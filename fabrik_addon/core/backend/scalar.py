@@ -1,7 +1,6 @@
 """The backend for a single pose: mathutils, which is written in C. `array` has the same functions.
 
-It is much faster than arrays of one frame. Without limits, a chain of 30 bones takes 138 µs instead of 6,049. With
-limits, an arm takes 0.8 ms instead of 2.1, and a person 4.2 ms instead of 18.4.
+It is faster than arrays of one frame: 40 times for an unlimited chain of 30 bones, 4 times for a person with limits.
 """
 
 import sys
