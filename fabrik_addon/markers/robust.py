@@ -33,10 +33,10 @@ def usual_distances(distances: FloatArray) -> FloatArray:
 
 
 def weighted_location(samples: FloatArray, outlying: float) -> tuple[FloatArray, BoolArray]:
-    """(M, 3) robust mean of each column of samples (F, M, 3), NaN where not seen; (M,) whether it has any samples.
+    """(M, 3) robust mean of each column of samples (F, M, 3), NaN if not seen, and (M,) whether it has samples.
 
-    Starts from the median of each coordinate. The farther a sample is from the mean, the less it counts; at `outlying`
-    times the usual spread, a quarter.
+    It starts from the median of each coordinate. The farther a sample is from the mean, the less it weighs. At
+    `outlying` times the usual spread, its weight is a quarter.
     """
     seen = ~np.isnan(samples).any(axis=2)
     some = seen.any(axis=0)
@@ -57,6 +57,6 @@ def weighted_location(samples: FloatArray, outlying: float) -> tuple[FloatArray,
 
 
 def middle_of(places: Sequence[FloatArray]) -> FloatArray:
-    """(F, 3) the mean of (F, 3) positions that are seen; NaN if none is."""
+    """(F, 3) the mean of the (F, 3) positions that are seen; NaN if none is."""
     counts = np.isfinite(places).sum(axis=0)
     return np.asarray(np.nansum(places, axis=0) / np.where(counts, counts, np.nan))

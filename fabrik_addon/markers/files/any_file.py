@@ -32,24 +32,23 @@ _PARSERS: Final[Mapping[str, Parser]] = MappingProxyType(
 _TRC_START: Final = b"pathfiletype"
 # Prefixes without a colon name performers if they share this many labels.
 _SHARED_LABELS: Final = 5
-# A performer has at least this share of any other performer's number of body labels.
+# A performer has at least this share of the body labels of the performer with the most.
 _MIN_SHARE: Final = 0.25
 # Meters: the extent of a person's markers, from a sitting child to an adult with raised arms. It is only checked with
 # at least this many landmarks, since fewer may be those of a hand or of an object.
 _SMALLEST, _LARGEST = 0.35, 3.5
 _FEWEST_LANDMARKS: Final = 8
-# Number of frames of a long recording that are examined, in all or at a time.
+# Most frames of a recording that are examined, for most checks in all, for falls at a time.
 _LOOKED_AT: Final = 2000
-# Size is the median distance of markers from their middle, on frames that show at least this share of the largest
-# marker count. A person's size changes by less than this factor: about 3 between crouching and raised arms (estimate).
+# Size is the median distance of markers from their middle. It is measured on frames that show at least the first share
+# of the largest marker count, and changes by less than the second factor: from crouching to raised arms by about 3.
 _MANY_SEEN: Final = 0.8
 _GROWN: Final = 6.0
-# Two markers of one landmark that are farther apart than this share of the person's extent are not in one cluster.
+# Two markers of one landmark that are farther apart than this share of the person's extent do not belong together.
 _APART: Final = 0.25
-# Acceleration is measured over this many seconds before and after a frame. A body falls too fast if this share of its
-# markers accelerates by more than this factor times gravity. In a jump all markers reach 1.0. In walks, three quarters
-# of them never reach 0.5 at any frame rate.
+# Acceleration is measured over this many seconds before and after a frame.
 _LAG: Final = 0.05
+# A body falls too fast if this share of its markers accelerates by more than this multiple of gravity. Jumps reach 1.
 _MOST: Final = 0.75
 _FASTER: Final = 1.5
 _GRAVITY: Final = 9.81
@@ -78,7 +77,7 @@ def read_markers(
 
 
 def _person_doubts(clip: Clip) -> Iterator[str]:
-    """Warnings if size, sides, steps or falls are not those of one person, or if markers never move."""
+    """Warnings if markers never move, or if their size, sides, steps or falls are not those of one person."""
     for name in performers(clip) or ("",):
         person = select_performer(clip, name) if name else clip
         known = landmarks_of(person.names)
@@ -147,8 +146,8 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
 def _falls(heights: FloatArray, columns: Sequence[int], rate: float) -> float:
     """The acceleration of a body that falls too fast, as a multiple of gravity's; 0 if it never does.
 
-    heights: (F, M) meters; rate: Hz. The ground only pushes a body up. However its limbs move, most of its markers
-    never fall faster than gravity at the same time.
+    heights: (F, M) meters; rate: Hz. The ground only pushes upward. So most markers of a body never fall faster than
+    gravity at the same time, however its limbs move.
     """
     lag = max(1, round(_LAG * rate))
     fastest = 0.0

@@ -194,7 +194,7 @@ def _processor(content: bytes, section: bytes) -> int:
     return fitting[0]
 
 
-# The points: where they are in the file, and their positions in the file's units.
+# The points: their location in the file, and their positions in the file's units.
 #
 # A C3D file contains most values twice, in its header and in its parameters, and they do not always agree. The size of
 # the file shows which are right: the last of its frames must end in its last block.
@@ -203,7 +203,7 @@ def _processor(content: bytes, section: bytes) -> int:
 _MANY_FRAMES: Final = 65535
 # Counts that may have wrapped around are tried with up to 16 times as many frames: an hour and a half at 200 Hz.
 _MOST_WRAPS: Final = 17
-# The height of a person's markers in millimeters; of two scales, the one that comes closer is used.
+# Height of a person's markers, millimeters. If a file has two scales, the one that gives the closer height is used.
 _TALL: Final = 1600.0
 # Real scales are smaller; other bytes that are read as a scale are usually larger.
 _LARGEST: Final = 1e5
@@ -267,7 +267,7 @@ def first_frame(parameters: Parameters) -> int:
 
 
 def frame_rates(parameters: Parameters) -> tuple[float | None, float | None]:
-    """The first plausible rate (Hz) of POINT:RATE, header and camera, and that of the header; None for no such rate."""
+    """The first plausible rate (Hz) of POINT:RATE, header and camera; the header's rate. None if not plausible."""
     stated = parameters.number("POINT:RATE"), parameters.header.rate, parameters.number("TRIAL:CAMERA_RATE")
     point, header, camera = (rate if 0.0 < rate < FASTEST else None for rate in stated)
     return point or header or camera, header
@@ -289,7 +289,7 @@ def _layout(content: bytes, parameters: Parameters) -> tuple[Layout, tuple[str, 
     if not layouts or not layouts[0].points:
         raise MarkerFileError("there are no markers: choose a file with markers")
     exact = [layout for layout in layouts if layout.frames and 0 <= size - layout.end < BLOCK]
-    # Otherwise read the number of frames in the header or parameters, but no more than the file can contain.
+    # If no layout matches, read the stated number of frames, but no more than the file can contain.
     most = max(size - layouts[0].start, 0) // layouts[0].frame_bytes
     chosen = exact[0] if exact else replace(layouts[0], frames=min(layouts[0].frames or most, most))
     if chosen.frames < 1:
@@ -331,7 +331,7 @@ def _frame_counts(parameters: Parameters) -> list[int]:
 
 
 def _scales(parameters: Parameters) -> list[float]:
-    """The scales in the file, the parameter's first; negative: the numbers are floats and need none."""
+    """The valid scales of the parameter and of the header, in this order. A negative scale means floats."""
     stated = [parameters.number("POINT:SCALE"), parameters.header.scale]
     return [scale for scale in stated if math.isfinite(scale) and 0.0 < abs(scale) < _LARGEST]
 
@@ -348,7 +348,7 @@ def _numbers(content: bytes, parameters: Parameters, layout: Layout) -> FloatArr
 
 
 def _scale(parameters: Parameters, numbers: FloatArray) -> tuple[float, tuple[str, ...]]:
-    """The factor on integer coordinates. If the file has two, the one that gives a person's height."""
+    """The factor on integer coordinates, and notes. Of two factors, the one that gives a person's height is used."""
     scales = list(dict.fromkeys(scale for scale in _scales(parameters) if scale > 0.0))
     if not scales:
         raise MarkerFileError("POINT:SCALE is missing or 0, so the scale is unknown: export it again")
@@ -361,15 +361,15 @@ def _scale(parameters: Parameters, numbers: FloatArray) -> tuple[float, tuple[st
 
 # The clip: labels, units and axes of the points. Analog data is skipped.
 #
-# Errors of writers are corrected, with a note, if only one reading makes sense; otherwise the file is refused:
+# Errors of writers are corrected, with a note, if only one reading makes sense. Otherwise the file is refused:
 #
 # * A sample is missing if its residual is negative, or if it is not a number or exactly (0, 0, 0).
 # * Points that are not markers are left out: outputs of a model (angles, forces, moments, powers, scalars, axes of its
 # segments, the center of mass).
 # * A blank label becomes ``*n``. Equal labels are replaced by their descriptions if those differ, else numbered. The
 # prefix of a subject ends with a colon, also if the file uses another separator.
-# * Up is Y_SCREEN unless the markers show a person who stands along another axis. If up is X or negative, positions are
-# rotated.
+# * Y_SCREEN is the up axis unless the markers show a person who stands along another one. If it is X or negative,
+#   positions are rotated.
 
 _OUTPUT_GROUPS: Final = ("ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS", "REACTIONS")
 _OUTPUT_NAME: Final = re.compile(r".+(angles?|forces?|moments?|powers?|grf)v?|cent(re|er)ofmass(floor)?", re.IGNORECASE)
@@ -430,8 +430,8 @@ def _labels(parameters: Parameters, count: int) -> tuple[list[str], list[bool]]:
         prefix = next((prefix for prefix in prefixes if label.startswith(prefix) and label != prefix), None)
         name = label if prefix is None else f"{prefix.rstrip('_-. ')}:{label[len(prefix) :]}"
         names.append(name or f"*{place}")
-    # Outputs of a model are the labels in the file's groups for angles, forces and so on, which it may name itself. For
-    # files without such groups: labels with the usual names, and the origin and axes of segments, if all four exist.
+    # The file lists the outputs of a model in groups for angles, forces and so on. It may give these groups other
+    # names. Without such groups, outputs have the usual names, or are the origin and the axes of a segment.
     groups = dict.fromkeys((*_OUTPUT_GROUPS, *parameters.strings("POINT:TYPE_GROUPS")[::2]))
     listed = {label for group in groups if group for label in parameters.strings(f"POINT:{group}") if label}
     there = set(names)

@@ -53,7 +53,7 @@ _HAND_POINT: Final = re.compile(r"(left|right)_hand_(\d+)", re.IGNORECASE)
 _NO_BONE: Final = re.compile(r"face[_.]\w+|(?:\w+[_.])?(?:com|center_of_mass)(?:[_.]\w+)?", re.IGNORECASE)
 # Up is a coordinate axis only if the cosine between the axis and the body is at least this.
 _ALONG: Final = 0.7
-# Points whose smallest extent is below this share of their size are 2D points of an image.
+# Points are 2D points of an image if their smallest extent is below this share of their size.
 _FLAT: Final = 1e-3
 # A hand is at a wrist of the body if its own wrist is closer than this share of the forearm's length.
 _AT_WRIST: Final = 0.6
@@ -97,7 +97,7 @@ def parse_npy(content: bytes, chosen: Chosen) -> Clip:
         flat = "points in two dimensions" if array.ndim == 3 and array.shape[2] == 2 else f"an array of shape {shape}"
         raise MarkerFileError(f"it holds {flat}: export frames of 3D points, (F, N, 3)")
     points = np.asarray(array[:, :, :3], dtype=np.float64)
-    # Points that were not found have no confidence; their coordinates are meaningless.
+    # Points with confidence 0 were not found; their coordinates mean nothing.
     found = array[:, :, 3:] > 0.0
     if array.shape[2] > 3 and found.any():
         points = np.where(found, points, np.nan)

@@ -61,7 +61,7 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
     of_owner: dict[tuple[str, str], dict[tuple[str, str], FloatArray]] = {}
     for index, column in enumerate(columns):
         own, key = (column.kind, column.name), (column.quantity, column.axis)
-        # Another owner has the same name, or also has none.
+        # Another owner has the same name, or neither has one.
         while key in of_owner.get(own, {}):
             own = own[0], f"{own[1] or '*'}_2"
         of_owner.setdefault(own, {})[key] = numbers[:, 1 + index]
@@ -89,7 +89,7 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
         points,
         unit,
         "Y",
-        # Every second frame, or fewer, may have been exported.
+        # Perhaps only every second frame, or fewer, was exported.
         exported or measured or captured,
         timed=measured,
         no_rate="the frame rate is in neither the header nor the times: export it again",

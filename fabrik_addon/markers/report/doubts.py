@@ -31,17 +31,17 @@ _FEW: Final = 0.5
 _MOSTLY: Final = 50.0
 # A marker that was left out on more than this percentage of the frames is wrong throughout.
 _OFTEN_WRONG: Final = 10.0
-# A person crouches below this share of the stature at rest. People who walk have 95 to 101 %, in a sports take 88 %.
+# A person crouches below this share of the stature at rest. Upright people have at least 0.88.
 _CROUCHING: Final = 0.82
-# An RMS is too large above this share of a rig's size from end to end (30 mm on a person). Surface markers of the right
-# person are within 10 mm, keypoints within 15 mm, and people of other sizes within 25 mm.
+# An RMS error above this share of a rig's size from end to end (30 mm on a person) is too large. Keypoints have up to
+# 15 mm, people of other sizes up to 25 mm.
 _FAR: Final = 0.0127
 # Meters: size of the rig of a person 1.75 m tall, from end to end.
 _PERSON: Final = 2.37
-# A marker is misplaced if its measured position is farther from its label's than this share of the rig's height at rest
-# (12 cm of 1.5 m from toes to skull). None of ten recordings has such a marker.
+# A marker is misplaced if it is farther from its label's position than this share of the rig's height at rest (12 cm on
+# a person). None of ten recordings has such a marker.
 _MISPLACED: Final = 0.08
-# Labels are wrong if more than this share of markers is misplaced. It is 0.32 to 0.56 with left and right swapped.
+# Labels are wrong if more than this share of markers is misplaced. With left and right swapped, it is at least 0.32.
 _MANY: Final = 0.2
 # A single marker this far away is on another part of the body.
 _FAR_AWAY: Final = 2.5 * _MISPLACED
@@ -53,9 +53,9 @@ _BODY: Final = (
     frozenset({"foot"}),
     frozenset({"shin"}),
 )
-# Degrees: a trunk farther from upright is lying; people who sit or bend down for a while are less tilted.
+# Degrees: a trunk that is tilted by more lies. People who sit or bend down are less tilted on most frames.
 _LYING: Final = 60.0
-# Degrees between trunk and legs at rest: at most 9 for people; 60 to 80 for cats, wolves and birds.
+# Degrees between trunk and legs at rest, above which a rig is an animal: people have at most 9, animals at least 60.
 _ON_FOUR: Final = 45.0
 # Number of frames that are examined.
 _LOOKED_AT: Final = 500
@@ -104,8 +104,8 @@ def placing_doubts(moved: Mapping[str, float], height: float) -> Iterator[str]:
 def calibration_doubts(stature: float, left_out: tuple[float, float] | None) -> Iterator[str]:
     """Warnings about a calibration.
 
-    stature: see `Calibration`. left_out: RMS errors of the take's markers (meters), with and without a static recording
-    that was left out; None if there was no such recording.
+    stature: see `Calibration`. left_out: None, or if the static recording was left out, the take's RMS errors with it
+    and without it, meters.
     """
     if left_out is not None:
         yield (
