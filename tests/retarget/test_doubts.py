@@ -123,7 +123,7 @@ def test_a_source_that_never_stands_upright_gives_a_warning():
 
 @pytest.mark.parametrize("most", [0.0, 1.6, 6.0, 7.0])
 def test_joints_that_hardly_leave_the_rest_pose_give_a_warning(most):
-    """Radians that are read as degrees; a rest pose alone, or a single frame, is none."""
+    """Radians read as degrees are such small angles. A rest pose alone or a single frame gives no warning."""
     swing = np.linspace(-most, most, FRAMES)[:, None] * (1.0, 0.0, 0.0)
     motion = source(posed(hips=swing, spine=-swing, upper_arm__L=swing))
     found = [doubt for doubt in doubts(motion) if "not radians" in doubt]

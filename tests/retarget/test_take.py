@@ -140,7 +140,7 @@ def test_a_loop_stays_a_loop_and_planted_feet_stay():
 
 @pytest.mark.parametrize("legs", [0.65, 1.3])
 def test_toes_stay_in_place_while_heels_are_raised(legs):
-    """The sample person's foot rolls about the head of its toe bone, above the floor."""
+    """The sample person's foot rolls about the head of its toe bone, which is above the floor."""
     skeleton, matrices = walker.skeleton(), walker.true_matrices()
     motion = motions.motion_of(skeleton, walker.true_rotations(), matrices[:, 0, :3, 3])
     target = motions.skeleton_of(humans.in_proportion(humans.human(fingers=False), legs, 1.0))

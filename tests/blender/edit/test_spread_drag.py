@@ -136,7 +136,7 @@ class TestWalk:
         assert note.startswith(f"Bone 'hips' ends {100.0 * off:.2f} cm from its target")
 
     def drag_hips(self, walk, here, shift):
-        """Drag the hips on a frame; returns their tail and all heads before."""
+        """Drag the hips on a frame. Returns their tail, and the heads of all bones, before the drag."""
         go_to(here)
         was, path = world(walk, "hips"), takes.poses(walk, FRAMES)[..., :3, 3]
         self.held = begin_spread(bpy.context, walk, "hips", Spread(20, 20))

@@ -184,7 +184,7 @@ class TestKeys:
 
     @pytest.mark.parametrize("key", ["mocap_framerate", "mocap_frame_rate", "fps"])
     def test_files_of_amass_that_seem_to_have_y_up_get_a_note(self, npz, key):
-        """AMASS has Z up, so the person may lie."""
+        """Files of AMASS have Z up, so the person may be lying instead."""
         poses, trans = motion(up="Y")
         path = saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans, **{key: 30})
         note = "the up axis is unknown; assumed Y: choose the other one if the person is not upright"
