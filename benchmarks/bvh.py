@@ -161,7 +161,7 @@ def _stood(joints, first):
 
 
 def _skeleton(joints, kept, turns, places, scale):
-    """Bones from each joint to the next one, the X axes of hinges close to the axis of their bend."""
+    """Bones from each joint to the next one. The X axis of a hinge is near the axis about which it bends."""
     rest, lengths = np.tile(np.eye(4), (len(kept), 1, 1)), []
     for bone, joint in enumerate(kept):
         below = [child for child, parent in enumerate(joints.parents) if parent == joint]

@@ -1,6 +1,6 @@
 """What an animator notices: whether a pose depends on the path to it, the cost of fast moves, and targets out of reach.
 
-Everything uses drags and live rigs, as a hand on the mouse or the timeline does. `benchmarks/run.py feel`.
+Everything is measured with drags and live rigs, as users work. `benchmarks/run.py feel`.
 """
 
 import json
@@ -300,7 +300,7 @@ def _key_target(target, seed):
 
 
 def _played(rig, keeper, frames):
-    """The poses on frames visited in the given order; seconds for each but the first, with which it begins."""
+    """The poses on frames in the given order, and the seconds for each frame after the first one."""
     rig.fabrik.live = False
     keeper.restore()
     bpy.context.scene.frame_set(frames[0])

@@ -1,7 +1,7 @@
 """Targets on sinusoids in and out of reach, followed by the chain, the Y and the hand; and the drag of Kine.
 
-Each step is checked for three things: whether a reachable target is met, how far a joint moves relative to the target,
-and whether a joint shakes: it moves back and at once forward again.
+Each step is checked: is a reachable target met, how far does a joint move relative to the target, and does a joint
+shake (move back and at once forward again)?
 """
 
 from dataclasses import dataclass

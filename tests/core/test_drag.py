@@ -1,4 +1,4 @@
-"""Poses of a small person by least mass moved: goals, priorities, limits, the floor and balance."""
+"""Poses of a small person that move the least mass: goals, priorities, limits, the floor and balance."""
 
 from dataclasses import replace
 

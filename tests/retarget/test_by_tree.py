@@ -1,4 +1,4 @@
-"""Bodies without names: the roles of their bones by the tree."""
+"""Bodies without names: the roles of their bones from the tree."""
 
 from dataclasses import replace
 

@@ -280,7 +280,7 @@ def test_toes_that_leave_or_reach_the_floor_add_no_rotations(every):
 
 
 def turns_beyond(skeleton, rotations, roots, found):
-    """Degrees a frame by which each bone of the legs rotates beyond 1.3 times the source's rotation."""
+    """Degrees per frame by which each leg bone rotates more than 1.3 times its source."""
     target, beyond = found.solution.skeleton, {}
     own, _ = motions.turned_by(target, found.solution.rotations, found.solution.root_location)
     theirs, _ = motions.turned_by(skeleton, rotations, roots)

@@ -1,4 +1,4 @@
-"""Dragging over time: the frames around the current one follow, and nothing else changes."""
+"""Dragging over time: the frames before and after the current one follow, and nothing else changes."""
 
 import bpy
 import numpy as np

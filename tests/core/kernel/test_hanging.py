@@ -1,4 +1,4 @@
-"""Limbs without goals hang: they stay as they are, keep their tilt while the trunk tilts, and fall as it tilts far."""
+"""Limbs without goals hang: they keep their tilt while the trunk tilts a little, and fall when it tilts far."""
 
 import numpy as np
 import pytest

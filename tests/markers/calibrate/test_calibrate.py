@@ -70,7 +70,7 @@ class TestFromAReference:
         assert calibrate(walker.skeleton(), guesses(), recorded(2.0), (0, 0), scale=2.0).scale == 2.0
 
     def test_markers_on_heads_and_tails_are_enough(self):
-        """Joint centers, as markerless systems give them: two or three points a bone, none of them an offset."""
+        """Joint centers, as from markerless systems: two or three points on each bone, none of them an offset."""
         skeleton = walker.skeleton()
         names = [name for name in skeleton.names if not name.startswith("toe")]
         mapping = [MappedMarker(f"{name} joint", name, "HEAD") for name in names]
@@ -211,7 +211,7 @@ class TestLimbs:
         assert np.sqrt((solution.errors**2).mean()) < 3 * MM
 
     def test_joints_bend_like_the_persons_and_better_than_with_one_scale(self, other, limbs):
-        """The default of a bake: of a person of other proportions one scale makes joint angles of the difference."""
+        """The default of a bake. With a single scale, other proportions become errors of joint angles."""
         (_, clip), off = other, []
         for found in (limbs, refined(calibrate(walker.skeleton(), guesses(), clip, (0, 39)), clip)):
             solution = found.solver().solve(found.targets(clip))

@@ -1,4 +1,4 @@
-"""File formats by content, and the performers of a recording."""
+"""File formats are detected from the content, and performers are separated."""
 
 import os
 from collections.abc import Sequence
@@ -121,7 +121,7 @@ class TestNoPositions:
 
 
 class TestSize:
-    """A person as large as a house, or as small as a mouse, is doubted: the file's units are wrong."""
+    """A person as large as a house or as small as a mouse gives a warning, since units are wrong."""
 
     @pytest.mark.parametrize("factor", [1e-3, 1e-2, 0.1, 10.0, 100.0, 1000.0])
     @pytest.mark.parametrize("prefixes", [("",), ("Anna:", "Bob:")])
@@ -185,7 +185,7 @@ class TestFrozen:
 
 
 def labels_and_places(name: str, frames: int) -> tuple[list[str], np.ndarray]:
-    """The labels and (F, M, 3) positions, Z up, of a recording, or of the walk that tests make if it has no name."""
+    """Labels and (F, M, 3) positions, Z up, of a recording; without a name, of the walk that tests make."""
     if not name:
         return walker.marker_names(), walker.true_positions()[:frames]
     if not (DATA / name).exists():

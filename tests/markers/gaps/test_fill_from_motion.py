@@ -1,4 +1,4 @@
-"""Gaps filled from the frames beside them; long ones from the motion of the other bones."""
+"""Gaps are filled from the frames next to them, long gaps from the motion of the other bones."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def test_a_hidden_bone_moves_as_before_with_the_same_motion_of_others():
 
 @pytest.mark.parametrize("after", [0, 3, 7])
 def test_other_bones_missing_next_to_the_gap(after):
-    """Their motion is read up to 0.08 s beside the gap: unknown frames there are not used."""
+    """The motion of these bones is read up to 0.08 s before and after the gap. Unknown frames there are not used."""
     rotations, known = swinging(), np.ones((600, 3), dtype=bool)
     known[200:300, 2] = False
     known[300 + after : 310 + after, 0] = False

@@ -59,7 +59,7 @@ def test_a_kick_that_markers_show_stays(rate, width):
 
 
 def test_frames_near_a_jump_are_found():
-    """Against looking at each frame: some so near to one of the two frames between which a bone jumps."""
+    """Compared with a plain loop over the frames near both frames of each jump."""
     jumping = np.random.default_rng(3).random((30, 4)) < 0.05
     for near in (0, 1, 5):
         found = near_jumps(jumping, near)

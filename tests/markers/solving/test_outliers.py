@@ -1,4 +1,4 @@
-"""Samples that cannot be right, looked for among poses of a course."""
+"""Samples that cannot be right are found and left out."""
 
 import numpy as np
 from support import walker

@@ -1,4 +1,4 @@
-"""MVNX: segments as an armature, against the positions that the file itself has, and documents that are refused."""
+"""MVNX: segments as an armature, compared with the positions in the file, and documents that are refused."""
 
 import re
 
