@@ -15,7 +15,7 @@ UpAxis = Literal["Y", "Z"]
 
 # Fewer markers than this do not show which axis is up.
 FEWEST_MARKERS: Final = 3
-# The up axis has at least this share of the markers' largest extent.
+# An axis can be up only if the markers extend along it by at least this share of their largest extent.
 _TALL_SHARE: Final = 0.6
 # If both Y and Z could be up, the extent along one must exceed the other by this factor.
 _CLEAR_RATIO: Final = 1.25
@@ -115,7 +115,7 @@ def up_axis_by_markers(positions: FloatArray, *, clearly: bool = False) -> UpAxi
     extent = np.nanmax(frames, axis=1) - lowest
     tall = spread >= _TALL_SHARE * spread.max(axis=1, keepdims=True)
     grounded = (lowest >= _LOWEST * extent) & (lowest <= _HIGHEST * extent)
-    # A frame votes for Y or Z: for the only one that fits, or for the one with a clearly wider spread.
+    # A frame votes for the only axis that fits, Y or Z, or for the one with a clearly larger extent.
     fits, spread, lowest = (tall & grounded & (extent > 0.0))[:, 1:], spread[:, 1:], lowest[:, 1:]
     wider = spread >= _CLEAR_RATIO * spread[:, ::-1]
     votes = (fits & (~fits[:, ::-1] | wider)).mean(axis=0)

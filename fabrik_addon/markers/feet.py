@@ -135,7 +135,7 @@ def ground_velocity(
 
 
 def _common(velocities: FloatArray, speed: float) -> FloatArray:
-    """(3,) the velocity on which most of velocities (N, 3) agree to within `speed`; zero if too few agree."""
+    """(3,) the velocity on which most of the velocities (N, 3) agree to within `speed`; zero if too few agree."""
     if not len(velocities):
         return np.zeros(3)
     near = np.linalg.norm(velocities[:, None] - velocities, axis=2) <= speed
@@ -145,7 +145,7 @@ def _common(velocities: FloatArray, speed: float) -> FloatArray:
 
 
 def _velocities(points: FloatArray, rate: float) -> FloatArray:
-    """(F, 3) units per second, of points (F, 3)."""
+    """(F, 3) velocities of points (F, 3), units per second."""
     beside = max(1, round(0.5 * _SPEED_OVER * rate))
     frames = np.arange(len(points))
     before, after = np.maximum(frames - beside, 0), np.minimum(frames + beside, len(points) - 1)
@@ -178,14 +178,14 @@ def foot_points(skeleton: Skeleton, effectors: Sequence[Effector], up: int) -> I
                 yield FootPoint(*marked[int(end)])
 
 
-# The floor is this percentile of a sole's heights: feet are in contact on 60 % of the frames of a walk, 30 % of a run.
-# A sole that is lower on fewer frames is only rolling.
+# The floor is this percentile of a sole's heights. Even in a run, feet are in contact on 30 % of the frames. A sole
+# that is lower on few frames is only rolling.
 _STANDING: Final = 20.0
 # The lowest step of stairs is touched on few frames. So this percentile is used if it is lower than the other one by
 # more than a share of the body's size (10 cm on a person), which is more than a foot rolls.
 _LOWEST: Final = 4.0
 _STEP: Final = 0.04
-# A foot that always stays higher than the other by this share of the body's size (5 cm on a person) is not in contact.
+# A foot that stays higher than the other by more than this share of the body's size (5 cm on a person) is in the air.
 _LIFTED: Final = 0.02
 
 
@@ -330,6 +330,6 @@ def _trunk(skeleton: Skeleton, feet: Collection[int]) -> set[int]:
     """The root and the bones above the legs: those that move all feet."""
     paths = [skeleton.path(foot) for foot in feet]
     together = set.intersection(*map(set, paths)) if len(paths) > 1 else set()
-    # A bone with only one child on the paths to all feet belongs to a leg.
+    # On the paths to the feet, a bone with only one child belongs to a leg.
     toward = {bone: {path[path.index(bone) + 1] for path in paths if path[-1] != bone} for bone in together}
     return {0} | {bone for bone, below in toward.items() if len(below) > 1}

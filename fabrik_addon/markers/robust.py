@@ -14,7 +14,7 @@ _ROUNDS: Final = 5
 
 
 def outlier_weights(distances: FloatArray, limits: FloatArray) -> FloatArray:
-    """Geman and McClure's weights: 1 at distance 0, ¼ at the limit, near 0 far beyond; 0 for NaN.
+    """Geman and McClure's weights: 1 at distance 0, ¼ at the limit, and near 0 far beyond it; 0 for NaN.
 
     distances: (F, M), NaN where not seen. limits: broadcasts to (F, M), in the same units.
     """

@@ -145,7 +145,7 @@ class Fit:
         return rotation_vector_from_quaternion(product(expected, conjugate(solution.rotations)))
 
     def carried(self, solution: Solution) -> FloatArray:
-        """(F, B, 3, 3) the bodies' orientations without their local rotations, armature space."""
+        """(F, B, 3, 3) orientations of the bodies before their local rotations, armature space."""
         skeleton, frames = self.skeleton, []
         for bone in self.bodies:
             parent, rest = skeleton.parents[bone], skeleton.rest_turn(bone)
@@ -162,7 +162,7 @@ class Fit:
         return rotations
 
     def open_directions(self, solution: Solution, push: FloatArray, legal: Legal) -> FloatArray:
-        """(F, B, 3, 3) projectors onto the rotations that limits allow, for bodies that are pushed along (F, B, 3).
+        """(F, B, 3, 3) projectors onto the rotations that limits allow to bodies pushed along vectors (F, B, 3).
 
         A body is rotated slightly along the push and clamped to its limits. The part of the rotation that is removed is
         the normal of the active limit. At a corner, a second round finds the other limit.
@@ -368,7 +368,7 @@ def over_take(fit: Fit, positions: FloatArray, *, resize: bool) -> Search:
 def _search(
     fit: Fit, positions: FloatArray, shared: Sequence[Shared], poses: Solution | None = None, *, robust: bool = False
 ) -> Search:
-    """Improve the fit in rounds, until a round gains too little; yields the share of the rounds done.
+    """Improve the fit in rounds until a round gains too little; yields the share done.
 
     poses: to start from; None: rest. robust: give outliers almost no weight and estimate the noise from the data.
     """

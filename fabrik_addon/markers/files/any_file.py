@@ -63,10 +63,10 @@ def read_markers(
 ) -> Clip:
     """Read a file of markers or keypoints, in meters. The format is detected from the content, or else the suffix.
 
-    units: overrides the file's ("mm", "cm", "m", "in", "ft"). up_axis: "Y" or "Z"; None: the file's, or a guess.
-    layout: the order of keypoints without names, a key of `layouts.LAYOUTS`; None: detected. rate: frames per second,
-    overrides the file's. Raises MarkerFileError, one sentence that names the file, if the file cannot be read or its
-    format is unknown; LayoutError if a layout has to be chosen.
+    units: "mm", "cm", "m", "in" or "ft"; None: the file's. up_axis: "Y" or "Z"; None: the file's, or detected. layout:
+    the order of keypoints without names, a key of `layouts.LAYOUTS`; None: detected. rate: frames per second; None: the
+    file's. Raises MarkerFileError, one sentence that names the file, if the file cannot be read or its format is
+    unknown; LayoutError if a layout has to be chosen.
     """
     suffix = Path(path).suffix.lower()
     # `read_file` checks the axis.
@@ -191,9 +191,8 @@ def performers(clip: Clip) -> tuple[str, ...]:
     """The prefixes of performers, in the clip's order: the part before the colon in labels such as Anna:LASI.
 
     A name between colon and underscore, as in Session:Anna_LASI, belongs to the prefix if several such names have the
-    same labels. If no label has a colon, the prefix is the part before the first underscore, on the same condition.
-    Props are left out: a performer has at least a quarter as many body labels as any other. If no label is known, every
-    prefix counts as a performer.
+    same labels. Without colons, the same applies to the part before the first underscore. Prefixes with much fewer body
+    labels than others are props and left out. If no label is known, every prefix is a performer.
     """
     labels: dict[str, list[str]] = {}
     prefixed = _prefixed(clip.names)
@@ -222,13 +221,13 @@ def select_performer(clip: Clip, name: str) -> Clip:
 
 
 def _prefixed(names: Sequence[str]) -> Mapping[str, tuple[str, str]]:
-    """Each label that has a prefix, with its prefix and the rest."""
+    """Each label with a prefix, split into prefix and rest."""
     by_colon = {
         name: (prefix, rest) for name in names for prefix, _, rest in (name.rpartition(":"),) if prefix and rest
     }
     if not by_colon:
         return _with_underscores(names)
-    # The part before the colon may name a session, with a person's name after it, as in Session:Anna_LASI.
+    # The part before the colon may be a session, followed by a person's name, as in Session:Anna_LASI.
     labels: dict[str, list[str]] = {}
     for prefix, rest in by_colon.values():
         labels.setdefault(prefix, []).append(rest)
@@ -242,13 +241,13 @@ def _prefixed(names: Sequence[str]) -> Mapping[str, tuple[str, str]]:
 
 
 def _with_underscores(names: Sequence[str]) -> Mapping[str, tuple[str, str]]:
-    """Each label that has a prefix before an underscore, with its prefix and the rest.
+    """Each label with a prefix before an underscore, split into prefix and rest.
 
-    Underscores also separate the words of a label, so several prefixes must have the same labels.
+    Underscores also separate words of a label. So a prefix only counts if others have the same labels.
     """
     pieces = {name: (prefix, rest) for name in names for prefix, _, rest in (name.partition("_"),) if prefix and rest}
     labels: dict[str, set[str]] = {}
-    # Words for left and right are sides if both occur. One alone, such as Li, may be a name.
+    # Words for left and right are sides only if both occur. A single one, such as Li, may be a name.
     has_sides = {SIDES.get(prefix.lower()) for prefix, _ in pieces.values()} >= {"L", "R"}
     for prefix, rest in pieces.values():
         if not (has_sides and prefix.lower() in SIDES) and not rest.isdigit():

@@ -1,4 +1,4 @@
-"""Reads C3D files, which are binary: the header, the groups of parameters, the 3D points, and a clip made from them."""
+"""Reads C3D files (binary): header, groups of parameters and 3D points, and makes a clip of them."""
 
 import math
 import re
@@ -27,7 +27,7 @@ FASTEST: Final = 1e5
 
 
 class Header(NamedTuple):
-    """The numbers of the first block; each may be wrong."""
+    """The numbers in the first block, each of which may be wrong."""
 
     point_count: int
     analog_count: int
@@ -40,7 +40,7 @@ class Header(NamedTuple):
 
 
 class _Value(NamedTuple):
-    """A parameter: bytes per element (negative: text), dimensions (first one fastest), and data."""
+    """A parameter: bytes per element (negative: text), dimensions (the first varies fastest), and data."""
 
     size: int
     dimensions: tuple[int, ...]
@@ -48,7 +48,7 @@ class _Value(NamedTuple):
 
 
 class Parameters:
-    """The parameters of a C3D file. header: its first block; end: the byte after the parameters.
+    """The parameters of a C3D file. header: its first block. end: the byte after the parameters.
 
     Raises MarkerFileError if the content is not a C3D file or its header is invalid.
     """
@@ -105,7 +105,7 @@ class Parameters:
         return next(iter(self.numbers(key)), math.nan)
 
     def long_number(self, key: str) -> float:
-        """A count written as two 2-byte words, the low one first, or as one number; NaN if there is none."""
+        """A count, stored as one number or as two 2-byte words with the low one first; NaN if there is none."""
         words = self.numbers(key)
         if len(words) == 2:
             return words[0] + 65536.0 * words[1]
@@ -131,10 +131,10 @@ class Parameters:
 
 
 def _records(section: bytes, byte_order: str) -> Iterator[tuple[int, str, bytes]]:
-    """The groups (negative numbers) and parameters of the section, up to its end or the end of the file.
+    """The groups and parameters in the section, up to its end or the end of the file; groups have negative numbers.
 
-    Each begins with the length of its name (negative: locked) and its group's number. The offset of the next one
-    follows the name and is relative to its own position; 0 for the last.
+    Each record begins with the length of its name (negative: locked) and the number of its group. The offset of the
+    next record follows the name, relative to the offset's own position; it is 0 in the last record.
     """
     at = 4
     while at + 2 <= len(section):
@@ -176,7 +176,7 @@ def _decoded(raw: bytes) -> str:
 
 
 def _processor(content: bytes, section: bytes) -> int:
-    """The processor type: from the file, else the one that gives a plausible rate in the header."""
+    """The processor type in the file; if it is unknown, the type with which the header's rate is plausible."""
     if len(section) >= 4 and section[3] in (INTEL, DEC, MIPS):
         return section[3]
     raw = content[_RATE_AT : _RATE_AT + 4]
@@ -199,19 +199,19 @@ def _processor(content: bytes, section: bytes) -> int:
 # A C3D file contains most values twice, in its header and in its parameters, and they do not always agree. The size of
 # the file shows which are right: the last of its frames must end in its last block.
 
-# In the header, this number means that the frame count is too large for it.
+# In the header, this number means that the frame count is too large.
 _MANY_FRAMES: Final = 65535
-# Counts that may have wrapped around are tried with up to 16 times as many frames: an hour and a half at 200 Hz.
+# Counts that may have wrapped around are tried up to this many times: up to an hour and a half at 200 Hz.
 _MOST_WRAPS: Final = 17
 # Height of a person's markers, millimeters. If a file has two scales, the one that gives the closer height is used.
 _TALL: Final = 1600.0
-# Real scales are smaller; other bytes that are read as a scale are usually larger.
+# Real scales are smaller than this. Scales read in a wrong number format are usually larger.
 _LARGEST: Final = 1e5
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The layout of a file. start: first byte of the points; analogs: analog numbers in each frame."""
+    """The layout of a file. start: the first byte of the points. analogs: analog numbers in each frame."""
 
     start: int
     points: int
@@ -232,7 +232,7 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """The points as read. positions: (F, P, 3) in the file's units; seen: (F, P); notes: corrections made."""
+    """The points in a file. positions: (F, P, 3) in the file's units. seen: (F, P). notes: corrections made."""
 
     positions: FloatArray
     seen: BoolArray
@@ -308,7 +308,7 @@ def _counts(values: Iterable[float]) -> list[int]:
 
 
 def _analog_counts(parameters: Parameters) -> list[int]:
-    """Analog numbers per frame, from the header and from the parameters; the former may be 0."""
+    """Analog numbers per frame, from the header, which may have 0, and from the parameters."""
     header, used = parameters.header, parameters.number("ANALOG:USED")
     rates = parameters.number("ANALOG:RATE"), parameters.number("POINT:RATE")
     ratio = rates[0] / rates[1] if rates[1] > 0.0 else math.nan

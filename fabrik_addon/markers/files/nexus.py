@@ -1,8 +1,8 @@
 """Reads the section "Trajectories" of CSV (ASCII) exports of Vicon Nexus.
 
-The section's name has its own line; the rate is on the next one. The third line has the marker names, with a subject
-and colon in front, each above the first column of its marker. The next lines are "Frame,Sub Frame,X,Y,Z,X,Y,Z,…" and
-the units of each column. Then comes a row for each frame, down to a blank line. Velocities (X', X'') and other sections
+The first line is the section's name, and the second one the rate. The third line has the marker names, each with a
+subject and a colon in front, above the marker's first column. The next lines are "Frame,Sub Frame,X,Y,Z,X,Y,Z,…" and
+the units of the columns. The rows of the frames follow, up to a blank line. Velocities (X', X'') and other sections
 (devices, joints, model outputs) are skipped. Z is up unless the markers show otherwise. Source: Vicon Nexus User Guide,
 "Export data to an ASCII file", and files of Nexus 2.
 """

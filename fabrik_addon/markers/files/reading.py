@@ -42,14 +42,14 @@ METERS: Final[Mapping[str, float]] = MappingProxyType(
 _SIZES: Final[Mapping[str, tuple[float, float]]] = {"m": (0.3, 4.0), "cm": (30.0, 300.0), "mm": (300.0, 4000.0)}
 # Hz, the frame rate of most cameras.
 _USUAL_RATE: Final = 30.0
-# The rate in the header and the rate of the times may differ by this share.
+# The rates of header and times may differ by this share before a warning.
 _RATE_SLACK: Final = 0.02
 # Numbers that mean "not seen": those with only digits 9, and those at least this large (10 km in millimeters).
 _NO_POSITION: Final = 1e7
 _NINES: Final = re.compile(r"99\.?9[9.]*")
-# Plausible rates in Hz; times with a step of exactly 1 s or 1 ms count frames instead.
+# Plausible rates, Hz. Both are excluded: times with a step of exactly 1 s or 1 ms are frame numbers.
 _SLOWEST, _FASTEST = 1.0, 1000.0
-# Frame numbers may have gaps, but their range is at most this many times the number of rows.
+# Frame numbers may have gaps, but a range of more than this many times the number of rows is an error.
 _MOST_LEFT_OUT: Final = 100
 _LONG_UNITS: Final[Mapping[str, str]] = MappingProxyType(
     {"millimeter": "mm", "centimeter": "cm", "meter": "m", "inch": "in", "inche": "in", "foot": "ft", "feet": "ft"}

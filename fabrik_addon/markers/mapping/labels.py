@@ -265,14 +265,14 @@ def _tokens(label: str) -> list[str]:
 
 
 def _shared(words: Sequence[str]) -> str:
-    """The most frequent word; "" if too few labels have it, or if it is a side or a number. words: one per label."""
+    """The most frequent of the words, one per label; "" if it is too rare, a side or a number."""
     word, count = max(Counter(words).items(), key=lambda item: item[1], default=("", 0))
     enough = count >= max(_SHARED_LABELS, _SHARED_SHARE * len(words))
     return word if enough and not word.isdigit() and word not in SIDES else ""
 
 
 def _without(tokens: list[str], first: str, last: str) -> list[str]:
-    """The words of a label, without the first and last words that most labels share."""
+    """The words of a label, without the first or last word if most labels share it."""
     if len(tokens) > 1 and tokens[0] == first:
         tokens = tokens[1:]
     return tokens[:-1] if len(tokens) > 1 and tokens[-1] == last else tokens
@@ -286,7 +286,7 @@ def _signs(tokens: Sequence[str]) -> Iterator[_Sign]:
 
 
 def _own_signs(tokens: Sequence[str]) -> Iterator[_Sign]:
-    """Readings without a side, with a word as the side, and with the first letter as the side."""
+    """Readings without a side, and readings whose side is a word or the first letter."""
     stem = "".join(tokens)
     if not stem:
         return
@@ -300,7 +300,7 @@ def _own_signs(tokens: Sequence[str]) -> Iterator[_Sign]:
 
 
 def _weak_signs(tokens: Sequence[str]) -> Iterator[_Sign]:
-    """Readings with the last letter as the side, or a letter of another language at either end."""
+    """Readings whose side is the last letter, or a letter of another language at either end."""
     stem = "".join(tokens)
     for left, right in _PAIRS:
         for side, letter in (("L", left), ("R", right)):

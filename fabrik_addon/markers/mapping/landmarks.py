@@ -381,7 +381,7 @@ class RigBody:
         return None if left is None or right is None else left - right
 
     def _body_height(self) -> float:
-        """The body's height, from the legs, else from the arms; 0 if it has neither."""
+        """The body's height, estimated from the legs, else from the arms; 0 without either."""
         for joints, share in ((("hip", "knee", "ankle"), _LEG_SHARE), (("shoulder", "elbow", "wrist"), _ARM_SHARE)):
             for side in "LR":
                 start, middle, end = (self._joint(joint, side) for joint in joints)
@@ -391,7 +391,7 @@ class RigBody:
 
 
 def simple_end(landmark: Landmark) -> End:
-    """The end of its bone nearest to a landmark, if nothing is known of the rig's shape."""
+    """The end of its bone that is nearest to a landmark, for rigs of unknown shape."""
     own = any(end.part == landmark.part and end.end == "HEAD" for end in _JOINTS.get(landmark.joint, ()))
     return "HEAD" if own or landmark.joint in {"mid hip", "skull"} else "TAIL"
 

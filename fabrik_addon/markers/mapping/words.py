@@ -32,7 +32,7 @@ _PLACES: Final[Mapping[str, str]] = {
     "radius": "radius radial rad",
     "ulna": "ulna ulnar uln",
     "scapula": "scapula scap scapulae schulterblatt omoplate",
-    # parts that may carry clusters
+    # parts that may have clusters
     "pelvis": "pelvis pelv pel pv bassin bacino becken",
     "trunk": "trunk torso thorax thor tronc tronco tx tk rumpf",
     "head": "head hd tete cabeza testa cabeca kopf",
@@ -51,7 +51,7 @@ _PLACES: Final[Mapping[str, str]] = {
     "xiphoid": "xiphoid xipho xyphoid xifoide processusxiphoideus substernale",
     "crown": "vertex crown",
 }  # fmt: skip
-# Words that name a landmark only if no other word does: the "epicondyle" of an arm or of a knee.
+# Ambiguous words, which name a landmark only if no other word does: an "epicondyle" of elbow or knee.
 _WEAK: Final[Mapping[str, str]] = {
     "elbow": "epicondyle epicondilo epicondylus epic epi epicn",
     "inner elbow": "epitrochlea epitrochlee epitr epitroclea",
@@ -218,7 +218,7 @@ def _rank(word: _Word) -> int:
 
 
 def _cluster(place: str, *, sided: bool) -> WordMeaning | None:
-    """A marker somewhere on a part; None if no clusters are known there, or a side is needed and missing."""
+    """A marker somewhere on a part; None if the part has no clusters, or has two sides and none is named."""
     if place not in _CLUSTERS or (not sided and place not in _CLUSTERS_IN_THE_MIDDLE):
         return None
     return WordMeaning(_CLUSTERS[place], cluster=True)

@@ -148,7 +148,7 @@ def result_doubts(report: Report, size: float = _PERSON, moved: Sequence[str] = 
 
 
 def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
-    """A warning if the up axis may be wrong: a person lies or is upside down on most frames, or an animal is upright.
+    """A warning if a person lies or is upside down on most frames, or an animal is upright.
 
     matrices: (F, 4, 4) world matrices of the armature.
     """
@@ -162,7 +162,7 @@ def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
     posed = forward_kinematics(skeleton, solution.rotations[places], solution.root_location[places])
 
     def line(bones: FloatArray, low: list[int], high: list[int]) -> FloatArray:
-        """(..., 3) between the heads of parts of (..., J, 4, 4) matrices, armature space."""
+        """(..., 3) from the heads of bones `low` to those of bones `high`; bones: (..., J, 4, 4), armature space."""
         return np.asarray(np.subtract(*(bones[..., :3, 3][..., end, :].mean(axis=-2) for end in (high, low))))
 
     if not tops or not hips:
@@ -188,7 +188,7 @@ def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
 
 
 def median_angle(one: FloatArray, other: FloatArray) -> float:
-    """Median degrees between directions (..., 3)."""
+    """Median angle between directions (..., 3), degrees."""
     cosines = (one * other).sum(axis=-1) / np.maximum(lengths(one) * lengths(other), ROUNDING)
     return float(np.median(np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0)))))
 
@@ -200,7 +200,7 @@ def named_figures(figures: Mapping[str, float], more_than: float, unit: str) -> 
 
 
 def _over(values: Mapping[str, float], more_than: float) -> list[str]:
-    """The names whose values are above `more_than`, highest value first."""
+    """The names with values above `more_than`, the highest first."""
     return sorted((name for name, value in values.items() if value > more_than), key=lambda name: -values[name])
 
 
@@ -213,7 +213,7 @@ def limbs_without_markers(bones: Collection[str], roles: Mapping[str, Role]) -> 
 
 
 def listed(things: Sequence[str]) -> str:
-    """A phrase that lists the first few of many names."""
+    """A phrase that lists names, or the first few of many."""
     if len(things) > _NAMED:
         return first_few(things, _NAMED)
     return f"{', '.join(things[:-1])} and {things[-1]}" if len(things) > 1 else things[0]

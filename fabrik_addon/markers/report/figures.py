@@ -1,4 +1,4 @@
-"""The error of each marker on each frame, in meters. Missing and rejected samples are not in any mean."""
+"""The error of each marker on each frame, in meters. Means ignore missing and rejected samples."""
 
 import math
 from collections import Counter

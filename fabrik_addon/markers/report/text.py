@@ -1,7 +1,7 @@
 """A report as text: a CSV file, and a table for a terminal.
 
-Distances are meters, and millimeters in the table. Missing samples, and those left out as wrong, are not in any mean;
-coverage shows how often a marker was seen.
+Distances are meters, and millimeters in the table. Means ignore missing samples and samples that were left out as
+wrong. Coverage shows how often a marker was seen.
 
 The CSV has one header and these rows, by ``scope``, with ``name``, ``frame`` and ``worst``:
 
@@ -99,7 +99,7 @@ def _csv_rows(report: Report) -> Iterator[dict[str, object]]:
 
 
 def rotations_line(report: Report) -> Iterator[str]:
-    """A line on how far rotations are from the wanted ones; empty if there were no such rotations."""
+    """A line on the errors of rotations; empty if no rotations were wanted."""
     if report.rotations:
         off = np.degrees(np.stack([*report.rotations.values()]))
         bone, row = divmod(int(off.argmax()), off.shape[1])
