@@ -48,7 +48,7 @@ class _Joints:
 
 
 def read_recording(path, stands_at_zero=True):
-    """The person in a file; `stands_at_zero`: whether no rotation at all is a T pose, Z up."""
+    """The person in a file. stands_at_zero: whether zero rotations are a T pose with Z up."""
     joints = _read(path)
     turns, places = _placed(joints)
     rest_turns, rest_places = _stood(joints, np.zeros(0)) if stands_at_zero else _stood(joints, turns[0])

@@ -68,7 +68,7 @@ class Keeper:
 
 
 def reachable_goals(kind):
-    """Bone to (G, 3) goals within its reach: "near" its position, or "anywhere" with both feet pinned; "hands": many.
+    """By bone, (G, 3) goals within its reach: "near" its position, "anywhere" with both feet pinned, or "hands" (many).
 
     They are stored in the file, so that they do not change with the solver; without it they are drawn again.
     """
@@ -127,7 +127,7 @@ def _drawn_goals(rig, grip, count, within, seed):
 
 
 def measure_paths():
-    """Each goal by four paths from the same pose, and the differences between the poses after release."""
+    """Four paths from one pose to each goal, and the differences between the poses after release."""
     goals, rig, rows, aims = reachable_goals("near"), open_human(), [], []
     keeper = Keeper(rig)
     for balance, kind in BALANCES.items():

@@ -85,7 +85,7 @@ class Track:
     errors: np.ndarray
 
     def step_ratio(self, targets):
-        """The largest step of a joint by the largest step of a target."""
+        """The largest step of a joint, divided by the largest step of a target."""
         return steps(self.joints).max() / steps(targets).max()
 
     def shakes(self, targets):
@@ -164,7 +164,7 @@ def follow_all():
 
 
 def step_ratios(followed):
-    """Method -> (T - 1,) the chain's largest joint step by the target's largest, step by step."""
+    """Method -> (T - 1,) the chain's largest joint movement divided by the target's largest, at each step."""
     return {
         way: steps(track.joints).max(axis=1) / steps(moving.targets).max()
         for (name, way), (moving, track) in followed.items()

@@ -80,7 +80,7 @@ def assign_by_motion(
     near_rest = ExpectedPose("MOVING", np.tile(IDENTITY, (len(skeleton), 1)), _BENDS * ones)
     fit = Fit(skeleton, known, offsets, dict(limits or {}), ones, near_rest)
     positions = positions_of(clip, known)
-    # Evenly spread frames, from those on which the most markers are seen.
+    # Evenly spread frames among those on which the most markers are seen.
     counts = (~np.isnan(positions).any(axis=2)).sum(axis=1)
     good = np.flatnonzero(counts >= np.median(counts))
     frames = good[evenly_spread(len(good), _FRAMES)]

@@ -17,7 +17,7 @@ from ..human.soles import Point, soles_of
 from .calibrate.offsets import effector_points, points_on
 from .clip import FloatArray, true_spans
 
-# The floor is this percentile of a point's heights in the take.
+# The height of the floor is this percentile of a point's heights.
 _FLOOR_PERCENT: Final = 5.0
 # Contact ends when speed or height exceeds its threshold by this factor. With 1, noise would end it. Chosen by hand.
 _HYSTERESIS: Final = 1.5

@@ -178,7 +178,7 @@ def test_the_frame_on_which_the_whole_body_stands_is_the_reported_reference():
 
 @pytest.mark.parametrize("reference", [None, 5, 17, 31])
 def test_hips_and_chest_face_as_the_source_does_whatever_the_frame_of_reference(reference):
-    """Without a frame on which the person stands: hips and shoulders of that frame are each compared with the rig's."""
+    """If the person stands on no frame, the hips and the shoulders of that frame are each compared with the rig's."""
     local = kicked(standing=slice(0, 0))
     found = retarget(source(local, rest=False), PERSON, RetargetSettings(places=0.0, reference=reference))
     _, wanted = motions.turned_by(PERSON, local)

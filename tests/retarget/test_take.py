@@ -206,7 +206,7 @@ def test_hands_without_ends_in_their_files_continue_the_forearms():
 
 
 def test_binding_shows_every_joint_that_is_at_its_limit():
-    """Both for joints rotated by the transfer and for arms and legs that are solved inside their limits."""
+    """This includes joints rotated by the transfer, and arms and legs that are solved inside their limits."""
     skeleton = motions.skeleton_of(humans.human(arms=45.0, bend=5.0, fingers=False))
     rotations, roots = motions.swaying(skeleton, size=1.0)
     limits = {name: Ball(0.35, (-0.2, 0.2)) for name in skeleton.names if name != "hips"}
@@ -220,7 +220,7 @@ def test_binding_shows_every_joint_that_is_at_its_limit():
 
 
 def test_twist_that_a_hinge_causes_is_not_reported_as_an_error():
-    """The elbow folds about X only: the upper arm is twisted for that, and points in the source's direction."""
+    """The elbow folds about X only, so the upper arm twists, and keeps the direction of the source."""
     rows = humans.human(arms=45.0, fingers=False)
     skeleton = motions.skeleton_of(rows)
     rotations, roots = np.tile([1.0, 0.0, 0.0, 0.0], (3, len(skeleton), 1)), np.tile(skeleton.rest[0, :3, 3], (3, 1))
@@ -304,7 +304,7 @@ def skeleton_with_shorter_arms():
 
 
 def test_a_foot_that_lands_with_its_heel_below_the_floor_rotates_gradually():
-    """The ball sinks by 1 mm a frame; the heel is 4 cm lower than it. Held all at once, the foot rotated by 11°."""
+    """The ball sinks by 1 mm per frame. The heel is 4 cm lower; when it was held at once, the foot rotated by 11°."""
     body = RestBody(rows_of_shorter_arms())
     (foot, sole), *_ = find_soles(body).items()
     floor, rest = RigFloor.of(body, {foot: sole}), body.bones[foot]

@@ -33,8 +33,8 @@ _TAKE_FRAMES = 50
 # The stillest frames are this share of a take's. They must show at least the second share of the largest marker count.
 _STILL_SHARE = 0.1
 _NEARLY_ALL = 0.9
-# A person is upright if the distance from feet to head is at least this share of its largest value, which is the
-# percentile below. Walks are upright throughout; the crouch before a jump is not.
+# A person is upright if the distance from feet to head is at least this share of its largest value (this percentile).
+# People who walk are upright on all frames; the crouch before a jump is not upright.
 _UPRIGHT_SHARE = 0.92
 _TALLEST_PERCENT = 95.0
 

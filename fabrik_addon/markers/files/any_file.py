@@ -38,10 +38,10 @@ _MIN_SHARE: Final = 0.25
 # at least this many landmarks, since fewer may be those of a hand or of an object.
 _SMALLEST, _LARGEST = 0.35, 3.5
 _FEWEST_LANDMARKS: Final = 8
-# Most frames of a recording that are examined, for most checks in all, for falls at a time.
+# Most frames that are examined. Falls are searched on all frames, in parts of this length.
 _LOOKED_AT: Final = 2000
-# Size is the median distance of markers from their middle. It is measured on frames that show at least the first share
-# of the largest marker count, and changes by less than the second factor: from crouching to raised arms by about 3.
+# Size is the median distance of markers from their middle, on frames with at least the first share of the largest
+# marker count. A person's size changes by less than the second factor: from crouching to raised arms, by about 3.
 _MANY_SEEN: Final = 0.8
 _GROWN: Final = 6.0
 # Two markers of one landmark that are farther apart than this share of the person's extent do not belong together.

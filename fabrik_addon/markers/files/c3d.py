@@ -423,7 +423,7 @@ def _labels(parameters: Parameters, count: int) -> tuple[list[str], list[bool]]:
     better = [described[place] for place in doubles]
     if all(better) and len(set(better)) == len(better) and not counts.keys() & set(better):
         plain = [described[place] if place in doubles else label for place, label in enumerate(plain)]
-    # A subject's prefix ends with a colon, whatever separator the file uses.
+    # The prefix of a subject gets a colon, whatever separator the file uses.
     prefixes = [prefix for prefix in parameters.strings("SUBJECTS:LABEL_PREFIXES") if prefix and prefix[-1] != ":"]
     names = []
     for place, label in enumerate(plain, start=1):

@@ -89,7 +89,7 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
         points,
         unit,
         "Y",
-        # Perhaps only every second frame, or fewer, was exported.
+        # The export may have only every second frame, or fewer.
         exported or measured or captured,
         timed=measured,
         no_rate="the frame rate is in neither the header nor the times: export it again",

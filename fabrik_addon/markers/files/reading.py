@@ -47,9 +47,9 @@ _RATE_SLACK: Final = 0.02
 # Numbers that mean "not seen": those with only digits 9, and those at least this large (10 km in millimeters).
 _NO_POSITION: Final = 1e7
 _NINES: Final = re.compile(r"99\.?9[9.]*")
-# Plausible rates, Hz. Both are excluded: times with a step of exactly 1 s or 1 ms are frame numbers.
+# Rates between these (Hz) are plausible. The ends are not: times that rise by exactly 1 s or 1 ms count frames.
 _SLOWEST, _FASTEST = 1.0, 1000.0
-# Frame numbers may have gaps, but a range of more than this many times the number of rows is an error.
+# Frame numbers may have gaps. If their range exceeds this many times the number of rows, they are ignored.
 _MOST_LEFT_OUT: Final = 100
 _LONG_UNITS: Final[Mapping[str, str]] = MappingProxyType(
     {"millimeter": "mm", "centimeter": "cm", "meter": "m", "inch": "in", "inche": "in", "foot": "ft", "feet": "ft"}
@@ -216,7 +216,7 @@ def to_clip(
         timed: Hz, from the times in the file.
         no_rate: the error message if neither rate is known; "": assume the rate of most cameras, with a note.
         notes: notes about the file.
-        start_time: seconds, of the first frame.
+        start_time: seconds of the first frame.
 
     Raises MarkerFileError for an unknown unit or rate, and if no point is ever seen.
     """

@@ -32,7 +32,7 @@ _STAND_INS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     }
 )
 _MIDDLE: Final = frozenset({"hips", "spine", "chest", "neck", "head"})
-# Parts with front and outward directions of their own; the others use the body's.
+# Parts with their own front and outward directions. The others use those of the body.
 _LIMBS: Final = frozenset({"upper_arm", "forearm", "hand", "finger", "thigh", "shin"})
 # Thigh plus shin, and upper arm plus forearm, as shares of the body's height.
 _LEG_SHARE: Final = 0.485
@@ -344,7 +344,7 @@ class RigBody:
             return np.array([forward, sign * left, up])
         along = self._along(landmark.part, side, bone)
         front = forward - (forward @ along) * along
-        # If a limb points forward, its front is up.
+        # The front of a limb that points forward is up.
         front = _unit(front if np.linalg.norm(front) > 0.5 else up - (up @ along) * along)
         return np.array([front, sign * np.cross(front, along), -along])
 

@@ -58,8 +58,7 @@ class Report:
 
     Attributes:
         errors: (F, M) meters; NaN if the marker is not seen.
-        markers: M names.
-        frames: F frame numbers.
+        markers, frames: M names, F frame numbers.
         status: F names, or members of an enum.
         weights: (M,), only for the weighted total.
         filled: spans, in frame numbers, over which bones had no markers.

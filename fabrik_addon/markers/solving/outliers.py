@@ -26,7 +26,7 @@ class _Round(NamedTuple):
 
 
 # Measured on recordings with gaps. With a spread of 0.1 s in all rounds, feet were 2 mm less accurate. Without the last
-# round, folded forearms still jumped. With a jump of 0.1, a normal walk is full of jumps.
+# round, folded forearms still jumped. With a threshold of 0.1 rad, most frames of a walk count as jumps.
 _ROUNDS: Final = (_Round(4.0, 0.05, 0.15), _Round(16.0, 0.05, 0.15), _Round(64.0, 0.1, 0.3))
 # The frame rate in Hz for which the jumps above hold; at lower rates people rotate more in a frame.
 _USUAL_RATE: Final = 60.0
@@ -103,8 +103,8 @@ _EXPECTED: Final = 0.05
 _MIN_INLIERS: Final = 0.5
 # A sample is compared with the median over this many frames before and after it.
 _REACH: Final = 3
-# It is implausible if it is farther off than this share of the skeleton's size (10 cm on a person) and than the fastest
-# motion explains: an acceleration in sizes per s², for a person 400 m/s² as in a striking hand.
+# It is implausible beyond the first share of the skeleton's size (10 cm on a person), if the fastest motion does not
+# explain it: an acceleration by the second number, in sizes per s² (a striking hand has 400 m/s²).
 _FLUNG_SHARE: Final = 0.04
 _FASTEST: Final = 170.0
 

@@ -37,7 +37,7 @@ def test_other_bones_missing_next_to_the_gap(after):
 
 @pytest.mark.parametrize("noise", [0.0, 0.01])
 def test_a_gap_is_crossed_with_the_speeds_at_its_edges(noise):
-    """A swing at half a hertz through a gap of 0.3 s; uniform motion exactly, whatever the gap's length."""
+    """A swing at 0.5 Hz through a gap of 0.3 s. Uniform motion is filled exactly, however long the gap is."""
     times, known = np.arange(300) / RATE, np.ones(300, dtype=bool)
     known[100:130] = False
     swing = np.sin(np.pi * times)[:, None]

@@ -35,7 +35,7 @@ def most_turned(rotations):
 
 @pytest.mark.parametrize("seed", [0, 1, 9])
 def test_keypoints_with_holes_on_a_rig_without_limits(seed):
-    """The walker rotates by at most 8 degrees a frame, and nothing keeps a bone from another fold in a gap."""
+    """Bones of the walker rotate by at most 8 degrees per frame. In a gap, nothing keeps them from folding."""
     solver, places = keypoints(seed)
     take = solve_take(solver, places, TakeSettings(walker.RATE))
     assert most_turned(take.solution.rotations) <= 25.0

@@ -47,7 +47,7 @@ class TestPlaces:
     @pytest.mark.parametrize("up", WORLDS)
     @pytest.mark.parametrize("joints", [22, 24, 52, 55])
     def test_joints_are_where_the_models_have_them(self, npz, up, joints):
-        """Joint by joint by rotation matrices in the file's own world, for any up axis."""
+        """Compared with rotation matrices joint by joint, in the file's own world, for any up axis."""
         poses, trans = motion(joints=joints, up=up)
         body = read_recorded(saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans, mocap_framerate=120.0))
         assert (body.rate, body.names[:22]) == (120.0, NAMES)
