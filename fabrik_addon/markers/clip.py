@@ -1,4 +1,4 @@
-"""The contents of a marker file: names, rate and positions in meters; NaN where not seen."""
+"""The contents of a marker file: names, rate and positions in meters, NaN if not seen."""
 
 import math
 from dataclasses import dataclass, replace

@@ -29,7 +29,7 @@ _GROUND_SAMPLES: Final = 1000
 
 
 class FeetError(FabrikError):
-    """Missing feet, or invalid settings."""
+    """A rig without feet, or invalid settings."""
 
 
 @dataclass(frozen=True)

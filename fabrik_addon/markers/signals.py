@@ -1,4 +1,4 @@
-"""Markers over time: other rates, short gaps, noise."""
+"""Changes markers over time: resamples, bridges short gaps, filters noise."""
 
 import math
 from dataclasses import replace

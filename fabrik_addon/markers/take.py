@@ -1,6 +1,6 @@
-"""Solves a recording into rotations: all frames, outliers, gaps, undetermined bones, the rig's own proportions, feet.
+"""Solves a recording: all frames, outliers, gaps, undetermined bones, the rig's own proportions, and feet.
 
-First every frame is solved with its visible markers and short gaps bridged. Samples that cannot be right then lose
+First every frame is solved with its visible markers and short gaps bridged. Then samples that cannot be right lose
 their weight. Rotations that hidden markers leave unknown are filled from the frames before and after. Rotations that
 even all markers do not determine follow neighboring frames. Finally, remaining jumps are smoothed.
 """

@@ -1,7 +1,7 @@
 """Calibration: finds the scale, each marker's offset on its bone, and the pose at a reference.
 
-The pose at the reference may be any: it is solved within the joint limits from the offsets that the mapping guesses.
-Each marker's offset is then read from that pose. By default markers are scaled to the rig, which does not change. With
+Any pose can be the reference: it is solved within the joint limits from the offsets that the mapping guesses. Each
+marker's offset is then read from that pose. By default markers are scaled to the rig, which does not change. With
 "limbs" the recorded person's proportions are found too, and a skeleton of these proportions is solved.
 """
 
@@ -252,7 +252,7 @@ def _spread(positions: FloatArray, max_count: int) -> FloatArray:
 
 
 def _result(fit: Fit, poses: Solution, positions: FloatArray, guesses: FloatArray) -> Calibration:
-    """The calibration from a fit, with poses solved from the markers without a prior."""
+    """The calibration that a fit gives, with poses solved without a prior."""
     solution = fit.free.solve(positions, start=poses)
     middle = len(positions) // 2
     distances = fit.distances(solution, positions)

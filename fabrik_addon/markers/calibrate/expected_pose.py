@@ -1,4 +1,4 @@
-"""The pose of someone who stands still for calibration, and how far people deviate from it.
+"""The pose in which a person stands still for calibration, and how far people deviate from it.
 
 Real markers are about 15 mm from the positions that a mapping guesses. A fit without a prior turns these errors into
 joint angles: with markers 10 mm off, arms of a body at rest rotated by 13–32°.

@@ -233,7 +233,7 @@ class Scale:
         return np.full(1, weight), np.full(1, fit.scale / self.first - 1.0)
 
     def changed(self, fit: Fit, step: FloatArray) -> Fit:
-        """The fit after a `step` (1,) of the scale; the recording is scaled down if the rig should be larger."""
+        """The fit after a `step` (1,) of the scale. If the rig should be larger, the recording is scaled down."""
         factor = 1.0 + float(np.clip(step[0], -_LARGEST_CHANGE, _LARGEST_CHANGE))
         offsets = fit.offsets if self.grows else fit.offsets / factor
         return replace(fit, scale=fit.scale / factor, offsets=offsets)

@@ -317,7 +317,7 @@ def _analog_counts(parameters: Parameters) -> list[int]:
 
 
 def _frame_counts(parameters: Parameters) -> list[int]:
-    """The frame counts in the file's various fields, without the number for counts that are too large."""
+    """The frame counts in the file's fields, without the number that means "too large"."""
     header = parameters.header
     start, end = (parameters.long_number(f"TRIAL:ACTUAL_{which}_FIELD") for which in ("START", "END"))
     counted = header.first_frame >= 1 and header.last_frame != _MANY_FRAMES
@@ -378,7 +378,7 @@ _SEGMENT_ENDS: Final = "OALP"
 
 
 def parse_c3d(content: bytes, chosen: Chosen) -> Clip:
-    """The clip in a file's bytes, in meters and the file's own axes (rotated if X is up).
+    """The clip in a file's bytes, in meters and the file's own axes, or rotated if X is up.
 
     Raises MarkerFileError, without the file's name, if the file is empty or not a C3D file, for unknown units, for a
     missing rate or scale, without points or frames, and if no marker is ever seen.

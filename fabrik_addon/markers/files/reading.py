@@ -147,7 +147,7 @@ def unit_name(text: str) -> str:
 
 
 def extent(points: FloatArray) -> float:
-    """Median extent of (F, M, 3) points along their longest axis; 0 if no frame shows several points."""
+    """The median extent of (F, M, 3) points along their longest axis; 0 if no frame has several points."""
     frames = points[np.isfinite(points).all(axis=2).sum(axis=1) > 1]
     return float(np.median((np.nanmax(frames, axis=1) - np.nanmin(frames, axis=1)).max(axis=1))) if len(frames) else 0.0
 
@@ -204,7 +204,7 @@ def to_clip(
     notes: Sequence[str] = (),
     start_time: float = 0.0,
 ) -> Clip:
-    """A clip in meters, with unique names and missing samples.
+    """A clip in meters with unique names, and NaN for missing samples.
 
     Args:
         chosen: the user's choices, which override the file's values.
@@ -372,7 +372,7 @@ class CsvRows:
     def columns(self, places: Sequence[int], each: Callable[[list[str]], None] | None = None) -> FloatArray:
         """(F, n) numbers in n columns, by index from 0, of all rows down to an empty line.
 
-        NaN if a cell is blank, missing, or a word that means "not seen". each: is called with every row that is used.
+        NaN if a cell is blank, missing, or a word that means "not seen". each: called with every row that is used.
         Raises MarkerFileError for other text, and if there are no rows.
         """
         wanted, last = np.array(places), max(places)

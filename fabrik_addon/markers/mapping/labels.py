@@ -150,7 +150,7 @@ def body_labels(labels: Sequence[str]) -> int:
 
 
 def landmarks_of(labels: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Side ("L", "R" or "") and landmark by label, for the labels of one person; unknown labels are left out."""
+    """Side ("L", "R" or "") and landmark, by label of one person. Unknown labels are left out."""
     reader = _Reader(labels)
     key = _recognized(reader, labels)
     found = {label: reader.meaning(label, PRESETS[key] if key else None) for label in labels}
@@ -219,7 +219,7 @@ def _mapped(label: str, meaning: _Meaning, parts: Mapping[Role, str], body: RigB
 
 
 def _whole_meaning(signs: Iterable[_Sign], preset: MarkerSet) -> _Meaning | None:
-    """The meaning of the first reading that the preset contains."""
+    """The meaning of the first of the readings that the preset contains."""
     for side, stem, _pair in signs:
         if stem in _table(preset, side):
             return _Meaning(side, _table(preset, side)[stem], stem)

@@ -67,8 +67,7 @@ def matching_doubts(
 ) -> Iterator[str]:
     """Warnings about the mapping of markers to bones.
 
-    labels: of all markers. on_bones: bone by label. roles: of the rig's bones. unseen: labels of markers that are never
-    seen.
+    labels: all labels. on_bones: bone by label. roles: role by bone of the rig. unseen: labels that are never seen.
     """
     named = [label for label in labels if not (is_unlabelled(label) or is_virtual(label))] or list(labels)
     known = [label for label in named if label in on_bones]

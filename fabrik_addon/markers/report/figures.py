@@ -18,7 +18,7 @@ _SAMPLES_AT_ONCE = 200_000
 
 
 class ReportError(FabrikError):
-    """Errors, names and frames that do not match, or a report that cannot be written."""
+    """Errors, names or frames that do not match, or a report that cannot be written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,11 +169,11 @@ class Report:
         return sorted(spans, key=lambda span: -span.count)
 
     def _frame(self, row: int | None) -> int | None:
-        """The frame number of a row of the errors."""
+        """The frame number of a row of `errors`."""
         return None if row is None else int(self.frames[row])
 
     def _marker(self, column: int | None) -> str | None:
-        """The name of a column of the errors."""
+        """The marker of a column of `errors`."""
         return None if column is None else self.markers[column]
 
 

@@ -139,7 +139,7 @@ _REST_COUNTS: Final = 3.5
 def solve_every_frame(recording: Recording, *, steady: bool) -> Generator[float, None, None]:
     """Solve every frame; yields the share done.
 
-    steady: hold bones that the markers do not determine to the course.
+    steady: bones that the markers do not determine are held to the course.
     """
     count = len(recording.targets)
     several = max(1, int(np.ceil((count - 1) / max(1.0, SPACING * recording.rate)))) + 1
@@ -172,7 +172,7 @@ def solve_every_frame(recording: Recording, *, steady: bool) -> Generator[float,
 
 
 def _solve_knots(recording: Recording, knots: IntArray, *, steady: bool) -> Generator[float, None, Solution]:
-    """Solve the knots, and interpolate bones over knots at which too few of their markers are seen."""
+    """Solve the knots, and interpolate bones at knots on which too few of their markers are seen."""
     spread = moving_pose(recording.solver.skeleton).spread
     counts = prior_weight(recording, _FROM_REST * spread)
     first = np.unique(np.append(np.arange(0, len(knots), _FROM_REST_ONE_IN), len(knots) - 1))
