@@ -136,7 +136,8 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
             left, right, hips, _ = parts.values()
             up = np.eye(3)["XYZ".index(person.up_axis)]
             yield from cadence_doubts(name or "the person", left, right, hips, up, person.rate)
-        # A foot stays in place while the body moves by less than its height.
+        # Real markers, as on a planted foot, may not move either, unless the others move by more than the person's
+        # size.
         moved = (np.fmax.reduce(positions) - np.fmin.reduce(positions)).max(axis=1)
         still = [label for label, distance in zip(known, moved, strict=True) if distance == 0.0]
         if still and np.nanmedian(moved) > size:
@@ -157,7 +158,7 @@ def _falls(heights: FloatArray, columns: Sequence[int], rate: float) -> float:
         seen = np.isfinite(falling).sum(axis=1)
         many = (seen >= _FEWEST_LANDMARKS) & ((falling > _FASTER).sum(axis=1) >= _MOST * seen)
         for start, end in true_spans(many):
-            # A cut between two frames looks like a fall for as many frames as the lag.
+            # Around a cut, as many frames as the lag look like a fall.
             if end - start > lag + 1:
                 fastest = max(fastest, float(np.nanmedian(falling[start:end])))
     return fastest

@@ -228,7 +228,7 @@ def to_clip(
     unit = unit_of(points) if stated is None else unit_name(stated)
     points *= METERS[unit]
     points.setflags(write=False)
-    # Unlabeled markers may be other things, or reflections.
+    # Unlabeled markers may be reflections or other objects.
     labeled = [place for place, name in enumerate(names) if not is_unlabelled(name)] or slice(None)
     up, up_notes = (chosen.up_axis, ()) if chosen.up_axis else guessed_up(points[:, labeled], usual_up)
     known = (rate or timed) if chosen.rate is None else chosen.rate

@@ -45,7 +45,7 @@ _MISPLACED: Final = 0.08
 _MANY: Final = 0.2
 # A single marker this far away is on another part of the body.
 _FAR_AWAY: Final = 2.5 * _MISPLACED
-# The ends of the trunk, of its part without the neck, and of the legs.
+# The parts at the ends of the trunk, of the trunk without the neck, and of the legs.
 _BODY: Final = (
     frozenset({"head", "neck"}),
     frozenset({"thigh"}),
@@ -57,7 +57,7 @@ _BODY: Final = (
 _LYING: Final = 60.0
 # Degrees between trunk and legs at rest, above which a rig is an animal: people have at most 9, animals at least 60.
 _ON_FOUR: Final = 45.0
-# Number of frames that are examined.
+# Most frames that are examined.
 _LOOKED_AT: Final = 500
 _NAMED: Final = 4
 
