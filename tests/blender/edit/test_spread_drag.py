@@ -189,7 +189,7 @@ class TestWalk:
     ],
 )
 def test_limbs_that_become_straight_do_not_jerk(options, exact):
-    """On the walk's frame 250: knees are nearly straight on some frames around it; 5 cm up is out of reach."""
+    """Frame 250 of the walk: knees are nearly straight on some frames near it, and 5 cm up is out of reach."""
     frames = np.arange(1, 62)
     rig = takes.walking_human(61, first=219)
     go_to(31)
