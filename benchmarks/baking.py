@@ -31,7 +31,7 @@ _TAKE_HEADER = (
 
 
 def measure_bake():
-    """20 bones × 1,000 frames, with joint markers and with three markers a bone."""
+    """20 bones and 1,000 frames, with joint markers or with three markers on each bone."""
     rows = [_row("joints: 20 markers", 1), _row("body: 40 markers", 2)]
     return table(
         f"Bake: 20 bones × {FRAMES:,} frames, marker empties to keyframes",
@@ -122,7 +122,7 @@ def _take(frames):
 
 
 def _solve_and_all(result):
-    """Seconds of the solve, and of everything."""
+    """Seconds of the solve, and of the whole bake."""
     return result.timings["solve"], sum(result.timings.values())
 
 

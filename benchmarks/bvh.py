@@ -48,7 +48,7 @@ class _Joints:
 
 
 def read_recording(path, stands_at_zero=True):
-    """The person in a file; `stands_at_zero`: whether no rotation at all is a T pose, Z up."""
+    """The person in a file. stands_at_zero: whether zero rotations are a T pose with Z up."""
     joints = _read(path)
     turns, places = _placed(joints)
     rest_turns, rest_places = _stood(joints, np.zeros(0)) if stands_at_zero else _stood(joints, turns[0])
@@ -161,7 +161,7 @@ def _stood(joints, first):
 
 
 def _skeleton(joints, kept, turns, places, scale):
-    """Bones from each joint to the next one, the X axes of hinges close to the axis of their bend."""
+    """Bones from each joint to the next one. The X axis of a hinge is near the axis about which it bends."""
     rest, lengths = np.tile(np.eye(4), (len(kept), 1, 1)), []
     for bone, joint in enumerate(kept):
         below = [child for child, parent in enumerate(joints.parents) if parent == joint]

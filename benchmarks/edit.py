@@ -19,7 +19,7 @@ REPEATS = 50
 
 
 def measure():
-    """Processor milliseconds of the walking sample person, 401 frames and 22 bones."""
+    """Processor milliseconds on the walking sample person, with 401 frames and 22 bones."""
     rig = takes.walking_human(401, first=0)
     drags = {spread: _drag(rig, spread) for spread in (30, 60, 120)}
     shown = _redraw(rig)
@@ -41,7 +41,7 @@ def measure():
 
 
 def _drag(rig, spread):
-    """Processor milliseconds of a move in the middle, and of the release, of a hand that goes up."""
+    """Processor milliseconds of a move and of the release, while a hand is dragged up."""
     takes.go_to(HERE)
     moves = []
     drag = begin_spread(bpy.context, rig, "hand.R", Spread(spread, spread))

@@ -16,7 +16,7 @@ SWEEP_BUDGET_TARGETS = 2
 
 
 def measure():
-    """Targets in random directions at shares of a chain's reach, from rest."""
+    """Targets in random directions, at shares of a chain's reach, solved from rest."""
     case = cases.free_chain(BONES)
     directions = np.random.default_rng(4).normal(size=(TARGETS, 1, 3))
     directions *= case.size / np.linalg.norm(directions, axis=-1, keepdims=True)

@@ -1,6 +1,6 @@
 """What an animator notices: whether a pose depends on the path to it, the cost of fast moves, and targets out of reach.
 
-Everything uses drags and live rigs, as a hand on the mouse or the timeline does. `benchmarks/run.py feel`.
+Everything is measured with drags and live rigs, as users work. `benchmarks/run.py feel`.
 """
 
 import json
@@ -68,7 +68,7 @@ class Keeper:
 
 
 def reachable_goals(kind):
-    """Bone to (G, 3) goals within its reach: "near" its position, or "anywhere" with both feet pinned; "hands": many.
+    """By bone, (G, 3) goals within its reach: "near" its position, "anywhere" with both feet pinned, or "hands" (many).
 
     They are stored in the file, so that they do not change with the solver; without it they are drawn again.
     """
@@ -127,7 +127,7 @@ def _drawn_goals(rig, grip, count, within, seed):
 
 
 def measure_paths():
-    """Each goal by four paths from the same pose, and the differences between the poses after release."""
+    """Four paths from one pose to each goal, and the differences between the poses after release."""
     goals, rig, rows, aims = reachable_goals("near"), open_human(), [], []
     keeper = Keeper(rig)
     for balance, kind in BALANCES.items():
@@ -300,7 +300,7 @@ def _key_target(target, seed):
 
 
 def _played(rig, keeper, frames):
-    """The poses on frames visited in the given order; seconds for each but the first, with which it begins."""
+    """The poses on frames in the given order, and the seconds for each frame after the first one."""
     rig.fabrik.live = False
     keeper.restore()
     bpy.context.scene.frame_set(frames[0])

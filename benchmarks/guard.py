@@ -1,4 +1,4 @@
-"""`make bench-guard`: important times, as multiples of plain Python's in the same run, compared with those in a file.
+"""`make bench-guard`: important times, relative to plain Python in the same run, are compared with those in a file.
 
 Fails if one of them is more than 30 % worse. `--update` stores the current ones; commit that only on purpose.
 """
@@ -43,7 +43,7 @@ def _keep():
 
 
 def _compare():
-    """0 if no ratio is much worse than the stored one; worse results are measured again, since machines are noisy."""
+    """0 if no ratio is much worse than the stored one. Worse results are measured again, because timings vary."""
     kept = json.loads(KEPT.read_text(encoding="utf-8"))
     best = dict.fromkeys(kept, float("inf"))
     for _ in range(ATTEMPTS):
@@ -57,7 +57,7 @@ def _compare():
 
 
 def _ratios():
-    """Seconds of each measure over those of plain Python FABRIK, medians of interleaved rounds."""
+    """Seconds of each measure divided by those of plain Python FABRIK: medians of interleaved rounds."""
     from benchmarks.tables import interleaved
 
     runs = _runs()

@@ -11,7 +11,7 @@ PLAIN_TARGETS = 300
 
 
 def measure_families():
-    """Targets from random poses inside the limits, cold start, tolerance 1e-3."""
+    """Targets from random poses inside the limits, solved from rest to a tolerance of 1e-3."""
     rows = [_row(name, family) for name, family in FAMILIES.items()]
     header = ("family", "solved %", "ms a target", "sweeps alone, 20: %", "the paper's plain method, 60: %")
     title = f"Limited rigs: {TARGETS:,} reachable targets, cold start, tolerance 1e-3 of the length"

@@ -111,7 +111,7 @@ def measure_rest():
 
 
 def _standing(person, mapping, seed, factors=None):
-    """A calibration at rest, by mapped markers, at these lengths; (J, 4, 4) the true bones; which of them count."""
+    """A calibration at rest with mapped markers and these lengths, (J, 4, 4) the true bones, and which count."""
     rng = np.random.default_rng(seed)
     bones, guesses = bones_of(person.skeleton, mapping), guessed_offsets(person.skeleton, mapping)
     body = person.skeleton if factors is None else with_factors(person.skeleton, factors)

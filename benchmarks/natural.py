@@ -85,7 +85,7 @@ def _smoothness(track):
 
 
 def _turns_in_reach(track):
-    """Degrees of the largest rotation of a bone in each step in reach, without straight limbs; and with them."""
+    """The largest rotation of a bone in each step in reach, degrees: without straight limbs, and with them."""
     turns, straight = track.turns[track.both_in_reach], track.at_straight_limb[track.both_in_reach]
     return np.where(straight, 0.0, turns).max(axis=1), np.where(straight, turns, 0.0).max(axis=1)
 

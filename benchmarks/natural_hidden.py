@@ -80,7 +80,7 @@ def by_bake(person, limits, chosen):
 
 
 def by_posture(person, limits, chosen):
-    """(F, J, 3) heads by least mass, each frame from the one before and near to the rest pose, carried by the hips."""
+    """(F, J, 3) heads by least mass: each frame starts from the last and prefers the rest pose, moved with the hips."""
     skeleton = person.skeleton
     targets, rotations = _targets(person, chosen)
     masses = body_masses(dict(zip(skeleton.names, skeleton.lengths.tolist(), strict=True)))

@@ -9,7 +9,8 @@ from benchmarks.natural_paths import NOW, DraggedFromStart, Path3, follow, open_
 from benchmarks.tables import Aim, Part, table
 
 STEPS = 1000
-# Twelve paths, of which two are followed unless the environment names others, such as "0 1 2": all take half an hour.
+# Twelve paths. Two of them are measured unless FABRIK_NATURAL_PATHS names others, such as "0 1 2". All take half an
+# hour.
 PATHS = [int(number) for number in os.environ.get("FABRIK_NATURAL_PATHS", "0 3").split()]
 DRAGGED = ("hand.L", "hand.R", "head", "upper_chest", "hips", "forearm.L")
 # The steps that are solved from the drag's start. That is slow, and each is independent of the steps before it.

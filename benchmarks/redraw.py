@@ -161,7 +161,7 @@ def _pose_mode(rig):
 
 
 def _in_a_window():
-    """The least seconds of whole redraws by what is shown, in a Blender with windows and the extension from build/."""
+    """The least seconds of whole redraws for each state, in a Blender with windows and the extension from build/."""
     with tempfile.TemporaryDirectory() as folder:
         blend = Path(folder) / "crowded.blend"
         bpy.ops.wm.save_as_mainfile(filepath=str(blend), copy=True)

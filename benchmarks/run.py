@@ -135,7 +135,7 @@ def _keep(name, **result):
 
 
 def _put_together():
-    """Write the results if there is one of every part."""
+    """Write the results if every part has one."""
     missing = [part for part in PARTS if not (KEPT / f"{part}.json").exists()]
     if missing:
         print(f"{RESULTS.relative_to(ROOT)} is left as it is until there is a result of {', '.join(missing)}")

@@ -106,7 +106,7 @@ def _local_matrix(rig, bone):
 
 
 def _nla_bake(case):
-    """Seconds of Blender's own bake of its own IK."""
+    """Seconds of Blender's bake of Blender's IK."""
     _with_blender_ik(case)
     bpy.ops.object.mode_set(mode="POSE")
     with clock() as c:
@@ -116,7 +116,7 @@ def _nla_bake(case):
 
 
 def _with_blender_ik(case):
-    """The armature without keys, its end bone led to its effector's target by Blender's IK."""
+    """The armature without keys, whose end bone follows its effector's target by Blender's IK."""
     rig = case.armature
     rig.animation_data_clear()
     scenes.reset(rig)

@@ -29,7 +29,7 @@ def targets(count=TARGETS):
 
 
 def run_fabrik(options, wanted):
-    """Misses in mm and iterations (N,), and milliseconds a target, one after the other from rest."""
+    """Misses in mm (N,), iterations (N,) and milliseconds per target, one after the other from rest."""
     options = Options(tolerance=chain.TOLERANCE / chain.REACH, **options)
     solver = Solver(FAMILY.skeleton, FAMILY.effectors, limits=FAMILY.limits, options=options)
     with clock() as c:
@@ -39,7 +39,7 @@ def run_fabrik(options, wanted):
 
 
 def run_ccd(wanted, limits):
-    """Misses and iterations (N,) and milliseconds of CCD, from a slight bend: a straight chain would never bend."""
+    """The same figures for CCD, from a slight bend, since CCD never bends a straight chain."""
     is_done = met_or_still(chain.TOLERANCE, 1e-2 * chain.TOLERANCE) if limits else met(chain.TOLERANCE)
     misses, counts, seconds = [], [], 0.0
     for target in wanted:

@@ -1,7 +1,7 @@
 """Motions of a humanoid whose inner joints are hidden: a synthetic dance, the sample walk, a recording.
 
-In mm. A person's joints are made into a rig of rigid bones: the torso carries shoulders and hips, the other bones have
-the median of their lengths.
+In mm. A person's joints become a rig of rigid bones. Shoulders and hips are fixed to the torso; other bones have the
+median of their lengths.
 """
 
 from dataclasses import dataclass

@@ -71,7 +71,7 @@ def draw_lengths(path, most=60):
 
 
 def draw_tracks(tracks, path):
-    """How far a joint moved at each step, by the largest step of the target: the chain, method by method."""
+    """The largest joint movement at each step, divided by the target's largest step, for each method on the chain."""
     figure, panels = plt.subplots(len(tracks), 1, figsize=(9.0, 1.1 * len(tracks)), sharex=True, layout="constrained")
     for axes, (name, ratios) in zip(panels, tracks.items(), strict=True):
         axes.plot(np.round(ratios, 3), linewidth=0.8)

@@ -98,7 +98,7 @@ def main():
 
 
 def _find_blender():
-    """Find Blender's module, since it has mathutils, which solves single poses; arrays do that slowly."""
+    """Find Blender's module, which has mathutils. Single poses are solved much faster with it than with arrays."""
     try:
         import bpy  # noqa: F401
     except ImportError:

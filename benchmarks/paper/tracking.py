@@ -1,7 +1,7 @@
 """Targets on sinusoids in and out of reach, followed by the chain, the Y and the hand; and the drag of Kine.
 
-Each step is checked for three things: whether a reachable target is met, how far a joint moves relative to the target,
-and whether a joint shakes: it moves back and at once forward again.
+Each step is checked: is a reachable target met, how far does a joint move relative to the target, and does a joint
+shake (move back and at once forward again)?
 """
 
 from dataclasses import dataclass
@@ -85,7 +85,7 @@ class Track:
     errors: np.ndarray
 
     def step_ratio(self, targets):
-        """The largest step of a joint by the largest step of a target."""
+        """The largest step of a joint, divided by the largest step of a target."""
         return steps(self.joints).max() / steps(targets).max()
 
     def shakes(self, targets):
@@ -164,7 +164,7 @@ def follow_all():
 
 
 def step_ratios(followed):
-    """Method -> (T - 1,) the chain's largest joint step by the target's largest, step by step."""
+    """Method -> (T - 1,) the chain's largest joint movement divided by the target's largest, at each step."""
     return {
         way: steps(track.joints).max(axis=1) / steps(moving.targets).max()
         for (name, way), (moving, track) in followed.items()

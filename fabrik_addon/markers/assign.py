@@ -1,7 +1,7 @@
 """Finds the bones of markers whose labels are unknown, from how they move relative to the known markers.
 
 Poses that fit the known markers, and otherwise stay near rest, show roughly how each bone moves. A marker is assigned
-to the bone that it moves with. It then helps to find better poses, until the next markers are clear.
+to the bone that it moves with. It then helps to find better poses, which show the bones of further markers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,27 +25,26 @@ from .mapping.by_motion import ByMotion, bones_by_motion, landmarks_on
 from .mapping.marker_map import MappedMarker
 from .steps import finish
 
-# Number of frames, evenly spread over a take, that show how its markers move. 40 did as well as 150 on five recordings.
+# Number of frames, evenly spread over a take, that show how its markers move. 150 did no better than 40.
 _FRAMES: Final = 40
 # With fewer known markers, or on fewer bones, the poses are not determined.
 _FEWEST_KNOWN, _FEWEST_BONES = 6, 4
-# Radians: expected deviation from rest. With this value, markers 2 cm from their guessed positions count as much as a
-# joint that is half a radian from rest.
+# Radians: expected deviation from rest. With it, half a radian at a joint counts as much as 2 cm at its markers.
 _BENDS: Final = 0.06
 _SCALED_FRAMES: Final = 5
-# For each round: how much worse the second-best bone must be before a marker is used in the next round, and how far
-# (meters) markers may move on their bone. The distance is large at first, because limbs without known markers are still
-# at rest. In the last round it is about as far as skin or a joint's keypoint moves; carts and balls move farther.
+# For each round: the margin (see `ByMotion`) from which a marker is used in the next round, and how many meters markers
+# may move on their bone. At first limbs without known markers are still at rest, so the distance is large. In the last
+# round, skin and keypoints are within it, but carts and balls are not.
 _ROUNDS: Final = ((1.0, 0.15), (0.7, 0.15), (0.5, 0.1), (0.3, 0.06), (0.3, 0.035))
 # Labels give only approximate positions. Each round moves a marker by this share toward its measured position.
 _BELIEVED: Final = 0.5
-# A guess weighs less than a label, and less still if another bone fits about as well.
+# A guess weighs less than a label, and least if its margin is below the last number.
 _WEIGHT, _DOUBTED_WEIGHT, _DOUBTED = 0.2, 0.1, 0.5
 
 
 @dataclass(frozen=True)
 class Guess:
-    """A marker and the bone that it moves with; residual: how far it moves relative to that bone, armature units."""
+    """A marker and the bone that it moves with. residual: how far it moves relative to that bone, armature units."""
 
     entry: MappedMarker
     residual: float
@@ -81,7 +80,7 @@ def assign_by_motion(
     near_rest = ExpectedPose("MOVING", np.tile(IDENTITY, (len(skeleton), 1)), _BENDS * ones)
     fit = Fit(skeleton, known, offsets, dict(limits or {}), ones, near_rest)
     positions = positions_of(clip, known)
-    # Evenly spread frames, from those on which the most markers are seen.
+    # Evenly spread frames among those on which the most markers are seen.
     counts = (~np.isnan(positions).any(axis=2)).sum(axis=1)
     good = np.flatnonzero(counts >= np.median(counts))
     frames = good[evenly_spread(len(good), _FRAMES)]

@@ -1,4 +1,4 @@
-"""Recognizes walks whose frame rate is wrong: their steps are too quick, or too slow, for their length."""
+"""Recognizes walks with a wrong frame rate: their steps are too quick or too slow for the length of the legs."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -9,20 +9,21 @@ from ..core.arrays import ROUNDING, IntArray, lengths
 from .clip import FloatArray, true_spans
 from .robust import middle_of
 
-# A walk has at least this many steps in a row. The logarithm of their duration changes by less than this between two.
+# A walk has at least this many steps in a row.
 _FEWEST: Final = 3
+# Between two steps, the logarithm of the duration changes by less than this.
 _EVEN: Final = 0.3
-# In each step the feet are first closer than the first share of their largest distance, then farther apart than the
-# second. The largest distance is this percentile, and at least this share of a leg.
+# In each step, the feet are first closer than the first share of their largest distance, then farther apart than the
+# second.
 _CLOSE, _WIDE = 0.45, 0.7
+# The largest distance is this percentile. In a walk it is at least this share of a leg's length.
 _OFTEN: Final = 95.0
 _LONG: Final = 0.55
 # Runners have both feet higher than this share of a leg above the floor, on more than this share of the frames.
 _IN_THE_AIR: Final = 0.05
 _RUNNING: Final = 0.1
-# Steps per √(leg / gravity). In this unit children and adults walk alike (dynamic similarity: Alexander, Principles of
-# Animal Locomotion, 2003). Three walks have 0.46 to 0.58. Beyond these limits a rate that is wrong by a factor of 2 is
-# more likely.
+# Steps per √(leg / gravity), in which children and adults walk alike (Alexander, Principles of Animal Locomotion,
+# 2003). Real walks have about 0.5. Beyond these limits, a frame rate wrong by a factor of 2 is more likely.
 _SLOWEST, _QUICKEST = 0.33, 0.8
 _GRAVITY: Final = 9.81
 
@@ -38,8 +39,8 @@ def cadence_doubts(
 ) -> Iterator[str]:
     """A warning if a person walks much faster or slower than people do.
 
-    When people walk, their feet are farthest apart once in each step, also on treadmills. Runners are left out, since
-    both of their feet are in the air between steps.
+    A walker's feet are farthest apart once in each step, also on a treadmill. Runners, who are in the air between
+    steps, are left out.
 
     name: of the person or the motion. left, right, hips: (F, 3) positions of points on the feet and hips, NaN where not
     seen; empty if there are no such points. up: (3,). rate: frames per second. meters: length of a leg in meters; 0 if

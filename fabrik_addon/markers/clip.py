@@ -1,4 +1,4 @@
-"""The contents of a marker file: names, rate and positions in meters; NaN where not seen."""
+"""The contents of a marker file: names, rate and positions in meters, NaN if not seen."""
 
 import math
 from dataclasses import dataclass, replace
@@ -15,25 +15,26 @@ UpAxis = Literal["Y", "Z"]
 
 # Fewer markers than this do not show which axis is up.
 FEWEST_MARKERS: Final = 3
-# The up axis has at least this share of the markers' largest extent.
+# An axis can be up only if the markers extend along it by at least this share of their largest extent.
 _TALL_SHARE: Final = 0.6
-# If both Y and Z could be up, one extent must exceed the other by this factor.
+# If both Y and Z could be up, the extent along one must exceed the other by this factor.
 _CLEAR_RATIO: Final = 1.25
 # The lowest marker may be this far below or above zero, as a share of the markers' extent.
 _LOWEST: Final = -0.25
 _HIGHEST: Final = 1.0
-# Share of the frames that must agree. Up to half can be wrong if a person crawls toward the origin.
+# Share of the frames that must agree. While a person crawls toward the origin, up to half of them are wrong.
 _SURE: Final = 0.8
-# A person travels if they go farther than the markers' extent. Without traveling, the lowest point of a body or a
-# swinging arm moves up and down by a few tenths of it.
+# A person travels if they move farther than this share of the markers' extent. Without traveling, the lowest point of a
+# body moves by a few tenths of it.
 _TRAVELS: Final = 1.0
-# Number of frames of a long recording that are examined.
+# Most frames of a recording that are examined.
 _LOOKED_AT: Final = 2000
+# Along the up axis, the lowest point moves by at most this share of the extent.
 _STAYS: Final = 0.4
 
 
 class ClipError(FabrikError):
-    """Invalid marker data, or an invalid change of it."""
+    """Invalid marker data, or an invalid change to it."""
 
 
 class MarkerFileError(FabrikError):
@@ -46,9 +47,9 @@ class Clip:
 
     positions: (F, M, 3) meters, in the file's own axes, NaN where a marker is not seen. Read-only; copied if other code
     could change the array. rate: Hz, of the rows of ``positions``. units: those of the file. source: the file's
-    name. start_time: seconds, of the first frame. notes: one sentence for each thing that was corrected or left out on
-    reading. doubts: one sentence for each thing that may be wrong in the file or its reading, such as units, rate, and
-    left and right. Raises ClipError if shapes, rate or axis are invalid.
+    name. start_time: seconds, of the first frame. notes: sentences on what was corrected or left out on reading.
+    doubts: sentences on what may be wrong, such as units, rate, and left and right. Raises ClipError if shapes, rate or
+    axis are invalid.
     """
 
     names: tuple[str, ...]
@@ -98,11 +99,11 @@ class Clip:
 def up_axis_by_markers(positions: FloatArray, *, clearly: bool = False) -> UpAxis | None:
     """The up axis of a recorded person, from the markers' extents; None if they do not show it.
 
-    When a person stands, markers spread about as widely along the up axis as along any other, starting near zero. Each
-    frame votes for Y or Z, and a clear majority decides. Without one, as for someone who crawls or for an arm, up is
-    the axis along which the markers stay while they travel along the other. The result is None with fewer than three
-    markers, or if a person lies still. Someone who lies along a horizontal axis, on its positive side, looks as if they
-    were standing: then the axis must be set by hand.
+    The markers of a standing person extend about as far along the up axis as along any other, and start near zero. Each
+    frame votes for Y or Z, and a clear majority decides. Without a majority, as for someone who crawls, up is the axis
+    along which the markers do not travel while they travel along the other. The result is None with fewer than three
+    markers, or if a person lies still. Someone who lies along the positive side of a horizontal axis seems to stand on
+    it, so the axis must be set by hand.
 
     positions: (F, M, 3), any unit. clearly: only a clear majority decides.
     """
@@ -115,7 +116,7 @@ def up_axis_by_markers(positions: FloatArray, *, clearly: bool = False) -> UpAxi
     extent = np.nanmax(frames, axis=1) - lowest
     tall = spread >= _TALL_SHARE * spread.max(axis=1, keepdims=True)
     grounded = (lowest >= _LOWEST * extent) & (lowest <= _HIGHEST * extent)
-    # A frame votes for Y or Z: for the only one that fits, or for the one with a clearly wider spread.
+    # A frame votes for the only axis that fits, Y or Z, or for the one with a clearly larger extent.
     fits, spread, lowest = (tall & grounded & (extent > 0.0))[:, 1:], spread[:, 1:], lowest[:, 1:]
     wider = spread >= _CLEAR_RATIO * spread[:, ::-1]
     votes = (fits & (~fits[:, ::-1] | wider)).mean(axis=0)

@@ -1,4 +1,4 @@
-"""Plants feet: finds the floor, points under the feet and the frames of contact, and holds these points in place."""
+"""Plants feet: finds the floor, points under the feet and their contacts, and holds the points in place."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,21 +17,19 @@ from ..human.soles import Point, soles_of
 from .calibrate.offsets import effector_points, points_on
 from .clip import FloatArray, true_spans
 
-# The floor is this percentile of a point's heights in the take.
+# The height of the floor is this percentile of a point's heights.
 _FLOOR_PERCENT: Final = 5.0
-# Contact ends when speed or height exceeds its threshold by this factor, so that noise near the threshold does not end
-# it. The factor was chosen by hand.
+# Contact ends when speed or height exceeds its threshold by this factor. With 1, noise would end it. Chosen by hand.
 _HYSTERESIS: Final = 1.5
 # Speeds are measured over this many seconds: 1 mm of marker noise then gives 2 cm/s.
 _SPEED_OVER: Final = 0.05
-# The ground moves if at least this share of the velocities of low points agree, and if there are at least this many. (A
-# foot is in contact for 60 % of a stride, heel and toe at different times.)
+# The ground moves if at least this share of the velocities of low points agree, and if they are at least this many.
 _GROUND_SHARE: Final = 0.3
 _GROUND_SAMPLES: Final = 1000
 
 
 class FeetError(FabrikError):
-    """Missing feet, or invalid settings."""
+    """A rig without feet, or invalid settings."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +121,7 @@ def ground_velocity(
 ) -> FloatArray:
     """(3,) velocity of the ground under points (F, P, 3), units per second, such as that of a treadmill's belt.
 
-    This is the velocity that low points have in common; zero if most of them are nearly still, or if they differ.
+    It is the common velocity of low points, or zero if most of them are nearly still or have different velocities.
     """
     settings = settings or StandingSettings()
     low = []
@@ -137,7 +135,7 @@ def ground_velocity(
 
 
 def _common(velocities: FloatArray, speed: float) -> FloatArray:
-    """(3,) the velocity on which most of velocities (N, 3) agree to within `speed`; zero if too few agree."""
+    """(3,) the velocity on which most of the velocities (N, 3) agree to within `speed`; zero if too few agree."""
     if not len(velocities):
         return np.zeros(3)
     near = np.linalg.norm(velocities[:, None] - velocities, axis=2) <= speed
@@ -147,7 +145,7 @@ def _common(velocities: FloatArray, speed: float) -> FloatArray:
 
 
 def _velocities(points: FloatArray, rate: float) -> FloatArray:
-    """(F, 3) units per second, of points (F, 3)."""
+    """(F, 3) velocities of points (F, 3), units per second."""
     beside = max(1, round(0.5 * _SPEED_OVER * rate))
     frames = np.arange(len(points))
     before, after = np.maximum(frames - beside, 0), np.minimum(frames + beside, len(points) - 1)
@@ -180,19 +178,19 @@ def foot_points(skeleton: Skeleton, effectors: Sequence[Effector], up: int) -> I
                 yield FootPoint(*marked[int(end)])
 
 
-# The floor is this percentile of a sole's heights: feet are in contact on 60 % of the frames of a walk, 30 % of a run.
-# A sole that is lower on fewer frames is only rolling.
+# The floor is this percentile of a sole's heights. Even in a run, feet are in contact on 30 % of the frames. A sole
+# that is lower on few frames is only rolling.
 _STANDING: Final = 20.0
-# The lowest step of stairs is touched on few frames. This lower percentile is used if it is more than a share of the
-# body's size below the other one (10 cm on a person): no foot rolls so far.
+# The lowest step of stairs is touched on few frames. So this percentile is used if it is lower than the other one by
+# more than a share of the body's size (10 cm on a person), which is more than a foot rolls.
 _LOWEST: Final = 4.0
 _STEP: Final = 0.04
-# A foot that always stays higher than the other by this share of the body's size (5 cm on a person) is not in contact.
+# A foot that stays higher than the other by more than this share of the body's size (5 cm on a person) is in the air.
 _LIFTED: Final = 0.02
 
 
 def lift_off_floor(poses: Solution) -> FloatArray:
-    """(3,) translation that moves F poses onto the floor on which the soles are at rest, along the body's own up axis.
+    """(3,) translation along the body's up axis that moves the soles in F poses to the floor of the rest pose.
 
     In armature space, the rig's units; zero if no bones are known to be feet.
     """
@@ -217,14 +215,12 @@ def _heights(skeleton: Skeleton, matrices: FloatArray, sole: tuple[Point, ...], 
     return np.asarray(points_on(matrices, bones, np.array([point for _, point in sole])) @ up)
 
 
-# Weights of pinned points, of a squared radian of the legs' bones, and of one of the bones above; the longest bone is
-# 1. In a walk and five recordings, feet drift by 2 mm on average and 8 mm at most; up to 24 mm if not planted. With 1
-# for legs, they drift by up to 12 mm. With 0.3, planted feet rotate by up to 8.5 degrees per frame in the walk; 5.4 if
-# not planted.
+# Weights of pinned points, of a squared radian of the legs' bones, and of a squared radian of the bones above (lengths
+# are relative to the longest bone). With 1 for legs, planted feet drift by up to 12 mm. With 0.3, they jitter.
 _PIN_WEIGHT: Final = 300.0
 _LEG_WEIGHT: Final = 0.4
 _HIPS_WEIGHT: Final = 1e5
-# No sweeps and restarts: the poses start near their solution.
+# No sweeps or restarts: the poses start near their solution.
 _OPTIONS: Final = Options(max_sweeps=0, restarts=0, tolerance=1e-6)
 
 
@@ -309,7 +305,7 @@ def _solved(
     targets: FloatArray,
     limits: Mapping[str, Limit] | None,
 ) -> Solution:
-    """The poses nearest to those of `solution` in which the pins are at targets (F, P, 3)."""
+    """Poses with the pins at targets (F, P, 3), as near as possible to those of `solution`."""
     frames = np.flatnonzero(~np.isnan(targets).any(axis=2).all(axis=1))
     if not len(frames):
         return solution
@@ -334,6 +330,6 @@ def _trunk(skeleton: Skeleton, feet: Collection[int]) -> set[int]:
     """The root and the bones above the legs: those that move all feet."""
     paths = [skeleton.path(foot) for foot in feet]
     together = set.intersection(*map(set, paths)) if len(paths) > 1 else set()
-    # A bone with only one child on the paths to all feet belongs to a leg.
+    # On the paths to the feet, a bone with only one child belongs to a leg.
     toward = {bone: {path[path.index(bone) + 1] for path in paths if path[-1] != bone} for bone in together}
     return {0} | {bone for bone, below in toward.items() if len(below) > 1}

@@ -19,8 +19,8 @@ from .signals import hermite
 CARRIED: Final = 0.5
 # Frames on either side of a gap that show the speeds at its edges.
 _BESIDE: Final = 30
-# Seconds: slower changes are motion, faster ones noise. With twice this value, hidden joints of a walk and five
-# recordings are 1 mm farther off on average. With speeds from only three frames, an arm swings out by 10 cm.
+# Seconds: slower changes are motion, faster ones noise. With twice this value, filled joints are 1 mm less accurate.
+# With much less, noise counts as speed, and an arm swings out.
 _MOTION: Final = 0.03
 
 
@@ -45,9 +45,9 @@ def fill_rotations(rotations: FloatArray, known: BoolArray, rate: float) -> Floa
 
 
 def hold(values: FloatArray, known: BoolArray, ease: int) -> FloatArray:
-    """(F, C) values kept constant over unknown frames, and blended to the next known value at the end of a gap.
+    """(F, C) values that stay constant over a gap, and blend into the next known value at its end.
 
-    known: (F,). ease: number of frames of that blend. Quaternions have to be normalized afterwards.
+    known: (F,). ease: number of frames of the blend. Quaternions have to be normalized afterwards.
     """
     filled = np.array(values)
     for first, end in _gaps(known):
@@ -69,8 +69,8 @@ def _gaps(known: BoolArray) -> list[tuple[int, int]]:
 def _across(values: FloatArray, known: BoolArray, first: int, end: int, rate: float) -> FloatArray:
     """(N, K, C) values for the frames of a gap; constant at the ends of the take.
 
-    The cubic between the known values, with the speeds of the smoothing spline through the known frames near the gap:
-    the curve of least squared acceleration (Green and Silverman, Nonparametric Regression, 1994, section 2.3).
+    A cubic joins the known values. Its speeds at both ends are those of a smoothing spline through the known frames
+    near the gap (Green and Silverman, Nonparametric Regression, 1994, section 2.3).
     """
     if first == 0 or end == len(values):
         edge = values[end] if first == 0 else values[first - 1]
@@ -101,19 +101,19 @@ def _across(values: FloatArray, known: BoolArray, first: int, end: int, rate: fl
 
 # Long gaps: a hidden bone is predicted from other times of the take, at which the rest of the body moved similarly.
 #
-# The motion at the edges of a long gap determines little. But people repeat their movements: if the other bones
-# move similarly at another time of the take, the limb probably does so too. A Gaussian process (Rasmussen and Williams,
-# *Gaussian Processes for Machine Learning*, 2006, chapter 2) predicts the hidden bone's rotation from the poses and
-# motion of the other bones. Its result is continuous at the edges, since it also learns from the frames next to them.
-# It is only used if it fills test gaps of the same length better than the edges alone.
+# The edges of a long gap determine little. But people repeat their movements: if the other bones move similarly at
+# another time of the take, the limb probably does so too. A Gaussian process (Rasmussen and Williams, *Gaussian
+# Processes for Machine Learning*, 2006, chapter 2) predicts the hidden bone's rotation from the poses and motion of the
+# other bones. The prediction is continuous at the edges, since it also uses the frames next to them. It is used only if
+# it fills test gaps of the same length better than the edges alone do.
 
 # Seconds: shorter gaps are filled from their edges alone.
 _LONG: Final = CARRIED / 3.0
-# Seconds: poses of the other bones this long before and after describe their motion.
+# Seconds: poses of the other bones this long before and after a frame describe their motion.
 _LAG: Final = 0.08
-# Motion is learned from this many seconds on either side of a gap; more take time and add little. At most the second
-# number of frames is used. They always include the frames next to the gap, as many as the third number on either side.
+# Motion is learned from frames within this many seconds of a gap.
 _WITHIN: Final = 4.0
+# At most this many of these frames are used, evenly spread, and always this many on either side next to the gap.
 _MAX_FRAMES: Final = 120
 _ALWAYS: Final = 12
 _NOISE: Final = 1e-4
@@ -122,7 +122,7 @@ _TRIALS: Final = 4
 
 
 def fill_from_motion(all_rotations: FloatArray, known: BoolArray, bone: int, rate: float) -> FloatArray:
-    """(F, 4) the rotations of one bone with gaps filled; long gaps from the motion of the other bones.
+    """(F, 4) the rotations of one bone with gaps filled, long gaps from the motion of the other bones.
 
     all_rotations: (F, J, 4). known: (F, J), true where a bone's rotation is known. rate: frames per second.
     """
@@ -144,7 +144,7 @@ def fill_from_motion(all_rotations: FloatArray, known: BoolArray, bone: int, rat
 
 
 def _features(rotations: FloatArray, known: BoolArray, gap: slice, lag: int) -> FloatArray | None:
-    """(F, N) poses before, at and after each frame, of the bones that are known over a gap.
+    """(F, N) poses before, at and after each frame, of the bones that are known throughout a gap.
 
     NaN if unknown; None if no bone is known.
     """

@@ -14,7 +14,7 @@ _ROUNDS: Final = 5
 
 
 def outlier_weights(distances: FloatArray, limits: FloatArray) -> FloatArray:
-    """Geman and McClure's weights: 1 at distance 0, ¼ at the limit, near 0 far beyond; 0 for NaN.
+    """Geman and McClure's weights: 1 at distance 0, ¼ at the limit, and near 0 far beyond it; 0 for NaN.
 
     distances: (F, M), NaN where not seen. limits: broadcasts to (F, M), in the same units.
     """
@@ -33,10 +33,10 @@ def usual_distances(distances: FloatArray) -> FloatArray:
 
 
 def weighted_location(samples: FloatArray, outlying: float) -> tuple[FloatArray, BoolArray]:
-    """(M, 3) robust mean of each column of samples (F, M, 3), NaN where not seen; (M,) whether it has any samples.
+    """(M, 3) robust mean of each column of samples (F, M, 3), NaN if not seen, and (M,) whether it has samples.
 
-    Starts from the median of each coordinate. The farther a sample is from the mean, the less it counts; at `outlying`
-    times the usual spread, a quarter.
+    It starts from the median of each coordinate. The farther a sample is from the mean, the less it weighs. At
+    `outlying` times the usual spread, its weight is a quarter.
     """
     seen = ~np.isnan(samples).any(axis=2)
     some = seen.any(axis=0)
@@ -57,6 +57,6 @@ def weighted_location(samples: FloatArray, outlying: float) -> tuple[FloatArray,
 
 
 def middle_of(places: Sequence[FloatArray]) -> FloatArray:
-    """(F, 3) the mean of (F, 3) positions that are seen; NaN if none is."""
+    """(F, 3) the mean of the (F, 3) positions that are seen; NaN if none is."""
     counts = np.isfinite(places).sum(axis=0)
     return np.asarray(np.nansum(places, axis=0) / np.where(counts, counts, np.nan))

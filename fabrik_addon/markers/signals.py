@@ -1,4 +1,4 @@
-"""Markers over time: other rates, short gaps, noise."""
+"""Changes markers over time: resamples, bridges short gaps, filters noise."""
 
 import math
 from dataclasses import replace
@@ -13,7 +13,7 @@ Timing = Literal["KEEP_TIME", "KEEP_FRAMES", "SET_SCENE_RATE"]
 
 # Sample times closer than this share of a frame are the same.
 _SAME_SAMPLE: Final = 1e-6
-# In a gap, a marker may move as far as it would in this many seconds at the speed next to the gap.
+# Seconds: in a gap, a marker moves at most as far as it would in this time at its speed next to the gap.
 _CARRIED: Final = 0.25
 # The usual second-order filter of biomechanics, applied forward and backward.
 _ORDER: Final = 4
@@ -22,8 +22,8 @@ _ORDER: Final = 4
 def retimed(clip: Clip, frame_rate: float, timing: Timing) -> Clip:
     """The clip with one sample for each of a scene's frames.
 
-    frame_rate: the scene's, Hz. timing: "KEEP_TIME" resamples to the scene's rate. The others leave the clip unchanged:
-    with "KEEP_FRAMES" its samples are played at the scene's rate, with "SET_SCENE_RATE" the scene gets the clip's rate.
+    frame_rate: the scene's, Hz. timing: "KEEP_TIME" resamples to the scene's rate. The others leave the clip unchanged.
+    With "KEEP_FRAMES" its samples are played at the scene's rate; with "SET_SCENE_RATE" the scene gets the clip's rate.
     """
     if timing == "KEEP_TIME":
         return resample(clip, frame_rate)
@@ -55,7 +55,8 @@ def resample(clip: Clip, rate: float) -> Clip:
 def slopes(positions: FloatArray) -> FloatArray:
     """(F, M, 3) movement per frame at each sample of positions (F, M, 3).
 
-    From the neighbors on both sides; from one neighbor and the sample if the other is missing; NaN if both are.
+    It is measured between the neighbors on both sides. If one is missing, the sample itself is used instead; if both
+    are, NaN.
     """
     steps = np.diff(positions, axis=0)
     nothing = np.full((1, *positions.shape[1:]), np.nan)
@@ -81,9 +82,9 @@ def between(positions: FloatArray, before: npt.NDArray[np.intp], share: FloatArr
 def hermite(
     start: FloatArray, end: FloatArray, start_slope: FloatArray, end_slope: FloatArray, s: FloatArray
 ) -> FloatArray:
-    """(...) values at `s` (...), from 0 to 1, of Hermite's cubic from `start` (...) to `end` (...).
+    """(...) values of Hermite's cubic from `start` (...) to `end` (...), at `s` (...), 0 to 1.
 
-    start_slope, end_slope: (...) its slopes there, per unit of s. All arrays broadcast.
+    start_slope, end_slope: (...) slopes at both ends, per unit of s. All arrays broadcast.
     """
     line = (1.0 - s) * start + s * end
     bend = (1.0 - s) * (start_slope - (end - start)) - s * (end_slope - (end - start))
@@ -106,10 +107,10 @@ def bridge(positions: FloatArray, rate: float, longest: int) -> FloatArray:
     steps = (after - before)[:, None]
     start, end = positions[before, markers], positions[after, markers]
     across = (end - start) / steps
-    # Slopes at both edges of the cubic through two samples on either side (Newton's form). A single sample on one side
-    # is mirrored, which gives a parabola; single samples on both sides give a straight line.
+    # Slopes at both edges of the cubic through two samples on either side (Newton's form). If one side has a single
+    # sample, the curve is a parabola; if both sides do, a straight line.
     last = len(positions) - 1
-    # Movement of a marker per frame before and after a gap; NaN if it is seen on one frame only.
+    # A marker's movement per frame before and after a gap; NaN if it is seen on one frame only.
     leaving = np.where(before[:, None] > 0, start - positions[np.maximum(before - 1, 0), markers], np.nan)
     coming = np.where(after[:, None] < last, positions[np.minimum(after + 1, last), markers] - end, np.nan)
     leaving, coming = (
@@ -136,10 +137,9 @@ def low_pass(positions: FloatArray, rate: float, cutoff: float) -> FloatArray:
     """Low-pass filter positions (F, M, 3); rate and ``cutoff`` in Hz. A cutoff of 0 changes nothing.
 
     A Butterworth filter of order 4 without delay: motion of frequency f keeps 1 / √(1 + (f / cutoff)⁸) of its size,
-    0.71 at the cutoff. Missing samples stay missing. A gap shorter than half a period of the cutoff is bridged for the
-    filter, since no frequency that passes can reverse within it; a longer gap splits the recording in two. The first
-    and last sample of each part, and motion at constant speed, do not change. Raises ClipError if the cutoff is half
-    the rate or more.
+    0.71 at the cutoff. Missing samples stay missing. Gaps shorter than half a period of the cutoff are bridged for the
+    filter; longer gaps split the recording into parts. The first and last sample of each part, and motion at constant
+    speed, do not change. Raises ClipError if the cutoff is half the rate or more.
     """
     if cutoff == 0.0:
         return positions

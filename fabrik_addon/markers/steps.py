@@ -9,7 +9,7 @@ _Result = TypeVar("_Result")
 
 
 def within(first: float, last: float, steps: Generator[float, None, _Result]) -> Generator[float, None, _Result]:
-    """Run steps as a part of longer work, whose progress goes from `first` to `last`; returns their result."""
+    """Run steps as a part of longer work: their progress goes from `first` to `last`. Returns their result."""
     while True:
         try:
             yield first + (last - first) * next(steps)

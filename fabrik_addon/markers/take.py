@@ -1,8 +1,8 @@
-"""Solves a recording into rotations: all frames, outliers, gaps, undetermined bones, the rig's own proportions, feet.
+"""Solves a recording: all frames, outliers, gaps, undetermined bones, the rig's own proportions, and feet.
 
-First every frame is solved with its visible markers and short gaps bridged. Samples that cannot be right then lose
-their weight. Bones that the visible markers do not determine are filled from the frames before and after; bones that
-even all markers do not determine follow the neighboring frames. Finally, remaining jumps are smoothed.
+First every frame is solved with its visible markers and short gaps bridged. Then samples that cannot be right lose
+their weight. Rotations that hidden markers leave unknown are filled from the frames before and after. Rotations that
+even all markers do not determine follow neighboring frames. Finally, remaining jumps are smoothed.
 """
 
 from collections.abc import Generator
@@ -88,7 +88,7 @@ def solve_take_steps(
     root_heads: FloatArray | None = None,
     factors: FloatArray | None = None,
 ) -> Generator[float, None, SolvedTake]:
-    """Find the poses that fit targets on F frames, in small steps; yields the share done. May be closed at any time.
+    """Find the poses that fit targets on F frames, in small steps; yields the share done.
 
     solver: its skeleton is the rig's, its effectors are the markers. targets: (F, E, 3) in armature space, NaN where
     not seen. root_heads: (F, 3) locations of a pinned root's head, armature space. factors: (J,) bone lengths of the
@@ -107,7 +107,7 @@ def solve_take_steps(
     recording.measure()
     solution = recording.solution
     if factors is not None:
-        # The rig gets the poses of the recorded person's body; the errors are still measured on that body.
+        # The rig gets the poses of the recorded person's body. Errors are still measured on that body.
         root = solution.root_location * height_factor(solution.skeleton, 1.0 / factors)
         lengths = np.tile(solver.skeleton.lengths, (len(root), 1))
         solution = replace(solution, skeleton=solver.skeleton, root_location=root, lengths=lengths)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 @contextmanager
 def prepared(*paths: Path, keep_previous: bool = False) -> Iterator[tuple[Path, ...]]:
-    """Temporary names, one for each file to write. At the end of the block either all replace their files, or none.
+    """Temporary names, one for each file to write. At the end of the block, all replace their files, or none does.
 
-    An error in the block, or in replacing, leaves every file as it was and removes the temporary ones. A process that
-    is killed leaves a hidden `.part` file. Symbolic links are kept; their targets are replaced.
+    An error in the block, or in replacing, leaves every file as it was and removes the temporary ones. If the process
+    is killed, a hidden `.part` file remains. Symbolic links stay; their targets are replaced.
 
     keep_previous: keep the previous .blend as .blend1, as Blender does when it saves. Raises OSError if a file cannot
     be replaced.

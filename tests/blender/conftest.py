@@ -1,6 +1,6 @@
 """Tests in a headless Blender: the add-on is registered once, and each test that asks for it gets an empty scene.
 
-Nothing is imported before `../conftest.py` has settled the profile and which add-on is tested.
+`../conftest.py` first sets the profile, and the add-on that is tested.
 """
 
 import os

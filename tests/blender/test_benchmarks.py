@@ -1,4 +1,4 @@
-"""The benchmarks use much of the add-on's internals: each still finds everything that it imports."""
+"""Each benchmark still finds everything that it imports from the add-on."""
 
 import ast
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""The channels of the static website: their versions, and that Blender's own tool installs and updates from one."""
+"""The channels of the static website: their versions, and installing and updating from them with Blender's own tool."""
 
 import importlib.util
 import tomllib

@@ -1,4 +1,4 @@
-"""Enabling and disabling the add-on: everything added is removed, and its texts."""
+"""Enabling and disabling the add-on: everything added is removed; and the add-on's texts."""
 
 import re
 from pathlib import Path

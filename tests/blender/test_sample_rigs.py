@@ -40,7 +40,7 @@ def opened(name):
 
 
 def joints(rig):
-    """The positions at which bones meet or end, each once."""
+    """The positions of all heads and tails, each once."""
     ends = [tuple(round(value, 5) for value in end) for b in rig.data.bones for end in (b.head_local, b.tail_local)]
     return set(ends)
 

@@ -1,4 +1,4 @@
-"""Enabled and unused: no handlers, nothing drawn, no data on objects that are only read, nothing saved needlessly."""
+"""Enabled but not used, the add-on has no handlers, draws nothing, and adds or saves no data."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The public interface of the core: any input works, or is refused with one sentence of our own."""
+"""The public interface of the core: any input works, or is refused with one sentence."""
 
 import warnings
 from fractions import Fraction

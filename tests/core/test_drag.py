@@ -1,4 +1,4 @@
-"""Poses of a small person by least mass moved: goals, priorities, limits, the floor and balance."""
+"""Poses of a small person that move the least mass: goals, priorities, limits, the floor and balance."""
 
 from dataclasses import replace
 
@@ -348,7 +348,7 @@ def test_a_lock_holds_and_other_joints_compensate():
 @pytest.mark.parametrize("scale", [0.01, 100.0])
 @pytest.mark.parametrize("shift", [(-0.5, -0.8, -0.3), (1.5, -1.0, 0.3), (-0.5, -0.7, -1.1)])
 def test_the_unit_of_length_does_not_matter(scale, shift):
-    """In reach, out of it, and at the floor; with balance, self-collision, and an arm and a leg that hang."""
+    """Drags in reach, out of reach and at the floor, with balance, self-collision and hanging limbs."""
     corners, found = np.array([(-0.15, -0.1, 0.0), (0.1, -0.1, 0.0), (0.1, 0.1, 0.0), (-0.15, 0.1, 0.0)]), []
     hanging, eased = np.zeros((2, len(ROWS)))
     hanging[2:], eased[[2, 4]], eased[[7, 9]] = 1.0, 0.5, 1.0

@@ -1,4 +1,4 @@
-"""Frames that follow changed goals, each near to its own pose: exact, smooth, inside limits, at any scale."""
+"""Frames follow changed goals, each near its own pose: exactly, smoothly, inside limits and at any scale."""
 
 import numpy as np
 import pytest

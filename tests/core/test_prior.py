@@ -1,4 +1,4 @@
-"""The prior on rotations: it decides what targets leave open, and gives way according to its weight."""
+"""The prior on rotations: it determines joints that targets do not, and gives way according to its weight."""
 
 import numpy as np
 import pytest

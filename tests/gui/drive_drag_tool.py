@@ -59,7 +59,7 @@ def steps():
 
 
 def pin_with_the_key():
-    """Pin both feet; the same key unpins them and pins them again; Ctrl-Z unpins them too."""
+    """Pin both feet, unpin them and pin them again with the key, then unpin them with Ctrl-Z."""
     select(*FEET)
     with g.override():
         bpy.ops.ed.undo_push(message="selected")

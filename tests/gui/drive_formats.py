@@ -1,4 +1,4 @@
-"""Drives the import of the newer formats as people do: drops, the dialogue, a layout that is asked for; `test_gui.py`.
+"""Drives the import of keypoints and poses: drops, the dialog, a choice of the layout; run by `test_gui.py`.
 
 From the drop to keys: an .npz of SMPL's poses in three actions (drop, OK, Retarget). Leaves formats_dropped.png,
 formats_layout.png and formats_retargeted.png.

@@ -80,7 +80,7 @@ class TestWhatIsLeft:
 
 
 def test_a_marker_is_on_the_bone_relative_to_which_it_stays() -> None:
-    """Two bones that swing against each other, a marker on each, one on none, and one that is never seen."""
+    """Two bones that swing against each other, with a marker on each, one on neither, and one that is never seen."""
     angles = np.radians(np.linspace(-40.0, 40.0, 30))
     matrices = np.tile(np.eye(4), (30, 2, 1, 1))
     matrices[:, 1, 0, 0] = matrices[:, 1, 1, 1] = np.cos(angles)

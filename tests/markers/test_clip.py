@@ -113,7 +113,7 @@ class TestUpAxis:
 
     @pytest.mark.parametrize("part", [slice(1, 8), slice(3, 8, 2)], ids=["upper-body", "an-arm"])
     def test_a_part_of_a_body_that_travels(self, part: slice) -> None:
-        """At any height above the floor: the axis of movement is horizontal."""
+        """At any height above the floor, the axis of movement is horizontal."""
         steps = np.linspace(0.0, 3.0, 50)[:, None, None] * np.array([0.0, -1.0, 0.0])
         walk = (STANDING + steps)[:, part]
         assert up_axis_by_markers(walk) == "Z"
@@ -126,7 +126,7 @@ class TestUpAxis:
         assert up_axis_by_markers(as_y_up(crawl)) == "Y"
 
     def test_a_person_lying_along_a_positive_axis_looks_upright(self) -> None:
-        """The known weakness, described in the docstring: this looks like someone standing."""
+        """A known weakness: the person seems to stand."""
         lying_in_a_y_up_file = STANDING[None]
         assert up_axis_by_markers(lying_in_a_y_up_file) == "Z"
 

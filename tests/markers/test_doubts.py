@@ -59,7 +59,7 @@ class TestPlaces:
 
 
 class TestPosture:
-    """A rig on four legs whose trunk the markers of a person pull up: the fit may be good, but the rig is wrong."""
+    """The markers of a person raise the trunk of a rig with four legs. The fit may be good, but the rig is wrong."""
 
     # The rotation about X that takes a level trunk, along -Y, to an upright one, in degrees.
     @pytest.mark.parametrize(("raised", "doubted"), [(0.0, False), (20.0, False), (80.0, True), (95.0, True)])

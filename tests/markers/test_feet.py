@@ -145,7 +145,7 @@ class TestFloor:
 
     @pytest.mark.parametrize("way", [1, -1])
     def test_up_or_down_stairs_the_lowest_step_counts(self, way):
-        """Each step 18 cm higher than the one before."""
+        """Each step is 18 cm higher than the one before."""
         walked = self.walked(0.0)
         climbed = np.repeat(0.18 * np.arange(5), 20)[::way]
         climbing = replace(walked, root_location=walked.root_location + climbed[:, None] * (0.0, 0.0, 1.0))

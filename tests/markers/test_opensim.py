@@ -89,7 +89,7 @@ def test_nothing_pops(solution):
 
 
 def test_without_limits_a_take_neither_pops_nor_fits_worse(model, rig, targets):
-    """Solved frame by frame from rest, a foot rotates by 113 degrees: without limits a leg may fold either way."""
+    """Solved frame by frame, a foot rotates by 113 degrees, since without limits a leg may fold either way."""
     solver = Solver(rig.skeleton, rig.effectors, root="FREE")
     found = solve_take(solver, targets, TakeSettings(60.0)).solution
     turns = angle_between(found.rotations[1:], found.rotations[:-1])
@@ -99,7 +99,7 @@ def test_without_limits_a_take_neither_pops_nor_fits_worse(model, rig, targets):
 
 @pytest.mark.parametrize("endless", [False, True])
 def test_a_take_keeps_what_the_solver_finds(model, rig, reference, targets, endless):
-    """Also with hinges that may rotate all round: as a whole take joints were farther off than frame by frame."""
+    """Hinges may rotate fully. Joints of the whole take were less accurate than those of single frames."""
     ends = {name: Hinge(limit.axis, -np.pi, np.pi) for name, limit in rig.limits.items() if isinstance(limit, Hinge)}
     solver = Solver(rig.skeleton, rig.effectors, limits={**rig.limits, **(ends if endless else {})}, root="FREE")
     placed = model.place(reference)

@@ -23,7 +23,7 @@ def make_solver():
 
 
 def taken(targets, **settings):
-    """The walk's markers, solved; undecided bones are another test's."""
+    """The walk's solved markers; other tests check undetermined bones."""
     return solve_take(make_solver(), targets, TakeSettings(walker.RATE, steady=False, **settings))
 
 
@@ -114,7 +114,7 @@ class TestHiddenMarkers:
 
 class TestScatteredHoles:
     def test_bones_without_limits_do_not_jump_in_gaps(self):
-        """Each marker away for half a second, and one sample in ten: no bone jumps, although none has a limit."""
+        """Each marker is hidden for half a second, and one sample in ten is missing. No bone has a limit."""
         rng, targets = np.random.default_rng(0), np.array(walker.true_positions())
         targets[rng.random(targets.shape[:2]) < 0.1] = np.nan
         for marker in range(targets.shape[1]):
@@ -139,7 +139,7 @@ class TestScatteredHoles:
 
 
 def test_hips_follow_their_course_through_a_gap_of_the_trunk():
-    """Keypoints 10 mm off, half of them lost, and for 150 frames all of hips, shoulders, neck and head: no limits."""
+    """Keypoints are 10 mm off, half are lost, and the trunk is hidden for 150 frames, on a rig without limits."""
     skeleton, rng = walker.skeleton(), np.random.default_rng(3)
     parts = {"hips", "neck", "head", "upper_arm", "forearm", "hand", "thigh", "shin", "foot", "toe"}
     keypoints = [Effector(name, (0.0, 0.0, 0.0)) for name in skeleton.names if name.partition(".")[0] in parts]

@@ -138,7 +138,7 @@ class TestShortGaps:
 class TestLowPass:
     @pytest.mark.parametrize("share", [0.25, 0.8, 1.0, 1.5, 3.0])
     def test_each_frequency_keeps_its_share_and_its_phase(self, share: float) -> None:
-        """Against Butterworth's formula; 6 Hz at 120 Hz, over whole swings."""
+        """Compared with Butterworth's formula: 6 Hz at 120 Hz, over whole swings."""
         times = np.arange(2401) / 120.0
         wave = np.sin(2 * np.pi * 6.0 * share * times)
         gain = 1.0 / np.sqrt(1.0 + share**8)

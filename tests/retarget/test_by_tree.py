@@ -1,4 +1,4 @@
-"""Bodies without names: the roles of their bones by the tree."""
+"""Bodies without names: the roles of their bones from the tree."""
 
 from dataclasses import replace
 
@@ -95,7 +95,7 @@ def test_a_quadruped_is_not_retargeted_to_a_biped():
 
 
 def test_hips_below_a_neck_are_a_name_for_something_else():
-    """The bones of Rigify's wolf count from the hips forward, those of its person upward: its hips are called neck."""
+    """Rigify numbers a wolf's bones from the hips forward and a person's upward, so hips may be called neck."""
     backward = {"hips": "neck", "spine": "chest", "chest": "spine", "neck": "hips", "head": "ear"}
     rig = motions.skeleton_of(humans.named(dog(), lambda name: backward.get(name, name)))
     person = motions.skeleton_of(humans.human())

@@ -123,7 +123,7 @@ def test_a_source_that_never_stands_upright_gives_a_warning():
 
 @pytest.mark.parametrize("most", [0.0, 1.6, 6.0, 7.0])
 def test_joints_that_hardly_leave_the_rest_pose_give_a_warning(most):
-    """Radians that are read as degrees; a rest pose alone, or a single frame, is none."""
+    """Radians read as degrees are such small angles. A rest pose alone or a single frame gives no warning."""
     swing = np.linspace(-most, most, FRAMES)[:, None] * (1.0, 0.0, 0.0)
     motion = source(posed(hips=swing, spine=-swing, upper_arm__L=swing))
     found = [doubt for doubt in doubts(motion) if "not radians" in doubt]
@@ -178,7 +178,7 @@ def test_the_frame_on_which_the_whole_body_stands_is_the_reported_reference():
 
 @pytest.mark.parametrize("reference", [None, 5, 17, 31])
 def test_hips_and_chest_face_as_the_source_does_whatever_the_frame_of_reference(reference):
-    """Without a frame on which the person stands: hips and shoulders of that frame are each compared with the rig's."""
+    """If the person stands on no frame, the hips and the shoulders of that frame are each compared with the rig's."""
     local = kicked(standing=slice(0, 0))
     found = retarget(source(local, rest=False), PERSON, RetargetSettings(places=0.0, reference=reference))
     _, wanted = motions.turned_by(PERSON, local)

@@ -140,7 +140,7 @@ def test_a_loop_stays_a_loop_and_planted_feet_stay():
 
 @pytest.mark.parametrize("legs", [0.65, 1.3])
 def test_toes_stay_in_place_while_heels_are_raised(legs):
-    """The sample person's foot rolls about the head of its toe bone, above the floor."""
+    """The sample person's foot rolls about the head of its toe bone, which is above the floor."""
     skeleton, matrices = walker.skeleton(), walker.true_matrices()
     motion = motions.motion_of(skeleton, walker.true_rotations(), matrices[:, 0, :3, 3])
     target = motions.skeleton_of(humans.in_proportion(humans.human(fingers=False), legs, 1.0))
@@ -206,7 +206,7 @@ def test_hands_without_ends_in_their_files_continue_the_forearms():
 
 
 def test_binding_shows_every_joint_that_is_at_its_limit():
-    """Both for joints rotated by the transfer and for arms and legs that are solved inside their limits."""
+    """This includes joints rotated by the transfer, and arms and legs that are solved inside their limits."""
     skeleton = motions.skeleton_of(humans.human(arms=45.0, bend=5.0, fingers=False))
     rotations, roots = motions.swaying(skeleton, size=1.0)
     limits = {name: Ball(0.35, (-0.2, 0.2)) for name in skeleton.names if name != "hips"}
@@ -220,7 +220,7 @@ def test_binding_shows_every_joint_that_is_at_its_limit():
 
 
 def test_twist_that_a_hinge_causes_is_not_reported_as_an_error():
-    """The elbow folds about X only: the upper arm is twisted for that, and points in the source's direction."""
+    """The elbow folds about X only, so the upper arm twists, and keeps the direction of the source."""
     rows = humans.human(arms=45.0, fingers=False)
     skeleton = motions.skeleton_of(rows)
     rotations, roots = np.tile([1.0, 0.0, 0.0, 0.0], (3, len(skeleton), 1)), np.tile(skeleton.rest[0, :3, 3], (3, 1))
@@ -280,7 +280,7 @@ def test_toes_that_leave_or_reach_the_floor_add_no_rotations(every):
 
 
 def turns_beyond(skeleton, rotations, roots, found):
-    """Degrees a frame by which each bone of the legs rotates beyond 1.3 times the source's rotation."""
+    """Degrees per frame by which each leg bone rotates more than 1.3 times its source."""
     target, beyond = found.solution.skeleton, {}
     own, _ = motions.turned_by(target, found.solution.rotations, found.solution.root_location)
     theirs, _ = motions.turned_by(skeleton, rotations, roots)
@@ -304,7 +304,7 @@ def skeleton_with_shorter_arms():
 
 
 def test_a_foot_that_lands_with_its_heel_below_the_floor_rotates_gradually():
-    """The ball sinks by 1 mm a frame; the heel is 4 cm lower than it. Held all at once, the foot rotated by 11°."""
+    """The ball sinks by 1 mm per frame. The heel is 4 cm lower; when it was held at once, the foot rotated by 11°."""
     body = RestBody(rows_of_shorter_arms())
     (foot, sole), *_ = find_soles(body).items()
     floor, rest = RigFloor.of(body, {foot: sole}), body.bones[foot]

@@ -1,7 +1,7 @@
 """An independent judge of limited poses: matrices and plain numpy, none of the core's code.
 
-Swing and twist are taken apart as rotation matrices, outlines of limits are followed point by point, and poses are put
-together bone by bone. Angles in radians unless a name ends in `_deg`.
+Rotation matrices are split into swing and twist, outlines of limits are followed point by point, and poses are computed
+bone by bone. Angles in radians unless a name ends in `_deg`.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Small control rigs: like those of Auto-Rig Pro and CloudRig, and like those that people build by hand."""
+"""Small control rigs: like those of Auto-Rig Pro and CloudRig, and hand-made ones."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Families of limited rigs, and targets that they can reach."""
+"""Families of limited rigs, and reachable targets."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,7 @@
 """OpenSim's gait2354 set-up: the model and its marker weights, its own inverse kinematics, and a rig made of it.
 
-The inverse kinematics here is OpenSim's problem written down plainly (the coordinates that minimise
-Σ weight · distance² on every frame, the knee sliding on its splines), so that its answers are the reference for ours.
+The inverse kinematics solves OpenSim's problem in plain code: coordinates that minimize Σ weight · distance² on every
+frame, with a knee that slides on splines. Its results are the reference for ours.
 """
 
 import xml.etree.ElementTree as ET

@@ -24,7 +24,7 @@ def rotation(vector):
 
 
 def places(rest, parents, local, root):
-    """(F, N, 3) joint positions: rest (N, 3), local (F, N, 3, 3), root (F, 3); joint by joint."""
+    """(F, N, 3) joint positions: rest (N, 3), local (F, N, 3, 3), root (F, 3); computed joint by joint."""
     world, heads = np.empty_like(local), np.empty((*local.shape[:2], 3))
     for joint, parent in enumerate(parents):
         if parent < 0:

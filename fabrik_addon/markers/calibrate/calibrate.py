@@ -1,8 +1,8 @@
 """Calibration: finds the scale, each marker's offset on its bone, and the pose at a reference.
 
-The pose at the reference is solved from the mapping's guesses within the joint limits, so it may be any pose. Each
-marker's offset is then read from that pose. By default markers are scaled to the rig, and the rig does not change;
-"limbs" also finds the recorded person's proportions, and solves a skeleton that has them.
+Any pose can be the reference: it is solved within the joint limits from the offsets that the mapping guesses. Each
+marker's offset is then read from that pose. By default markers are scaled to the rig, which does not change. With
+"limbs" the recorded person's proportions are found too, and a skeleton of these proportions is solved.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -26,22 +26,22 @@ from .size import CalibrationError, first_scale
 
 Scale = Literal["uniform", "limbs"] | float
 
-# Number of frames used of a reference, and of a take to refine offsets. More take longer and change joint positions by
-# only 0.1 mm.
+# Most frames used of a reference, and of a take when offsets are refined. More frames take longer, and change joint
+# positions by only 0.1 mm.
 _REFERENCE_FRAMES = 5
 _TAKE_FRAMES = 50
-# This share of a take's frames counts as still. They must show at least this share of the largest marker count.
+# The stillest frames are this share of a take's. They must show at least the second share of the largest marker count.
 _STILL_SHARE = 0.1
 _NEARLY_ALL = 0.9
 # A person is upright if the distance from feet to head is at least this share of its largest value (this percentile).
-# That holds on all frames of three walks, on 78 % of a sports take, and never in the crouch before a jump.
+# People who walk are upright on all frames; the crouch before a jump is not upright.
 _UPRIGHT_SHARE = 0.92
 _TALLEST_PERCENT = 95.0
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """How a rig and a recording fit; distances in the rig's units, armature space.
+    """The fit of a recording to a rig, with distances in the rig's units, armature space.
 
     Attributes:
         skeleton: the skeleton to solve: the rig's own, or one with limbs as long as the recorded person's.
@@ -202,7 +202,7 @@ def _used(mapping: Sequence[MappedMarker], clip: Clip) -> tuple[MappedMarker, ..
 
 
 def _statures(skeleton: Skeleton, mapping: Sequence[MappedMarker], positions: FloatArray) -> FloatArray:
-    """(F,) distances from the feet's markers to the trunk's highest markers; NaN where either is not seen."""
+    """(F,) distances from the feet's markers to the trunk's highest markers; NaN if either are not seen."""
     roles = match(skeleton.names)
     parts = [roles[entry.bone].part if entry.bone in roles else "" for entry in mapping]
     ends = []
@@ -252,7 +252,7 @@ def _spread(positions: FloatArray, max_count: int) -> FloatArray:
 
 
 def _result(fit: Fit, poses: Solution, positions: FloatArray, guesses: FloatArray) -> Calibration:
-    """The calibration from a fit, with poses solved from the markers without a prior."""
+    """The calibration that a fit gives, with poses solved without a prior."""
     solution = fit.free.solve(positions, start=poses)
     middle = len(positions) // 2
     distances = fit.distances(solution, positions)
@@ -277,7 +277,7 @@ def _result(fit: Fit, poses: Solution, positions: FloatArray, guesses: FloatArra
 
 
 def _stature(solution: Solution) -> float:
-    """Median distance from feet to head in F poses, as a share of that at rest; NaN if either are missing."""
+    """Median distance from feet to head in F poses, as a share of the distance at rest; NaN if either is missing."""
     skeleton, roles = solution.skeleton, match(solution.skeleton.names)
     heads, feet = (
         [bone for bone, name in enumerate(skeleton.names) if name in roles and roles[name].part == part]

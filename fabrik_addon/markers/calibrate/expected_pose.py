@@ -1,8 +1,7 @@
-"""The pose of someone who stands still for calibration, and how far people deviate from it.
+"""The pose in which a person stands still for calibration, and how far people deviate from it.
 
-Real markers are about 15 mm away from the positions that a mapping guesses. A pose that fits the guesses best turns
-these errors into joint angles: on a body exactly at rest, with markers 10 mm off, arms rotated by 13–32°. A prior on
-the pose prevents that.
+Real markers are about 15 mm from the positions that a mapping guesses. A fit without a prior turns these errors into
+joint angles: with markers 10 mm off, arms of a body at rest rotated by 13–32°.
 """
 
 from dataclasses import dataclass
@@ -21,35 +20,35 @@ Kind = Literal["REST", "STANDING", "A_POSE", "T_POSE", "MOVING"]
 
 # Degrees by which the arms are raised to the side in each calibration pose.
 _RAISED: Final[dict[Kind, float]] = {"STANDING": 10.0, "A_POSE": 45.0, "T_POSE": 90.0}
-# Degrees: a pose counts as one of these if its arms are within this angle of it, and legs and trunk within it of rest.
+# Degrees: a pose is recognized if its arms are within this angle of that pose, and its legs and trunk of rest.
 _NEAR: Final = 25.0
 # How far people deviate from a calibration pose, by part (degrees, standard deviation).
 _STILL: Final = {"spine": 4.0, "chest": 4.0, "neck": 5.0, "head": 5.0, "shoulder": 4.0, "foot": 4.0, "toe": 4.0}
 _STILL_LIMB: Final = 8.0
-# How far moving people deviate from rest: limbs freely; trunk, collars, head and feet less. The lower spine has less
-# than the chest. With 15 for both, it was at its limits on 60 % of the frames of keypoints; with this on 28 %.
+# How far moving people deviate from rest (degrees, standard deviation). With the chest's 15 for the lower spine too,
+# the spine was at its limits twice as often.
 _MOVING: Final = {"spine": 12.0, "chest": 15.0, "neck": 20.0, "head": 20.0, "shoulder": 12.0, "foot": 20.0, "toe": 15.0}
 _MOVING_LIMB: Final = 60.0
-# Radians: so large that the prior hardly counts. Its weight is about 2 % of that of a marker 10 cm from the joint.
+# Radians: so large that the prior has only about 2 % of the weight of a marker 10 cm from the joint.
 _ANY: Final = np.pi
 _LIMBS: Final = frozenset({"upper_arm", "forearm", "hand", "thigh", "shin"})
 
 
 @dataclass(frozen=True, eq=False)
 class ExpectedPose:
-    """A pose: its name, (J, 4) local rotations, (J,) usual deviations of people from it (standard, radians)."""
+    """A pose: its name, (J, 4) local rotations, and (J,) standard deviations of people from it, radians."""
 
     kind: Kind
     rotations: FloatArray
     spread: FloatArray
 
     def prior(self, noise: float) -> PosePrior:
-        """The pose as a prior; noise: standard deviation of markers of weight 1, the rig's units."""
+        """This pose as a prior. noise: standard deviation of a marker of weight 1, the rig's units."""
         return PosePrior(self.rotations, (noise / self.spread) ** 2)
 
 
 def any_pose(skeleton: Skeleton) -> ExpectedPose:
-    """The expected pose if nothing is known: rest, so weak that it only affects what markers do not determine."""
+    """The expected pose if nothing is known: rest, but so weak that it only affects undetermined joints."""
     return ExpectedPose("MOVING", np.tile(IDENTITY, (len(skeleton), 1)), np.full(len(skeleton), _ANY))
 
 

@@ -28,35 +28,34 @@ from .expected_pose import ExpectedPose, any_pose
 from .offsets import bones_of, joint_columns, make_effectors, points_on
 from .size import with_factors
 
-# Poses need not be exact before the offsets are, so a few steps are enough; each round starts from the last. With
-# sweeps, 12 and 3 steps, and 80 frames of a take, 30 calibrations to walks of people of other proportions took 1.7
-# times as long, and brought the joints 0.1 mm nearer to their true positions.
+# For the first poses, and for those of later rounds, which start from the last ones. Poses need not be exact before the
+# offsets are. With twice as many steps, calibrations took 1.7 times as long, and joints were only 0.1 mm more accurate.
 _OPTIONS: Final = Options(tolerance=1e-6, restarts=0, max_sweeps=0, most_steps=6)
 _NEARBY: Final = Options(tolerance=1e-6, restarts=0, max_sweeps=0, most_steps=1)
 # Error of a marker once its offset is found, as a share of the skeleton's size (3 mm on a person).
 _NOISE: Final = 0.001
-# Markers on skin are usually off by at most this share of the size. Only an error beyond it counts as noise, as with
-# keypoints. When the whole error counted as noise, surface markers of a balancing trial were 5.8 mm off instead of 5.0.
+# Markers on skin are usually off by at most this share of the size. Only an error beyond it, as of keypoints, counts as
+# noise. With 0, skin markers lose weight and their error grows by 0.8 mm.
 _OF_SURFACE: Final = 0.0017
-# Bones are rotated by this angle (radians) to find the directions that their limits leave open. A limit is active if
-# clamping removes more than the share `_CUT` of the rotation.
+# Bones are rotated by this angle (radians) to find the directions in which their limits let them move. A limit is
+# active if clamping removes more than the share `_CUT` of the rotation.
 _TRIED: Final = 1e-3
 _CUT: Final = 0.02
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A skeleton, its markers and what is known of both, while they are fitted.
+    """A skeleton and its markers while they are fitted to a recording.
 
     Attributes:
         skeleton: the rig's bones, or those of a person of other proportions.
-        mapping: M markers.
+        mapping: the M markers and their bones.
         offsets: (M, 3) marker offsets in their bones' frames.
         limits: bone name to limit.
         factors: (J,) bone lengths divided by those of the rig.
-        expected: the pose that is likely.
+        expected: the pose that the person probably holds.
         scale: the factor from recorded positions to the skeleton's size.
-        off: known error of marker positions on their bones (standard deviation on an axis, the rig's units).
+        off: measured error of the markers on their bones (standard deviation on an axis, the rig's units).
     """
 
     skeleton: Skeleton
@@ -96,8 +95,8 @@ class Fit:
     def noise(self) -> float:
         """Assumed error of the marker positions on their bones, the rig's units.
 
-        It is at least the error of skin and cameras; keypoints have three times as much. When the assumed error was too
-        small, the offsets of a toe with gaps were 40 mm wrong.
+        It is at least the error of skin and cameras. Keypoints have three times as much. With too small an error,
+        offsets of markers with gaps become wrong by centimeters.
         """
         beyond = max(self.off**2 - (_OF_SURFACE * self.skeleton.size) ** 2, 0.0)
         return float(np.hypot(_NOISE * self.skeleton.size, np.sqrt(beyond)))
@@ -146,7 +145,7 @@ class Fit:
         return rotation_vector_from_quaternion(product(expected, conjugate(solution.rotations)))
 
     def carried(self, solution: Solution) -> FloatArray:
-        """(F, B, 3, 3) the bodies' orientations without their local rotations, armature space."""
+        """(F, B, 3, 3) orientations of the bodies before their local rotations, armature space."""
         skeleton, frames = self.skeleton, []
         for bone in self.bodies:
             parent, rest = skeleton.parents[bone], skeleton.rest_turn(bone)
@@ -163,7 +162,7 @@ class Fit:
         return rotations
 
     def open_directions(self, solution: Solution, push: FloatArray, legal: Legal) -> FloatArray:
-        """(F, B, 3, 3) projectors onto the rotations that limits allow, for bodies that are pushed along (F, B, 3).
+        """(F, B, 3, 3) projectors onto the rotations that limits allow to bodies pushed along vectors (F, B, 3).
 
         A body is rotated slightly along the push and clamped to its limits. The part of the rotation that is removed is
         the normal of the active limit. At a corner, a second round finds the other limit.
@@ -182,13 +181,13 @@ class Fit:
         return tangents
 
 
-# Usual errors of guesses (standard deviations). Offsets: share of the skeleton's size (15 mm on a person).
+# Usual error of a guessed offset (standard deviation), as a share of the skeleton's size (15 mm on a person).
 _OFFSET_SHARE: Final = 0.0065
-# A marker that is mapped to a joint is closer: 3 mm.
+# The same for a marker that is mapped to a joint (3 mm).
 _JOINT_SHARE: Final = 0.0013
-# Limbs: share of their length.
+# Usual difference between a person's limb and the rig's, as a share of its length.
 _LENGTH_SHARE: Final = 0.2
-# All frames of a take count as this many independent ones, since skin moves with the pose.
+# All frames together count as this many independent ones, because skin moves with the pose, not at random.
 FRAMES_WORTH: Final = 2.0
 # Relative error of the scale found from the reference.
 _SCALE_SHARE: Final = 0.01
@@ -216,7 +215,7 @@ class Shared(Protocol):
 class Scale:
     """The size of the rig in the recording's units.
 
-    grows: whether offsets are scaled too, because they belong to the rig. first: the scale found from the reference.
+    grows: scale the offsets too, because they were guessed on the rig. first: the scale found from the reference.
     """
 
     grows: bool = False
@@ -234,7 +233,7 @@ class Scale:
         return np.full(1, weight), np.full(1, fit.scale / self.first - 1.0)
 
     def changed(self, fit: Fit, step: FloatArray) -> Fit:
-        """The fit after a `step` (1,) of the scale; the recording is scaled down if the rig should be larger."""
+        """The fit after a `step` (1,) of the scale. If the rig should be larger, the recording is scaled down."""
         factor = 1.0 + float(np.clip(step[0], -_LARGEST_CHANGE, _LARGEST_CHANGE))
         offsets = fit.offsets if self.grows else fit.offsets / factor
         return replace(fit, scale=fit.scale / factor, offsets=offsets)
@@ -242,7 +241,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Limbs:
-    """One length factor for each bone. grows: whether offsets are scaled with their bones, because they are guesses."""
+    """One length factor for each bone. grows: scale the offsets with their bones, because they are guesses."""
 
     grows: bool = False
     frames_worth: float = FRAMES_WORTH
@@ -269,8 +268,8 @@ class Limbs:
 class Offsets:
     """The offset of each marker on its bone.
 
-    first: (M, 3) the expected offsets. factors: (J,) the bone lengths for which they hold, if offsets are scaled with
-    bones; else None.
+    first: (M, 3) the expected offsets. factors: (J,) the bone lengths for which these hold; None if offsets are not
+    scaled with bones.
     """
 
     first: FloatArray
@@ -291,9 +290,9 @@ class Offsets:
 
 
 def _length_columns(fit: Fit, solution: Solution, *, grows: bool) -> FloatArray:
-    """(F, M, 3, J) how markers move as each bone grows, with everything fixed to it; the root's head does not move.
+    """(F, M, 3, J) derivatives of the markers by the logarithms of bone lengths; the root's head does not move.
 
-    grows: offsets are scaled with their bones.
+    grows: scale the offsets with their bones.
     """
     orientations = solution.matrices[..., :3, :3]
     columns = np.zeros((len(orientations), len(fit.bones), 3, len(fit.skeleton)))
@@ -307,20 +306,20 @@ def _length_columns(fit: Fit, solution: Solution, *, grows: bool) -> FloatArray:
 
 # The search: rounds of Gauss-Newton steps for the poses and for the parameters that all poses of a recording share.
 #
-# The points of a pose depend on its joints, which differ on every frame, and on shared parameters. To minimize Σ weight
-# · |target − point|², each step eliminates the joints frame by frame and solves for the shared parameters alone (the
-# Schur complement, as in bundle adjustment: Triggs et al. 2000, §6). The solver then finds the joints again. Solving
-# for joints and parameters in turns would take hundreds of rounds.
+# The markers of a pose depend on its joints, which differ on every frame, and on the shared parameters. To minimize Σ
+# weight · |target − point|², each step eliminates the joints frame by frame and solves for the shared parameters alone
+# (the Schur complement, as in bundle adjustment: Triggs et al. 2000, §6). The solver then finds the joints again.
+# Alternating between joints and parameters would take hundreds of rounds.
 
-# Scales that are tried, relative to the first one. The best is then improved.
+# Scales to try, relative to the first one. The best of them is then refined.
 _TRIED_SCALES: Final = np.geomspace(0.75, 1.35, 9)
 _ROUNDS: Final = 6
-# Rounds end when one gains less than this share.
+# The search ends when a round reduces the objective by less than this share.
 _WORTH_WHILE: Final = 5e-3
 # Damping of undetermined joints, as a share of the mean diagonal.
 _DAMPING: Final = 1e-6
-# The largest distance of a good sample: this many times its marker's usual distance, but at least this share of the
-# skeleton's size.
+# A sample is good up to this many times its marker's usual distance, and always within this share of the skeleton's
+# size.
 _USUAL_TIMES: Final = 4.0
 _ALWAYS_SHARE: Final = 0.01
 
@@ -331,9 +330,9 @@ Search: TypeAlias = Generator[float, None, tuple[Fit, Solution]]
 
 
 def at_best_scale(fit: Fit, positions: FloatArray, first: float) -> Search:
-    """The fit at the scale that matches positions (F, M, 3) best, with the offsets guessed on the rig."""
+    """The fit at the scale that matches positions (F, M, 3) best, with the guessed offsets."""
     scales = first * _TRIED_SCALES
-    # All scales in one solve: for the few frames of a reference, that takes hardly longer than one scale.
+    # All scales in one solve: with few frames, this takes hardly longer than a single scale.
     tried = (scales[:, None, None, None] * positions).reshape(-1, *positions.shape[1:])
     unscaled = replace(fit, scale=1.0)
     found = unscaled.solve(tried)
@@ -346,9 +345,9 @@ def at_best_scale(fit: Fit, positions: FloatArray, first: float) -> Search:
 
 
 def over_reference(fit: Fit, positions: FloatArray, poses: Solution, *, resize: bool, limbs: bool) -> Search:
-    """The fit with offsets, and optionally scale or limbs, from positions (F, M, 3) of a person who holds a pose.
+    """Fit offsets, and optionally scale or limbs, to positions (F, M, 3) of a person who holds a pose.
 
-    poses: a first approximation.
+    poses: to start from.
     """
     shared: list[Shared] = [Offsets(fit.offsets, fit.factors, frames_worth=1.0)]
     if limbs:
@@ -359,7 +358,7 @@ def over_reference(fit: Fit, positions: FloatArray, poses: Solution, *, resize: 
 
 
 def over_take(fit: Fit, positions: FloatArray, *, resize: bool) -> Search:
-    """The fit with offsets, and optionally sizes, that match positions (F, M, 3) of a take best, ignoring outliers."""
+    """Fit offsets, and optionally sizes, to positions (F, M, 3) of a take, ignoring outliers."""
     shared: list[Shared] = [Offsets(fit.offsets)]
     if resize:
         shared.append(Scale(first=fit.scale) if (fit.factors == 1.0).all() else Limbs())
@@ -369,7 +368,7 @@ def over_take(fit: Fit, positions: FloatArray, *, resize: bool) -> Search:
 def _search(
     fit: Fit, positions: FloatArray, shared: Sequence[Shared], poses: Solution | None = None, *, robust: bool = False
 ) -> Search:
-    """Improve the fit in rounds, until a round gains too little; yields the share of the rounds done.
+    """Improve the fit in rounds until a round gains too little; yields the share done.
 
     poses: to start from; None: rest. robust: give outliers almost no weight and estimate the noise from the data.
     """

@@ -12,7 +12,7 @@ from ..clip import BoolArray, FloatArray
 from ..mapping.marker_map import MappedMarker
 from ..robust import weighted_location
 
-# Samples beyond this many times their usual distance get almost no weight.
+# Samples farther off than this many times the usual distance get almost no weight.
 _OUTLYING = 3.0
 
 

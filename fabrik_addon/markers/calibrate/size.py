@@ -28,7 +28,7 @@ def with_factors(skeleton: Skeleton, factors: FloatArray) -> Skeleton:
 
 
 def height_factor(skeleton: Skeleton, factors: FloatArray) -> float:
-    """The factor on the distance from the root's head to the end of the lowest bone; factors: (J,)."""
+    """The factor by which length factors (J,) change the path from the root's head to the end of the lowest bone."""
     ends = skeleton.rest[:, 2, 3] + skeleton.rest[:, 2, 1] * skeleton.lengths
     path = skeleton.path(int(np.argmin(ends)))
     steps = [float(np.linalg.norm(skeleton.head_offset(bone))) for bone in path[1:]]
@@ -37,7 +37,7 @@ def height_factor(skeleton: Skeleton, factors: FloatArray) -> float:
     return longer / sum(steps) if sum(steps) > 0.0 else 1.0
 
 
-# Pairs shorter than this share of the longest pair measure noise instead of size.
+# Pairs shorter than this share of the longest pair are not used: their noise is too large.
 _SHORTEST_SHARE: Final = 1e-3
 # A bone is connected if it begins within this share of its parent's length from the parent's tail.
 _CONNECTED: Final = 1e-3
@@ -54,9 +54,9 @@ def rigid_pairs(
 ) -> tuple[tuple[int, int], ...]:
     """Pairs of mapped points whose distance is the same in every pose, as indices into ``entries``.
 
-    Two points are such a pair if both are fixed to the same bone. An offset or a tail is fixed to its bone; a tail also
-    to the children that begin there; a head to its bone and to the parent. parents: each bone's parent, None for roots;
-    bones not listed count as roots. connected: the bones whose head is at their parent's tail.
+    Two points are such a pair if both are fixed to the same bone. Offsets and tails are fixed to their bone, tails also
+    to the children that begin there. Heads are fixed to their bone and its parent. parents: each bone's parent, None
+    for roots; bones not listed count as roots. connected: the bones whose head is at their parent's tail.
     """
 
     def carriers(entry: MappedMarker) -> set[str]:
@@ -77,9 +77,9 @@ def first_scale(
 ) -> float:
     """About how many times larger a rig is than a recording.
 
-    Measured from distances that are the same in every pose, if there are any. Else the extent of the markers at rest is
-    compared with that on the frame that shows the most of them. offsets: (M, 3) of the mapped points in their bones'
-    frames. positions: (F, M, 3), any unit. Raises CalibrationError if all markers are at one point.
+    It is measured from distances that are the same in every pose. If there are none, the markers' extent at rest is
+    compared with their extent on the frame that shows the most markers. offsets: (M, 3) of the mapped points in their
+    bones' frames. positions: (F, M, 3), any unit. Raises CalibrationError if all markers are at one point.
     """
     names = skeleton.names
     parents: dict[str, str | None] = {}
@@ -107,8 +107,8 @@ def first_scale(
 def uniform_scale(rest_points: FloatArray, pairs: Sequence[tuple[int, int]], positions: FloatArray) -> float:
     """The factor from marker distances to rig distances.
 
-    Each pair gives the median over the frames on which both its markers are seen. The result is the median over the
-    pairs, weighted by length, so neither a few bad frames nor a few misplaced markers change it.
+    Each pair gives the median over the frames on which both its markers are seen. The result is the median of the
+    pairs, weighted by length. So a few bad frames or misplaced markers do not change it.
 
     rest_points: (M, 3) the mapped points on the rig at rest. positions: (F, M, 3) of the same markers, NaN where not
     seen. pairs: from ``rigid_pairs``. Raises CalibrationError if no pair can be measured.

@@ -32,24 +32,23 @@ _PARSERS: Final[Mapping[str, Parser]] = MappingProxyType(
 _TRC_START: Final = b"pathfiletype"
 # Prefixes without a colon name performers if they share this many labels.
 _SHARED_LABELS: Final = 5
-# A performer has at least this share of any other performer's number of body labels.
+# A performer has at least this share of the body labels of the performer with the most.
 _MIN_SHARE: Final = 0.25
 # Meters: the extent of a person's markers, from a sitting child to an adult with raised arms. It is only checked with
 # at least this many landmarks, since fewer may be those of a hand or of an object.
 _SMALLEST, _LARGEST = 0.35, 3.5
 _FEWEST_LANDMARKS: Final = 8
-# Number of frames of a long recording that are examined, in all or at a time.
+# Most frames that are examined. Falls are searched on all frames, in parts of this length.
 _LOOKED_AT: Final = 2000
-# Size is the median distance of markers from their middle, on frames that show at least this share of the largest
-# marker count. A person's size changes by less than this factor: about 3 between crouching and raised arms (estimate).
+# Size is the median distance of markers from their middle, on frames with at least the first share of the largest
+# marker count. A person's size changes by less than the second factor: from crouching to raised arms, by about 3.
 _MANY_SEEN: Final = 0.8
 _GROWN: Final = 6.0
-# Two markers of one landmark that are farther apart than this share of the person's extent are not in one cluster.
+# Two markers of one landmark that are farther apart than this share of the person's extent do not belong together.
 _APART: Final = 0.25
-# Acceleration is measured over this many seconds before and after a frame. A body falls too fast if this share of its
-# markers accelerates by more than this factor times gravity. In a jump all markers reach 1.0. In walks, three quarters
-# of them never reach 0.5 at any frame rate.
+# Acceleration is measured over this many seconds before and after a frame.
 _LAG: Final = 0.05
+# A body falls too fast if this share of its markers accelerates by more than this multiple of gravity. Jumps reach 1.
 _MOST: Final = 0.75
 _FASTER: Final = 1.5
 _GRAVITY: Final = 9.81
@@ -64,10 +63,10 @@ def read_markers(
 ) -> Clip:
     """Read a file of markers or keypoints, in meters. The format is detected from the content, or else the suffix.
 
-    units: overrides the file's ("mm", "cm", "m", "in", "ft"). up_axis: "Y" or "Z"; None: the file's, or a guess.
-    layout: the order of keypoints without names, a key of `layouts.LAYOUTS`; None: detected. rate: frames per second,
-    overrides the file's. Raises MarkerFileError, one sentence that names the file, if the file cannot be read or its
-    format is unknown; LayoutError if a layout has to be chosen.
+    units: "mm", "cm", "m", "in" or "ft"; None: the file's. up_axis: "Y" or "Z"; None: the file's, or detected. layout:
+    the order of keypoints without names, a key of `layouts.LAYOUTS`; None: detected. rate: frames per second; None: the
+    file's. Raises MarkerFileError, one sentence that names the file, if the file cannot be read or its format is
+    unknown; LayoutError if a layout has to be chosen.
     """
     suffix = Path(path).suffix.lower()
     # `read_file` checks the axis.
@@ -78,7 +77,7 @@ def read_markers(
 
 
 def _person_doubts(clip: Clip) -> Iterator[str]:
-    """Warnings if size, sides, steps or falls are not those of one person, or if markers never move."""
+    """Warnings if markers never move, or if their size, sides, steps or falls are not those of one person."""
     for name in performers(clip) or ("",):
         person = select_performer(clip, name) if name else clip
         known = landmarks_of(person.names)
@@ -137,7 +136,8 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
             left, right, hips, _ = parts.values()
             up = np.eye(3)["XYZ".index(person.up_axis)]
             yield from cadence_doubts(name or "the person", left, right, hips, up, person.rate)
-        # A foot stays in place while the body moves by less than its height.
+        # Real markers, as on a planted foot, may not move either, unless the others move by more than the person's
+        # size.
         moved = (np.fmax.reduce(positions) - np.fmin.reduce(positions)).max(axis=1)
         still = [label for label, distance in zip(known, moved, strict=True) if distance == 0.0]
         if still and np.nanmedian(moved) > size:
@@ -147,8 +147,8 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
 def _falls(heights: FloatArray, columns: Sequence[int], rate: float) -> float:
     """The acceleration of a body that falls too fast, as a multiple of gravity's; 0 if it never does.
 
-    heights: (F, M) meters; rate: Hz. The ground only pushes a body up. However its limbs move, most of its markers
-    never fall faster than gravity at the same time.
+    heights: (F, M) meters; rate: Hz. The ground only pushes upward. So most markers of a body never fall faster than
+    gravity at the same time, however its limbs move.
     """
     lag = max(1, round(_LAG * rate))
     fastest = 0.0
@@ -158,7 +158,7 @@ def _falls(heights: FloatArray, columns: Sequence[int], rate: float) -> float:
         seen = np.isfinite(falling).sum(axis=1)
         many = (seen >= _FEWEST_LANDMARKS) & ((falling > _FASTER).sum(axis=1) >= _MOST * seen)
         for start, end in true_spans(many):
-            # A cut between two frames looks like a fall for as many frames as the lag.
+            # Around a cut, as many frames as the lag look like a fall.
             if end - start > lag + 1:
                 fastest = max(fastest, float(np.nanmedian(falling[start:end])))
     return fastest
@@ -192,9 +192,8 @@ def performers(clip: Clip) -> tuple[str, ...]:
     """The prefixes of performers, in the clip's order: the part before the colon in labels such as Anna:LASI.
 
     A name between colon and underscore, as in Session:Anna_LASI, belongs to the prefix if several such names have the
-    same labels. If no label has a colon, the prefix is the part before the first underscore, on the same condition.
-    Props are left out: a performer has at least a quarter as many body labels as any other. If no label is known, every
-    prefix counts as a performer.
+    same labels. Without colons, the same applies to the part before the first underscore. Prefixes with much fewer body
+    labels than others are props and left out. If no label is known, every prefix is a performer.
     """
     labels: dict[str, list[str]] = {}
     prefixed = _prefixed(clip.names)
@@ -223,13 +222,13 @@ def select_performer(clip: Clip, name: str) -> Clip:
 
 
 def _prefixed(names: Sequence[str]) -> Mapping[str, tuple[str, str]]:
-    """Each label that has a prefix, with its prefix and the rest."""
+    """Each label with a prefix, split into prefix and rest."""
     by_colon = {
         name: (prefix, rest) for name in names for prefix, _, rest in (name.rpartition(":"),) if prefix and rest
     }
     if not by_colon:
         return _with_underscores(names)
-    # The part before the colon may name a session, with a person's name after it, as in Session:Anna_LASI.
+    # The part before the colon may be a session, followed by a person's name, as in Session:Anna_LASI.
     labels: dict[str, list[str]] = {}
     for prefix, rest in by_colon.values():
         labels.setdefault(prefix, []).append(rest)
@@ -243,13 +242,13 @@ def _prefixed(names: Sequence[str]) -> Mapping[str, tuple[str, str]]:
 
 
 def _with_underscores(names: Sequence[str]) -> Mapping[str, tuple[str, str]]:
-    """Each label that has a prefix before an underscore, with its prefix and the rest.
+    """Each label with a prefix before an underscore, split into prefix and rest.
 
-    Underscores also separate the words of a label, so several prefixes must have the same labels.
+    Underscores also separate words of a label. So a prefix only counts if others have the same labels.
     """
     pieces = {name: (prefix, rest) for name in names for prefix, _, rest in (name.partition("_"),) if prefix and rest}
     labels: dict[str, set[str]] = {}
-    # Words for left and right are sides if both occur. One alone, such as Li, may be a name.
+    # Words for left and right are sides only if both occur. A single one, such as Li, may be a name.
     has_sides = {SIDES.get(prefix.lower()) for prefix, _ in pieces.values()} >= {"L", "R"}
     for prefix, rest in pieces.values():
         if not (has_sides and prefix.lower() in SIDES) and not rest.isdigit():

@@ -1,4 +1,4 @@
-"""Reads C3D files, which are binary: the header, the groups of parameters, the 3D points, and a clip made from them."""
+"""Reads C3D files (binary): header, groups of parameters and 3D points, and makes a clip of them."""
 
 import math
 import re
@@ -27,7 +27,7 @@ FASTEST: Final = 1e5
 
 
 class Header(NamedTuple):
-    """The numbers of the first block; each may be wrong."""
+    """The numbers in the first block, each of which may be wrong."""
 
     point_count: int
     analog_count: int
@@ -40,7 +40,7 @@ class Header(NamedTuple):
 
 
 class _Value(NamedTuple):
-    """A parameter: bytes per element (negative: text), dimensions (first one fastest), and data."""
+    """A parameter: bytes per element (negative: text), dimensions (the first varies fastest), and data."""
 
     size: int
     dimensions: tuple[int, ...]
@@ -48,7 +48,7 @@ class _Value(NamedTuple):
 
 
 class Parameters:
-    """The parameters of a C3D file. header: its first block; end: the byte after the parameters.
+    """The parameters of a C3D file. header: its first block. end: the byte after the parameters.
 
     Raises MarkerFileError if the content is not a C3D file or its header is invalid.
     """
@@ -105,7 +105,7 @@ class Parameters:
         return next(iter(self.numbers(key)), math.nan)
 
     def long_number(self, key: str) -> float:
-        """A count written as two 2-byte words, the low one first, or as one number; NaN if there is none."""
+        """A count, stored as one number or as two 2-byte words with the low one first; NaN if there is none."""
         words = self.numbers(key)
         if len(words) == 2:
             return words[0] + 65536.0 * words[1]
@@ -131,10 +131,10 @@ class Parameters:
 
 
 def _records(section: bytes, byte_order: str) -> Iterator[tuple[int, str, bytes]]:
-    """The groups (negative numbers) and parameters of the section, up to its end or the end of the file.
+    """The groups and parameters in the section, up to its end or the end of the file; groups have negative numbers.
 
-    Each begins with the length of its name (negative: locked) and its group's number. The offset of the next one
-    follows the name and is relative to its own position; 0 for the last.
+    Each record begins with the length of its name (negative: locked) and the number of its group. The offset of the
+    next record follows the name, relative to the offset's own position; it is 0 in the last record.
     """
     at = 4
     while at + 2 <= len(section):
@@ -176,7 +176,7 @@ def _decoded(raw: bytes) -> str:
 
 
 def _processor(content: bytes, section: bytes) -> int:
-    """The processor type: from the file, else the one that gives a plausible rate in the header."""
+    """The processor type in the file; if it is unknown, the type with which the header's rate is plausible."""
     if len(section) >= 4 and section[3] in (INTEL, DEC, MIPS):
         return section[3]
     raw = content[_RATE_AT : _RATE_AT + 4]
@@ -194,24 +194,24 @@ def _processor(content: bytes, section: bytes) -> int:
     return fitting[0]
 
 
-# The points: where they are in the file, and their positions in the file's units.
+# The points: their location in the file, and their positions in the file's units.
 #
 # A C3D file contains most values twice, in its header and in its parameters, and they do not always agree. The size of
 # the file shows which are right: the last of its frames must end in its last block.
 
-# In the header, this number means that the frame count is too large for it.
+# In the header, this number means that the frame count is too large.
 _MANY_FRAMES: Final = 65535
-# Counts that may have wrapped around are tried with up to 16 times as many frames: an hour and a half at 200 Hz.
+# Counts that may have wrapped around are tried up to this many times: up to an hour and a half at 200 Hz.
 _MOST_WRAPS: Final = 17
-# The height of a person's markers in millimeters; of two scales, the one that comes closer is used.
+# Height of a person's markers, millimeters. If a file has two scales, the one that gives the closer height is used.
 _TALL: Final = 1600.0
-# Real scales are smaller; other bytes that are read as a scale are usually larger.
+# Real scales are smaller than this. Scales read in a wrong number format are usually larger.
 _LARGEST: Final = 1e5
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The layout of a file. start: first byte of the points; analogs: analog numbers in each frame."""
+    """The layout of a file. start: the first byte of the points. analogs: analog numbers in each frame."""
 
     start: int
     points: int
@@ -232,7 +232,7 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """The points as read. positions: (F, P, 3) in the file's units; seen: (F, P); notes: corrections made."""
+    """The points in a file. positions: (F, P, 3) in the file's units. seen: (F, P). notes: corrections made."""
 
     positions: FloatArray
     seen: BoolArray
@@ -267,7 +267,7 @@ def first_frame(parameters: Parameters) -> int:
 
 
 def frame_rates(parameters: Parameters) -> tuple[float | None, float | None]:
-    """The first plausible rate (Hz) of POINT:RATE, header and camera, and that of the header; None for no such rate."""
+    """The first plausible rate (Hz) of POINT:RATE, header and camera; the header's rate. None if not plausible."""
     stated = parameters.number("POINT:RATE"), parameters.header.rate, parameters.number("TRIAL:CAMERA_RATE")
     point, header, camera = (rate if 0.0 < rate < FASTEST else None for rate in stated)
     return point or header or camera, header
@@ -289,7 +289,7 @@ def _layout(content: bytes, parameters: Parameters) -> tuple[Layout, tuple[str, 
     if not layouts or not layouts[0].points:
         raise MarkerFileError("there are no markers: choose a file with markers")
     exact = [layout for layout in layouts if layout.frames and 0 <= size - layout.end < BLOCK]
-    # Otherwise read the number of frames in the header or parameters, but no more than the file can contain.
+    # If no layout matches, read the stated number of frames, but no more than the file can contain.
     most = max(size - layouts[0].start, 0) // layouts[0].frame_bytes
     chosen = exact[0] if exact else replace(layouts[0], frames=min(layouts[0].frames or most, most))
     if chosen.frames < 1:
@@ -308,7 +308,7 @@ def _counts(values: Iterable[float]) -> list[int]:
 
 
 def _analog_counts(parameters: Parameters) -> list[int]:
-    """Analog numbers per frame, from the header and from the parameters; the former may be 0."""
+    """Analog numbers per frame, from the header, which may have 0, and from the parameters."""
     header, used = parameters.header, parameters.number("ANALOG:USED")
     rates = parameters.number("ANALOG:RATE"), parameters.number("POINT:RATE")
     ratio = rates[0] / rates[1] if rates[1] > 0.0 else math.nan
@@ -317,7 +317,7 @@ def _analog_counts(parameters: Parameters) -> list[int]:
 
 
 def _frame_counts(parameters: Parameters) -> list[int]:
-    """The frame counts in the file's various fields, without the number for counts that are too large."""
+    """The frame counts in the file's fields, without the number that means "too large"."""
     header = parameters.header
     start, end = (parameters.long_number(f"TRIAL:ACTUAL_{which}_FIELD") for which in ("START", "END"))
     counted = header.first_frame >= 1 and header.last_frame != _MANY_FRAMES
@@ -331,7 +331,7 @@ def _frame_counts(parameters: Parameters) -> list[int]:
 
 
 def _scales(parameters: Parameters) -> list[float]:
-    """The scales in the file, the parameter's first; negative: the numbers are floats and need none."""
+    """The valid scales of the parameter and of the header, in this order. A negative scale means floats."""
     stated = [parameters.number("POINT:SCALE"), parameters.header.scale]
     return [scale for scale in stated if math.isfinite(scale) and 0.0 < abs(scale) < _LARGEST]
 
@@ -348,7 +348,7 @@ def _numbers(content: bytes, parameters: Parameters, layout: Layout) -> FloatArr
 
 
 def _scale(parameters: Parameters, numbers: FloatArray) -> tuple[float, tuple[str, ...]]:
-    """The factor on integer coordinates. If the file has two, the one that gives a person's height."""
+    """The factor on integer coordinates, and notes. Of two factors, the one that gives a person's height is used."""
     scales = list(dict.fromkeys(scale for scale in _scales(parameters) if scale > 0.0))
     if not scales:
         raise MarkerFileError("POINT:SCALE is missing or 0, so the scale is unknown: export it again")
@@ -361,15 +361,15 @@ def _scale(parameters: Parameters, numbers: FloatArray) -> tuple[float, tuple[st
 
 # The clip: labels, units and axes of the points. Analog data is skipped.
 #
-# Errors of writers are corrected, with a note, if only one reading makes sense; otherwise the file is refused:
+# Errors of writers are corrected, with a note, if only one reading makes sense. Otherwise the file is refused:
 #
 # * A sample is missing if its residual is negative, or if it is not a number or exactly (0, 0, 0).
 # * Points that are not markers are left out: outputs of a model (angles, forces, moments, powers, scalars, axes of its
 # segments, the center of mass).
 # * A blank label becomes ``*n``. Equal labels are replaced by their descriptions if those differ, else numbered. The
 # prefix of a subject ends with a colon, also if the file uses another separator.
-# * Up is Y_SCREEN unless the markers show a person who stands along another axis. If up is X or negative, positions are
-# rotated.
+# * Y_SCREEN is the up axis unless the markers show a person who stands along another one. If it is X or negative,
+#   positions are rotated.
 
 _OUTPUT_GROUPS: Final = ("ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS", "REACTIONS")
 _OUTPUT_NAME: Final = re.compile(r".+(angles?|forces?|moments?|powers?|grf)v?|cent(re|er)ofmass(floor)?", re.IGNORECASE)
@@ -378,7 +378,7 @@ _SEGMENT_ENDS: Final = "OALP"
 
 
 def parse_c3d(content: bytes, chosen: Chosen) -> Clip:
-    """The clip in a file's bytes, in meters and the file's own axes (rotated if X is up).
+    """The clip in a file's bytes, in meters and the file's own axes, or rotated if X is up.
 
     Raises MarkerFileError, without the file's name, if the file is empty or not a C3D file, for unknown units, for a
     missing rate or scale, without points or frames, and if no marker is ever seen.
@@ -423,15 +423,15 @@ def _labels(parameters: Parameters, count: int) -> tuple[list[str], list[bool]]:
     better = [described[place] for place in doubles]
     if all(better) and len(set(better)) == len(better) and not counts.keys() & set(better):
         plain = [described[place] if place in doubles else label for place, label in enumerate(plain)]
-    # A subject's prefix ends with a colon, whatever separator the file uses.
+    # The prefix of a subject gets a colon, whatever separator the file uses.
     prefixes = [prefix for prefix in parameters.strings("SUBJECTS:LABEL_PREFIXES") if prefix and prefix[-1] != ":"]
     names = []
     for place, label in enumerate(plain, start=1):
         prefix = next((prefix for prefix in prefixes if label.startswith(prefix) and label != prefix), None)
         name = label if prefix is None else f"{prefix.rstrip('_-. ')}:{label[len(prefix) :]}"
         names.append(name or f"*{place}")
-    # Outputs of a model are the labels in the file's groups for angles, forces and so on, which it may name itself. For
-    # files without such groups: labels with the usual names, and the origin and axes of segments, if all four exist.
+    # The file lists the outputs of a model in groups for angles, forces and so on. It may give these groups other
+    # names. Without such groups, outputs have the usual names, or are the origin and the axes of a segment.
     groups = dict.fromkeys((*_OUTPUT_GROUPS, *parameters.strings("POINT:TYPE_GROUPS")[::2]))
     listed = {label for group in groups if group for label in parameters.strings(f"POINT:{group}") if label}
     there = set(names)

@@ -6,8 +6,9 @@ tidy `…_by_frame.csv`, with a row for each frame and keypoint and the columns 
 freemocap/freemocap). Time columns give the rate; other columns are skipped. Arrays: (F, N, 3), (F, N, 4) with a
 confidence last, or (F, 3 N), with or without an axis of length 1 for one person.
 
-Files contain no units or axes, and arrays no rate. Units follow from a person's size, up from the direction from feet
-to head; the rate is 30 frames per second unless given. Points without a bone, such as those of a face, are left out.
+Files contain no units or axes, and arrays no rate. Units are detected from a person's size, and the up axis from the
+direction from feet to head. The rate is 30 frames per second unless it is given. Points without a bone, such as those
+of a face, are left out.
 """
 
 import math
@@ -36,8 +37,8 @@ from .reading import (
 
 _COLUMN: Final = re.compile(r"(?P<name>.+?)(?:[\s_.:\-]+(?P<axis>[xyz])|(?P<cap>[XYZ]))", re.ASCII | re.IGNORECASE)
 _AXIS_FIRST: Final = re.compile(r"(?P<axis>[xyz])[\s_]?(?P<name>\d+)", re.IGNORECASE)
-# Columns that are not positions, such as "hips_rx", "hips.rotationX", "hips_quat_w" and "hips_velocity_x", and the
-# ending of positions next to them, as in "hips_tx".
+# Columns of rotations and velocities, such as "hips_rx", "hips.rotationX", "hips_quat_w" and "hips_velocity_x".
+# Positions next to them may be named "hips_tx".
 _TURNED: Final = re.compile(
     r"(.+?)[\s_.:\-]*(?:rotat(?:e|ion)|quaternion|euler|orientation|velocity|acceleration)[\s_.:\-]*[wxyz]"
     r"|(.+?)[\s_.:\-]+(?:rot|quat|ang|vel|acc)[\s_.:\-]*[wxyz]|(.+)[\s_.:\-][rqvaw][wxyz]",
@@ -51,9 +52,9 @@ _TIDY: Final = frozenset({"frame", "keypoint", "x", "y", "z"})
 _BODY: Final = re.compile(r"(?:body|pose)[_.](?=.)", re.IGNORECASE)
 _HAND_POINT: Final = re.compile(r"(left|right)_hand_(\d+)", re.IGNORECASE)
 _NO_BONE: Final = re.compile(r"face[_.]\w+|(?:\w+[_.])?(?:com|center_of_mass)(?:[_.]\w+)?", re.IGNORECASE)
-# Up is a coordinate axis only if the cosine between the axis and the body is at least this.
+# An axis is up only if the cosine between it and the body is at least this.
 _ALONG: Final = 0.7
-# Points whose smallest extent is below this share of their size are 2D points of an image.
+# Points are 2D points of an image if their smallest extent is below this share of their size.
 _FLAT: Final = 1e-3
 # A hand is at a wrist of the body if its own wrist is closer than this share of the forearm's length.
 _AT_WRIST: Final = 0.6
@@ -97,7 +98,7 @@ def parse_npy(content: bytes, chosen: Chosen) -> Clip:
         flat = "points in two dimensions" if array.ndim == 3 and array.shape[2] == 2 else f"an array of shape {shape}"
         raise MarkerFileError(f"it holds {flat}: export frames of 3D points, (F, N, 3)")
     points = np.asarray(array[:, :, :3], dtype=np.float64)
-    # Points that were not found have no confidence; their coordinates are meaningless.
+    # Points with confidence 0 were not found; their coordinates mean nothing.
     found = array[:, :, 3:] > 0.0
     if array.shape[2] > 3 and found.any():
         points = np.where(found, points, np.nan)
@@ -105,7 +106,7 @@ def parse_npy(content: bytes, chosen: Chosen) -> Clip:
 
 
 def _wide(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArray, FloatArray]:
-    """Names (None without a header), frame numbers (F,), and (F, 1 + 3 N) time and points of a wide table.
+    """Names (None without a header), frame numbers (F,), and (F, 1 + 3 N) times and points of a wide table.
 
     A wide table has three columns for each point. Times are NaN if there are none; frames are then counted.
     """
@@ -160,7 +161,7 @@ def _number_column(rows: CsvRows, header: list[str], names: Sequence[str]) -> in
 
 
 def _tidy(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArray, FloatArray]:
-    """Names, frame numbers, times and points as from `_wide`, of a table with a row for each frame and point."""
+    """The results of `_wide`, for a table with a row for each frame and point."""
     frame, keypoint, *axes = (header.index(name) for name in ("frame", "keypoint", "x", "y", "z"))
     model = header.index("model") if "model" in header else None
     timed = _number_column(rows, header, _TIMES)

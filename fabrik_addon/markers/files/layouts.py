@@ -95,8 +95,7 @@ def _variants() -> dict[str, tuple[list[str], ...]]:
 _LAYOUTS: Final = MappingProxyType(_variants())
 
 # A layout fits if limbs are equally long on both sides and on all frames, and if both bones of a limb are similarly
-# long. Each of these lengths may differ by one of these shares. If points of COCO are read as Human3.6M's, or the
-# reverse, they differ by 100 % and more.
+# long. Lengths may differ by these shares. In a wrong layout, they differ by 100 % and more.
 _SIDES_DIFFER: Final = 0.35
 _FRAMES_DIFFER: Final = 0.5
 _HALVES_DIFFER: Final = 1.0
@@ -146,7 +145,7 @@ def names_of(points: FloatArray, layout: str | None) -> tuple[str, ...]:
 
 
 def _fits(points: FloatArray, names: Sequence[str]) -> bool:
-    """Whether limbs between the named points (F, N, 3) have equal lengths on both sides and on all frames."""
+    """Whether limbs between the named points (F, N, 3) are equally long on both sides and on all frames."""
     for joints in _LIMBS:
         halves = []
         for first, last in pairwise(joints):

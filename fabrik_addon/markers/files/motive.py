@@ -1,14 +1,14 @@
 """Reads CSV exports of OptiTrack's Motive, format versions 1.2x: markers, and rigid bodies as clusters of markers.
 
 The first line has pairs of keys and values ("Format Version,1.23,…,Export Frame Rate,120,…,Length Units,Meters"). After
-a blank line, each column has its owner (Marker, Rigid Body, Rigid Body Marker, Bone, Bone Marker), name, ID (from 1.25
-also the parent) and quantity (Rotation, Position or an error); the last header line is "Frame,Time (Seconds),X,Y,…".
-Y is assumed to be up, since the file does not contain Motive's setting. Source: docs.optitrack.com, Data Export: CSV,
-and files of versions 1.22 to 1.25.
+a blank line, each column has the kind of its owner (Marker, Rigid Body, Rigid Body Marker, Bone, Bone Marker), its
+name, its ID (from 1.25 also its parent) and the quantity (Rotation, Position or an error). The last header line is
+"Frame,Time (Seconds),X,Y,…". Y is assumed to be up, since the file does not contain Motive's setting. Source:
+docs.optitrack.com, Data Export: CSV, and files of versions 1.22 to 1.25.
 
-A rigid body's markers are named after the body ("Thigh_1"), so that they form one bone's cluster. If a body has no
-markers, its pivot and three points on its axes, 5 cm away, are used. Measured markers are preferred to those solved by
-Motive. The bones of a skeleton are left out.
+A rigid body's markers are named after the body ("Thigh_1"), so that they form a cluster on one bone. If a body has no
+markers, its pivot and a point on each of its axes, 5 cm away, are used. Measured markers are preferred to those solved
+by Motive. The bones of a skeleton are left out.
 """
 
 import re
@@ -27,7 +27,7 @@ from .reading import METERS, Chosen, CsvRows, in_place, rate_in_cell, rate_of_ti
 START: Final = b"format version"
 _TYPES: Final = frozenset({"marker", "rigidbody", "rigidbodymarker", "bone", "bonemarker"})
 _KINDS: Final = frozenset({"position", "rotation"})
-# If a solved and a measured marker have the same name, the first of these kinds is used.
+# If several markers have the same name, the kind that comes first here is used: measured before solved.
 _MEASURED_FIRST: Final = ("marker", "rigidbodymarker", "bonemarker")
 # Meters from a rigid body's pivot to the points on its axes.
 _ARM: Final = 0.05
@@ -52,7 +52,7 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
     """
     rows = CsvRows(content)
     first = rows.next() or []
-    # Every two neighboring cells, since the name of a take may contain commas.
+    # All pairs of neighboring cells, since the name of a take may contain commas.
     fields = {_plain(key): value for key, value in pairwise(first)}
     columns, timed = _columns(rows)
     unit = fields.get("lengthunits", "") if chosen.units is None else chosen.units
@@ -61,7 +61,7 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
     of_owner: dict[tuple[str, str], dict[tuple[str, str], FloatArray]] = {}
     for index, column in enumerate(columns):
         own, key = (column.kind, column.name), (column.quantity, column.axis)
-        # Another owner has the same name, or also has none.
+        # Another owner has the same name, or neither has one.
         while key in of_owner.get(own, {}):
             own = own[0], f"{own[1] or '*'}_2"
         of_owner.setdefault(own, {})[key] = numbers[:, 1 + index]
@@ -89,7 +89,7 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
         points,
         unit,
         "Y",
-        # Every second frame, or fewer, may have been exported.
+        # The export may have only every second frame, or fewer.
         exported or measured or captured,
         timed=measured,
         no_rate="the frame rate is in neither the header nor the times: export it again",
@@ -105,7 +105,7 @@ def _plain(text: str) -> str:
 def _columns(rows: CsvRows) -> tuple[list[_Column], int | None]:
     """The columns of positions and rotations, and the index of the time column.
 
-    The next row read is the first with numbers.
+    After it, the next row is the first one with numbers.
     """
     above: list[list[str]] = []
     while (row := rows.next()) is not None:
@@ -131,7 +131,7 @@ def _columns(rows: CsvRows) -> tuple[list[_Column], int | None]:
 def _markers(
     owners: Mapping[tuple[str, str], Mapping[tuple[str, str], FloatArray]], arm: float
 ) -> dict[str, FloatArray]:
-    """(F, 3) positions by marker; markers of rigid bodies are named by the body and a number. arm: see `_ARM`."""
+    """(F, 3) positions by marker. Markers of a rigid body are named after it, with a number. arm: see `_ARM`."""
     bodies = [name for kind, name in owners if kind == "rigidbody"]
     found: dict[str, FloatArray] = {}
     used: set[str] = set()

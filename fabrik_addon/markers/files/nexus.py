@@ -1,8 +1,8 @@
 """Reads the section "Trajectories" of CSV (ASCII) exports of Vicon Nexus.
 
-The section's name has its own line; the rate is on the next one. The third line has the marker names, with a subject
-and colon in front, each above the first column of its marker. The next lines are "Frame,Sub Frame,X,Y,Z,X,Y,Z,…" and
-the units of each column. Then comes a row for each frame, down to a blank line. Velocities (X', X'') and other sections
+The first line is the section's name, and the second one the rate. The third line has the marker names, each with a
+subject and a colon in front, above the marker's first column. The next lines are "Frame,Sub Frame,X,Y,Z,X,Y,Z,…" and
+the units of the columns. The rows of the frames follow, up to a blank line. Velocities (X', X'') and other sections
 (devices, joints, model outputs) are skipped. Z is up unless the markers show otherwise. Source: Vicon Nexus User Guide,
 "Export data to an ASCII file", and files of Nexus 2.
 """
@@ -36,7 +36,7 @@ def parse_nexus(content: bytes, chosen: Chosen) -> Clip:
     rate_row, names, axes, unit_row = ((rows.next() or []) for _ in range(4))
     if not axes or axes[0].lower() != "frame":
         raise MarkerFileError("the header of its trajectories is truncated: export it again")
-    # The columns X, Y, Z of a marker follow each other, with its name, or nothing, above the first.
+    # A marker's columns X, Y, Z are adjacent. Its name, if it has one, is above the first.
     capitals = [axis.upper() for axis in axes]
     firsts = [place for place in range(len(axes)) if capitals[place : place + 3] == ["X", "Y", "Z"]]
     if not firsts:
@@ -46,7 +46,7 @@ def parse_nexus(content: bytes, chosen: Chosen) -> Clip:
         raise MarkerFileError(f"its markers have several units ({', '.join(sorted(units))}): export them with one")
     labels = [*names, *[""] * len(axes)]
     numbers = rows.columns([0, 1, *(place + axis for place in firsts for axis in range(3))])
-    # Sub frames divide frames.
+    # Sub frames are parts of a frame.
     parts = np.nanmax(numbers[:, 1], initial=0.0) + 1.0
     frames = parts * numbers[:, 0] + np.nan_to_num(numbers[:, 1])
     # The file has no times.

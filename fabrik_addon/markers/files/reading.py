@@ -42,14 +42,14 @@ METERS: Final[Mapping[str, float]] = MappingProxyType(
 _SIZES: Final[Mapping[str, tuple[float, float]]] = {"m": (0.3, 4.0), "cm": (30.0, 300.0), "mm": (300.0, 4000.0)}
 # Hz, the frame rate of most cameras.
 _USUAL_RATE: Final = 30.0
-# The rate in the header and the rate of the times may differ by this share.
+# The rates of header and times may differ by this share before a warning.
 _RATE_SLACK: Final = 0.02
-# Numbers that mean "not seen": at least this large in any unit (10 km in millimeters), or only digits 9.
+# Numbers that mean "not seen": those with only digits 9, and those at least this large (10 km in millimeters).
 _NO_POSITION: Final = 1e7
 _NINES: Final = re.compile(r"99\.?9[9.]*")
-# Plausible rates in Hz; times with a step of exactly 1 s or 1 ms count frames instead.
+# Rates between these (Hz) are plausible. The ends are not: times that rise by exactly 1 s or 1 ms count frames.
 _SLOWEST, _FASTEST = 1.0, 1000.0
-# Frame numbers may have gaps, but their range is at most this many times the number of rows.
+# Frame numbers may have gaps. If their range exceeds this many times the number of rows, they are ignored.
 _MOST_LEFT_OUT: Final = 100
 _LONG_UNITS: Final[Mapping[str, str]] = MappingProxyType(
     {"millimeter": "mm", "centimeter": "cm", "meter": "m", "inch": "in", "inche": "in", "foot": "ft", "feet": "ft"}
@@ -71,7 +71,7 @@ def read_file(path: str | os.PathLike[str], parse: Parser, chosen: Chosen) -> Cl
         name = os.fsencode(path.name).decode("utf-8", "replace")
         clip = replace(parse(file_bytes(path), chosen._replace(up_axis=axes[axis])), source=name)
     except MarkerFileError as trouble:
-        # Raise the same error, since its class may have more data.
+        # The error keeps its class, which may have more data.
         trouble.args = (f"{path.name}: {trouble}",)
         raise
     for note in (*clip.notes, *clip.doubts):
@@ -93,7 +93,7 @@ def file_bytes(path: Path) -> bytes:
 
 
 def decoded(content: bytes) -> str:
-    """The text, decoded by its byte order mark, else as UTF-8, else as Latin-1, which accepts any bytes."""
+    """The decoded text: by its byte order mark, else UTF-8, else Latin-1, which accepts any bytes."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         return content.decode("utf-16", errors="replace")
     try:
@@ -147,7 +147,7 @@ def unit_name(text: str) -> str:
 
 
 def extent(points: FloatArray) -> float:
-    """Median extent of (F, M, 3) points along their longest axis; 0 if no frame shows several points."""
+    """The median extent of (F, M, 3) points along their longest axis; 0 if no frame has several points."""
     frames = points[np.isfinite(points).all(axis=2).sum(axis=1) > 1]
     return float(np.median((np.nanmax(frames, axis=1) - np.nanmin(frames, axis=1)).max(axis=1))) if len(frames) else 0.0
 
@@ -204,14 +204,23 @@ def to_clip(
     notes: Sequence[str] = (),
     start_time: float = 0.0,
 ) -> Clip:
-    """A clip in meters from points (F, M, 3), with unique names.
+    """A clip in meters with unique names, and NaN for missing samples.
 
-    chosen: the user's choices, which override the file's values. unit: the file's; None: from a person's size.
-    usual_up: used, with a note, if the markers do not show the up axis. rate: the header's. timed: the rate according
-    to the file's times. no_rate: the error message if neither is known; "": assume the rate of most cameras, with a
-    note. Raises MarkerFileError for an unknown unit or rate, and if no point is ever seen.
+    Args:
+        chosen: the user's choices, which override the file's values.
+        names: M labels.
+        points: (F, M, 3) in the file's unit and axes.
+        unit: the file's; None: detected from a person's size.
+        usual_up: the up axis if the markers do not show it; a note says so.
+        rate: Hz, from the header.
+        timed: Hz, from the times in the file.
+        no_rate: the error message if neither rate is known; "": assume the rate of most cameras, with a note.
+        notes: notes about the file.
+        start_time: seconds of the first frame.
+
+    Raises MarkerFileError for an unknown unit or rate, and if no point is ever seen.
     """
-    # A copy, which is then converted in place: a long recording is kept in memory only once.
+    # The copy is converted in place, to save memory.
     points = without_unseen(points)
     if np.isnan(points).all():
         raise MarkerFileError("no marker is visible on any frame: choose another recording")
@@ -219,7 +228,7 @@ def to_clip(
     unit = unit_of(points) if stated is None else unit_name(stated)
     points *= METERS[unit]
     points.setflags(write=False)
-    # Unlabeled markers may be other things, or reflections.
+    # Unlabeled markers may be reflections or other objects.
     labeled = [place for place, name in enumerate(names) if not is_unlabelled(name)] or slice(None)
     up, up_notes = (chosen.up_axis, ()) if chosen.up_axis else guessed_up(points[:, labeled], usual_up)
     known = (rate or timed) if chosen.rate is None else chosen.rate
@@ -252,7 +261,7 @@ def rate_in_cell(cell: str) -> float | None:
 
 
 def rate_of_times(times: FloatArray) -> float | None:
-    """Rows per second from times (F,) in s, ms, µs or ns, NaN if unknown; None if no unit gives a plausible rate.
+    """Rows per second from times (F,), NaN if unknown. None if they are plausible neither in s, ms, µs nor ns.
 
     The rate is measured from the first time to the last, since times are often rounded to a millisecond.
     """
@@ -265,7 +274,7 @@ def rate_of_times(times: FloatArray) -> float | None:
 
 
 def plausible_rate(rate: float) -> bool:
-    """Whether people are recorded at this rate, Hz."""
+    """Whether a rate (Hz) is one at which people are recorded."""
     return _SLOWEST < rate < _FASTEST
 
 
@@ -363,7 +372,7 @@ class CsvRows:
     def columns(self, places: Sequence[int], each: Callable[[list[str]], None] | None = None) -> FloatArray:
         """(F, n) numbers in n columns, by index from 0, of all rows down to an empty line.
 
-        NaN if a cell is blank, missing, or a word that means "not seen". each: is called with every row that is used.
+        NaN if a cell is blank, missing, or a word that means "not seen". each: called with every row that is used.
         Raises MarkerFileError for other text, and if there are no rows.
         """
         wanted, last = np.array(places), max(places)

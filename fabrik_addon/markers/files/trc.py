@@ -1,10 +1,10 @@
 """Reads TRC files: tab-separated text, a header of five or six lines, three columns for each marker.
 
-Errors of writers are corrected, and logged, if only one reading makes sense; otherwise the file is refused:
+Errors of writers are corrected, with a note, if only one reading makes sense. Otherwise the file is refused:
 
 * A sample is missing if a coordinate is blank, a word such as ``NaN``, infinite or absent at the end of a row, or if it
   is exactly (0, 0, 0).
-* Counts in the header are only compared with the rows and names, which decide.
+* If the counts in the header differ from the rows and names, rows and names are used.
 * A number may have a decimal comma, since commas are not separators in this format.
 * Cells may also be separated by commas, semicolons or spaces, and names may follow each other without blank cells.
 * If the file ends within a row, the row's last number may be incomplete and is ignored. (This cannot be detected if
@@ -31,7 +31,7 @@ _COLUMNS_BEFORE: Final = 2  # Frame# and Time
 class _Line:
     """A line that is not blank: its number in the file, from 1, and its text.
 
-    It is only split when its cells are needed, since all cells of a long recording use 20 times the file's size.
+    It is split only when needed, since all cells of a long recording take 20 times the memory of the file.
     """
 
     number: int
@@ -40,7 +40,7 @@ class _Line:
 
     @property
     def spaced(self) -> bool:
-        """Whether spaces separate the cells, since there is no separator."""
+        """Whether cells are separated by spaces, because the line contains no separator."""
         return self.separator not in self.text
 
     @property
@@ -126,7 +126,7 @@ def _table(lines: Sequence[_Line]) -> _Table:
 
 
 def _fields(keys: _Line, values: _Line) -> dict[str, str]:
-    """The header's fields. Keys and values are matched by order, since their tabs vary; by column if one is blank."""
+    """The header's fields. Keys and values are matched by order, since tabs vary, or by column if one is blank."""
     pairs = [" ".join(line.cells).split() for line in (keys, values)]
     if len(pairs[0]) != len(pairs[1]):
         pairs = [list(keys.cells), list(values.cells)]

@@ -1,4 +1,4 @@
-"""Finds the bone of a marker without a known label from motion, and how certain that is.
+"""Finds the bones of markers without known labels from their motion, and how certain they are.
 
 A marker on the skin keeps its position on one bone and moves relative to all others. Two bones that hardly move
 relative to each other are distinguished by where people attach markers: near a landmark of the bone.
@@ -16,18 +16,17 @@ from ...human.rest_body import RestBone
 from ..clip import FloatArray
 from .landmarks import LANDMARKS, RigBody, carrier
 
-# Meters: how much a marker usually moves relative to its own bone, and how far it usually is from the bone's nearest
-# landmark. Skin moves by 5 to 10 mm on thighs and upper arms. Markers are some centimeters from the landmarks of an
-# average body.
+# Meters by which a marker usually moves relative to its own bone: skin moves by 5 to 10 mm on thighs and upper arms.
 _MOTION: Final = 0.006
+# Meters from a marker to the nearest landmark of its bone, usually.
 _PLACE: Final = 0.04
-# A marker is not on a bone if it is farther than this from the bone's nearest landmark, meters.
+# Meters: a marker farther than this from all landmarks of a bone is not on that bone.
 _FARTHEST: Final = 0.22
 # A marker seen on fewer frames is not assigned.
 _FEWEST: Final = 5
 
 
-# Landmarks with less weight are left out, since studios seldom use them.
+# Landmarks of less weight are left out, since studios seldom use them.
 _USUAL: Final = 0.5
 
 
@@ -38,8 +37,7 @@ class ByMotion:
     Attributes:
         bones: (M,) indices into the candidates; -1 if none fits.
         residuals: (M,) meters, the median distance of a marker from its usual position on that bone.
-        margins: (M,) how much worse the second-best bone is. 1 is about a marker's noise; larger values are more
-            certain.
+        margins: (M,) how much worse the second-best bone fits. 1 is about a marker's noise; larger is more certain.
         offsets: (M, 3) the usual positions, in the frames of the bones.
     """
 
@@ -75,7 +73,7 @@ def bones_by_motion(
 
     points: (F, M, 3), NaN where not seen. matrices: (F, B, 4, 4) of the candidate bones, in approximate poses. Both are
     in armature units and space. landmarks: (K, 3) for each candidate, in its frame. loosest: meters; a marker that
-    moves more relative to a bone is not on it. meter: armature units in a meter.
+    moves by more relative to a bone is not on it. meter: armature units in a meter.
     """
     usual, residuals = usual_positions(points, matrices)
     away = np.stack(

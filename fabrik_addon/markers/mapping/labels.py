@@ -1,4 +1,4 @@
-"""Interprets labels: finds the marker set that they belong to, and the bone of each."""
+"""Interprets labels: finds their marker set, and the bone of each."""
 
 import re
 import unicodedata
@@ -37,17 +37,17 @@ SIDES: Final[Mapping[str, str]] = {
 # Letters for left and right at either end of a label in English, French, Italian, Spanish and Portuguese. They count
 # only if both occur.
 _PAIRS: Final = ("lr", "gd", "sd", "id", "ed")
-# A word at one end of at least this many labels, and of at least this share of all labels, names a performer or a
-# trial. It is ignored.
+# A word that begins or ends at least this many labels, and this share of all, is ignored: it names a performer or
+# trial.
 _SHARED_LABELS, _SHARED_SHARE = 5, 0.6
 # Virtual points such as V_Mid_ASIS, which software computes from markers.
 _VIRTUAL: Final = re.compile(r"v_(?!sacr).+|virtual.*", re.IGNORECASE)
-# The offset of a cluster's marker is unknown before a calibration, so it weighs less until then.
+# A cluster's markers weigh less until a calibration has measured their offsets.
 _CLUSTER_WEIGHT: Final = 0.3
 _UNLABELLED: Final = re.compile(r"\*.*|unlabel+ed.*|unnamed.*|u_?\d+", re.IGNORECASE)
 # Some programs cut labels to this many letters.
 _CUT: Final = 4
-# A marker set is recognized if at least this many labels are known.
+# A marker set is recognized if it contains at least this many of the labels.
 _FEWEST: Final = 3
 
 
@@ -64,7 +64,7 @@ class Matched(NamedTuple):
 
 
 class _Meaning(NamedTuple):
-    """The meaning of a label: a landmark on a side ("" in the middle), and the stem that the preset contains."""
+    """The meaning of a label: a side ("" in the middle), a landmark, and the preset's name for it."""
 
     side: str
     landmark: str
@@ -73,7 +73,7 @@ class _Meaning(NamedTuple):
 
 
 class _Sign(NamedTuple):
-    """One reading of a label: a side, or "", and the rest in lower case. pair: the letters that gave the side."""
+    """One reading of a label: a side or "", and the rest in lower case. pair: the letters that mean left and right."""
 
     side: str
     stem: str
@@ -106,7 +106,7 @@ class _Reader:
         return _whole_meaning([*signs, *self._weak[label]], preset) or _cut_meaning(signs, preset)
 
     def _in_others(self, label: str) -> _Meaning | None:
-        """The meaning of a whole label if all other presets that contain it agree, else from its words."""
+        """The meaning on which all other presets that contain the label agree; else the meaning of its words."""
         own = list(_own_signs(self._tokens.get(label, [])))
         for signs in (own, self._weak.get(label, [])):
             meanings = [meaning for preset in PRESETS.values() if (meaning := _whole_meaning(signs, preset))]
@@ -150,7 +150,7 @@ def body_labels(labels: Sequence[str]) -> int:
 
 
 def landmarks_of(labels: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """By label, side ("L", "R" or "") and landmark; labels: of one person. Labels without a landmark are left out."""
+    """Side ("L", "R" or "") and landmark, by label of one person. Unknown labels are left out."""
     reader = _Reader(labels)
     key = _recognized(reader, labels)
     found = {label: reader.meaning(label, PRESETS[key] if key else None) for label in labels}
@@ -158,10 +158,10 @@ def landmarks_of(labels: Sequence[str]) -> dict[str, tuple[str, str]]:
 
 
 def parts_of(roles: Mapping[str, Role]) -> dict[Role, str]:
-    """The main bone of each role; roles: by bone, in the armature's order of bones, parents first.
+    """The main bone of each role. roles: by bone, in the armature's order, parents first.
 
-    If several bones have the same role, the first one is used, since it begins at the joint. For the chest it is the
-    last one, to which neck and shoulders are attached. In a spine without a chest, the last bone is the chest.
+    If several bones have a role, the first one is used, since it begins at the joint. But the chest is its last bone,
+    to which neck and shoulders are attached. Without a chest, the last bone of the spine is used.
     """
     parts: dict[Role, str] = {}
     for bone, role in roles.items():
@@ -182,11 +182,11 @@ def match(
     """Find the bone of each label, and the marker's position on it.
 
     A label that is not in the preset is also used if all other presets agree on it, or if its words name a landmark. If
-    several labels mean the same landmark, the first one counts; numbered ones on a part of the body form a cluster.
+    several labels mean the same landmark, only the first one is used. Numbered labels of a part form a cluster.
 
     labels: as in the file, with or without a performer's prefix. parts: the bone of each role, from ``parts_of``. rest:
-    the bones at rest in armature space. With them, each marker gets the offset it would have on an average body of the
-    rig's size, in armature units; without, the nearest end of its bone. preset: a key of PRESETS; None: recognized.
+    the bones at rest in armature space. With these, each marker gets its offset on an average body of the rig's size,
+    in armature units. Without them, it gets the nearest end of its bone. preset: a key of PRESETS; None: recognized.
     Raises NamingError for an unknown preset.
     """
     if preset is not None and preset not in PRESETS:
@@ -219,7 +219,7 @@ def _mapped(label: str, meaning: _Meaning, parts: Mapping[Role, str], body: RigB
 
 
 def _whole_meaning(signs: Iterable[_Sign], preset: MarkerSet) -> _Meaning | None:
-    """The meaning of the first reading that the preset contains."""
+    """The meaning of the first of the readings that the preset contains."""
     for side, stem, _pair in signs:
         if stem in _table(preset, side):
             return _Meaning(side, _table(preset, side)[stem], stem)
@@ -227,7 +227,7 @@ def _whole_meaning(signs: Iterable[_Sign], preset: MarkerSet) -> _Meaning | None
 
 
 def _cut_meaning(signs: Sequence[_Sign], preset: MarkerSet) -> _Meaning | None:
-    """The meaning of a label cut to four letters; of several, the one with the shortest name."""
+    """The meaning of a label that was cut to four letters. If several labels match, the shortest is used."""
     for side, stem, _pair in signs:
         if len(side) + len(stem) == _CUT:
             whole = [known for known in _table(preset, side) if known.startswith(stem)]
@@ -238,7 +238,7 @@ def _cut_meaning(signs: Sequence[_Sign], preset: MarkerSet) -> _Meaning | None:
 
 
 def _meaning_by_words(signs: Iterable[_Sign]) -> _Meaning | None:
-    """The meaning of the first reading whose words make sense; readings with a side come before the one without."""
+    """The meaning of the first reading whose words are understood. Readings with a side come first."""
     for side, stem, _pair in sorted(signs, key=lambda sign: not sign.side):
         meaning = meaning_of_words(stem, sided=bool(side))
         if meaning is not None:
@@ -265,28 +265,28 @@ def _tokens(label: str) -> list[str]:
 
 
 def _shared(words: Sequence[str]) -> str:
-    """The most frequent word; "" if too few labels have it, or if it is a side or a number. words: one per label."""
+    """The most frequent of the words, one per label; "" if it is too rare, a side or a number."""
     word, count = max(Counter(words).items(), key=lambda item: item[1], default=("", 0))
     enough = count >= max(_SHARED_LABELS, _SHARED_SHARE * len(words))
     return word if enough and not word.isdigit() and word not in SIDES else ""
 
 
 def _without(tokens: list[str], first: str, last: str) -> list[str]:
-    """The words of a label, without the first and last words that most labels share."""
+    """The words of a label, without the first or last word if most labels share it."""
     if len(tokens) > 1 and tokens[0] == first:
         tokens = tokens[1:]
     return tokens[:-1] if len(tokens) > 1 and tokens[-1] == last else tokens
 
 
 def _signs(tokens: Sequence[str]) -> Iterator[_Sign]:
-    """The readings of a label, the most likely first. The last ones ignore the first word: it may name a performer."""
+    """The readings of a label, the most likely first. The last ones ignore the first word, a performer's name."""
     yield from _own_signs(tokens)
     if tokens and tokens[0] not in SIDES:
         yield from _own_signs(list(dropwhile(str.isdigit, tokens[1:])))
 
 
 def _own_signs(tokens: Sequence[str]) -> Iterator[_Sign]:
-    """Readings without a side, with a word as the side, and with the first letter as the side."""
+    """Readings without a side, and readings whose side is a word or the first letter."""
     stem = "".join(tokens)
     if not stem:
         return
@@ -300,7 +300,7 @@ def _own_signs(tokens: Sequence[str]) -> Iterator[_Sign]:
 
 
 def _weak_signs(tokens: Sequence[str]) -> Iterator[_Sign]:
-    """Readings with the last letter as the side, or a letter of another language at either end."""
+    """Readings whose side is the last letter, or a letter of another language at either end."""
     stem = "".join(tokens)
     for left, right in _PAIRS:
         for side, letter in (("L", left), ("R", right)):

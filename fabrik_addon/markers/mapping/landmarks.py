@@ -1,9 +1,9 @@
 """Landmarks of the human body at which markers are attached, and their positions on a rig.
 
-A landmark is given relative to a joint, in percent of the body's height. So it is about right also on rigs whose bones
-begin and end elsewhere. The numbers are for an average adult and include a marker's size; a calibration measures the
-real offsets. Sources: Winter, Biomechanics and Motor Control of Human Movement, 2009, figure 4.1 (proportions); Bell,
-Pedersen and Brand 1989 (hip center relative to the pelvis).
+A landmark is given relative to a joint, in percent of the body's height, so it fits rigs of different bone lengths. The
+numbers are for an average adult and include a marker's size; a calibration measures the real offsets. Sources: Winter,
+Biomechanics and Motor Control of Human Movement, 2009, figure 4.1 (proportions); Bell, Pedersen and Brand 1989 (hip
+center relative to the pelvis).
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ _STAND_INS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     }
 )
 _MIDDLE: Final = frozenset({"hips", "spine", "chest", "neck", "head"})
-# Parts with front and outward directions of their own; the others use the body's.
+# Parts with their own front and outward directions. The others use those of the body.
 _LIMBS: Final = frozenset({"upper_arm", "forearm", "hand", "finger", "thigh", "shin"})
 # Thigh plus shin, and upper arm plus forearm, as shares of the body's height.
 _LEG_SHARE: Final = 0.485
@@ -61,9 +61,9 @@ class BoneEnd(NamedTuple):
 class Landmark:
     """A landmark on the body.
 
-    part: the part that it moves with; finger and number: the bone of a finger. joint: the origin of front, out and up.
-    front, out, up: percent of the body's height. On limbs and hands, "up" is along the limb and "out" away from the
-    body, with arms hanging and thumbs forward. Elsewhere "out" is to the left. weight: of a marker there.
+    part: the part to which it is fixed. finger, number: the bone of a finger. front, out, up: offset from `joint`,
+    percent of the body's height. On limbs and hands, "up" is along the limb and "out" away from the body, with arms
+    hanging and thumbs forward. Elsewhere "out" is to the left. weight: of a marker at the landmark.
     """
 
     part: str
@@ -207,30 +207,30 @@ def _finger_landmarks() -> dict[str, Landmark]:
 LANDMARKS: Final[Mapping[str, Landmark]] = MappingProxyType({**_ON_THE_BODY, **_finger_landmarks()})
 
 
-# The line from right to left between landmarks of these parts shows a body's left.
+# The lines from right to left landmarks of these parts show the direction of a body's left.
 _BROAD: Final = frozenset({"hips", "shoulder", "thigh"})
 # Percent of the body's height: how far these joints are in front of the ankle.
 _LONG: Final[Mapping[str, float]] = MappingProxyType({"ankle": 0.0, "ball": 7.0, "toe tip": 12.0})
-# Percent of the body's height: a part shows the front if its foremost and rearmost landmarks are this far apart.
+# Percent of the body's height: a part can vote on the front if its foremost and rearmost landmarks are this far apart.
 _DEEP: Final = 4.0
-# Parts of each limb. The line from the right leg or arm to the left one is about parallel to the line between the hips
-# or shoulders. In five recordings the median cosine is 0.52 or more; with swapped labels it is -0.6 or less.
 _LEG: Final = frozenset({"thigh", "shin", "foot", "toe"})
 _ARM: Final = frozenset({"upper_arm", "forearm", "hand"})
+# Limbs are swapped if the median cosine of the line from the right limb to the left one and of the line between hips or
+# shoulders is below minus this. In recordings it is at least 0.52, with swapped labels at most -0.6.
 _OPPOSITE: Final = 0.3
 
 
 def is_mirrored(landmarks: Mapping[tuple[str, str], FloatArray]) -> bool:
-    """Whether a body looks mirrored: its front is not where its left and up place it, since sides or axes are swapped.
+    """Whether a body looks mirrored, because sides or axes are swapped.
 
-    Front is the direction from heels to toes, and from the back to the front of pelvis, trunk and head; these parts
-    vote. False if left, up or front is unknown. landmarks: (F, 3) positions by side and name, NaN where not seen.
+    Left and up determine where the front should be. The feet, the pelvis, the trunk and the head vote on where it is.
+    False if left, up or front is unknown. landmarks: (F, 3) positions by side and name, NaN where not seen.
     """
     parts: dict[str, dict[float, list[FloatArray]]] = {}
     for (_side, name), place in landmarks.items():
         landmark = LANDMARKS[name]
         part = {"toe": "foot", "spine": "chest"}.get(landmark.part, landmark.part)
-        # A marker far above the ankle, such as one of a cluster on the shank, is no rear end of a foot.
+        # A marker far above the ankle, such as one of a cluster on the shank, does not show the heel.
         part = "foot" if landmark.joint == "ankle" and abs(landmark.up) < _DEEP else part
         front = landmark.front + _LONG.get(landmark.joint, 0.0)
         parts.setdefault(part, {}).setdefault(front, []).append(place)
@@ -277,7 +277,7 @@ def limbs_on_other_sides(landmarks: Mapping[tuple[str, str], FloatArray]) -> Ite
 
 
 def _across(landmarks: Mapping[tuple[str, str], FloatArray], parts: Collection[str], end: str = "") -> list[FloatArray]:
-    """(F, 3) from right to left, for each landmark of these parts that both sides have. end: of its name."""
+    """(F, 3) from the right to the left one of each pair of landmarks of these parts. end: of the landmark's name."""
     return [
         landmarks["L", name] - landmarks["R", name]
         for side, name in landmarks
@@ -344,7 +344,7 @@ class RigBody:
             return np.array([forward, sign * left, up])
         along = self._along(landmark.part, side, bone)
         front = forward - (forward @ along) * along
-        # If a limb points forward, its front is up.
+        # The front of a limb that points forward is up.
         front = _unit(front if np.linalg.norm(front) > 0.5 else up - (up @ along) * along)
         return np.array([front, sign * np.cross(front, along), -along])
 
@@ -381,7 +381,7 @@ class RigBody:
         return None if left is None or right is None else left - right
 
     def _body_height(self) -> float:
-        """The body's height, from the legs, else from the arms; 0 if it has neither."""
+        """The body's height, estimated from the legs, else from the arms; 0 without either."""
         for joints, share in ((("hip", "knee", "ankle"), _LEG_SHARE), (("shoulder", "elbow", "wrist"), _ARM_SHARE)):
             for side in "LR":
                 start, middle, end = (self._joint(joint, side) for joint in joints)
@@ -391,7 +391,7 @@ class RigBody:
 
 
 def simple_end(landmark: Landmark) -> End:
-    """The end of its bone nearest to a landmark, if nothing is known of the rig's shape."""
+    """The end of its bone that is nearest to a landmark, for rigs of unknown shape."""
     own = any(end.part == landmark.part and end.end == "HEAD" for end in _JOINTS.get(landmark.joint, ()))
     return "HEAD" if own or landmark.joint in {"mid hip", "skull"} else "TAIL"
 

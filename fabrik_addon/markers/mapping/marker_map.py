@@ -29,7 +29,7 @@ _ENTRY_KEYS: Final = frozenset({"bone", "point", "offset", "weight"})
 
 
 class MapError(FabrikError):
-    """A marker map that cannot be read or does not fit; the message names the problem."""
+    """A marker map that cannot be read, or does not fit the rig or recording."""
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,10 @@ class MappedMarker:
 
 
 def read_map(path: str | os.PathLike[str]) -> tuple[MappedMarker, ...]:
-    """Read a marker map, in the file's order.
+    """Read the entries of a marker map, in the file's order.
 
-    Raises MapError, one sentence that names the file, if it is missing, not JSON, of an unknown version or empty, or if
-    an entry is invalid.
+    Raises MapError, one sentence that names the file, if the file is missing, empty, not JSON or of an unknown version,
+    or if an entry is invalid.
     """
     path = Path(path)
     try:

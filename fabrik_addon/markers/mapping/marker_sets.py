@@ -1,4 +1,4 @@
-"""The marker sets of studios and laboratories: the landmark of each label.
+"""The marker sets of studios and laboratories, with the landmark of each label.
 
 Labels are written here in lower case without side, prefix or separators: "R.Knee.Lat" as "kneelat".
 """
@@ -13,7 +13,7 @@ from ...human.body_parts import FINGERS
 
 @dataclass(frozen=True, eq=False)
 class MarkerSet:
-    """A marker set. sided: landmarks by labels that have a side; middle: by those without."""
+    """A marker set. sided: landmarks by labels with a side. middle: landmarks by labels without a side."""
 
     title: str
     description: str
@@ -191,7 +191,7 @@ _OPENPOSE: Final = MarkerSet(
 
 
 def _hand_keypoints() -> dict[str, str]:
-    """MediaPipe's joints of the hand, with and without "hand" and "finger" in their labels."""
+    """The joints of MediaPipe's hand, under labels with and without "hand" and "finger"."""
     joints_of = {"thumb": ("cmc", "mcp", "ip", "tip")} | dict.fromkeys(FINGERS[1:], ("mcp", "pip", "dip", "tip"))
     keypoints = {"handwrist": "wrist"}
     for finger, joints in joints_of.items():

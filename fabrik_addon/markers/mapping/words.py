@@ -32,7 +32,7 @@ _PLACES: Final[Mapping[str, str]] = {
     "radius": "radius radial rad",
     "ulna": "ulna ulnar uln",
     "scapula": "scapula scap scapulae schulterblatt omoplate",
-    # parts that may carry clusters
+    # parts that may have clusters
     "pelvis": "pelvis pelv pel pv bassin bacino becken",
     "trunk": "trunk torso thorax thor tronc tronco tx tk rumpf",
     "head": "head hd tete cabeza testa cabeca kopf",
@@ -51,7 +51,7 @@ _PLACES: Final[Mapping[str, str]] = {
     "xiphoid": "xiphoid xipho xyphoid xifoide processusxiphoideus substernale",
     "crown": "vertex crown",
 }  # fmt: skip
-# Words that name a landmark only if no other word does: the "epicondyle" of an arm or of a knee.
+# Ambiguous words, which name a landmark only if no other word does: an "epicondyle" of elbow or knee.
 _WEAK: Final[Mapping[str, str]] = {
     "elbow": "epicondyle epicondilo epicondylus epic epi epicn",
     "inner elbow": "epitrochlea epitrochlee epitr epitroclea",
@@ -74,8 +74,8 @@ _WHERE: Final[Mapping[str, str]] = {
     "centre": "jointcenter jointcentre center centre joint jc",
     "": "cluster clus clu marker mark mkr of the",
 }
-# The landmark for a part and a side of it; "" is the part alone. The outer and inner sides of wrists and hands are
-# those of the little finger and the thumb; lateral and medial are the reverse.
+# The landmark for a part and a side of it; "" is the part alone. "Outer" and "inner" on wrists and hands mean the
+# little finger and the thumb; lateral and medial mean the reverse.
 _LANDMARKS: Final[Mapping[str, Mapping[str, str]]] = {
     "asis": {"": "asis"}, "psis": {"": "psis"}, "iliac crest": {"": "iliac crest"}, "trochanter": {"": "trochanter"},
     "knee": {"": "outer knee", "lat": "outer knee", "out": "outer knee", "med": "inner knee", "in": "inner knee",
@@ -118,22 +118,22 @@ _CLUSTERS: Final[Mapping[str, str]] = {
     "forearm": "forearm", "hand": "middle of hand", "thigh": "thigh", "shank": "shank", "foot": "top of foot",
 }  # fmt: skip
 _CLUSTERS_IN_THE_MIDDLE: Final = {"pelvis", "trunk", "head"}
-# A long word of at least the first number of letters may be cut, to at least the second.
+# Words of at least the first number of letters may be cut to their beginning, of at least the second number.
 _LONG, _CUT = 6, 4
-# Words this short name a part only with a number: "sh" is usually a shoulder, but "sh1" is a shank.
+# Words of at most this many letters name a part only with a number: "sh" is usually a shoulder, but "sh1" is a shank.
 _SHORT: Final = 2
 _NUMBERS: Final = re.compile(r"\d+")
 _ORDINALS: Final[Mapping[str, str]] = {"1": "first", "2": "second", "3": "third", "4": "fourth", "5": "fifth"}
-# If words name several parts, the most specific one counts: in "wrist ulna" that is the ulna. Parts with clusters are
-# the least specific.
+# If words name several parts, the most specific one counts: in "wrist ulna" the ulna. Joints are less specific than
+# bony landmarks, and _PARTS are the least specific.
 _JOINTS: Final = {"knee", "ankle", "elbow", "wrist", "shoulder"}
 _PARTS: Final = {"pelvis", "trunk", "head", "upper arm", "forearm", "hand", "thigh", "shank", "foot"}
-# The meaning of a weak word next to a part.
+# The meaning of an ambiguous word next to a part.
 _ON_PARTS: Final = {("thigh", "elbow"): "knee", ("shank", "elbow"): "knee", ("hand", "toe"): "hand"}
 
 
 class WordMeaning(NamedTuple):
-    """The meaning of words: a landmark, and whether it only names the part of a cluster."""
+    """The meaning of words: a landmark, and whether it stands for a cluster somewhere on a part."""
 
     landmark: str
     cluster: bool = False
@@ -147,7 +147,7 @@ class _Word(NamedTuple):
 
 @cache
 def _lexicon() -> dict[str, _Word]:
-    """Every word with its meaning, and the beginnings of long words, if they belong to one word only."""
+    """Every word with its meaning. Long words may be abbreviated, unless two meanings share the abbreviation."""
     whole: dict[str, _Word] = {}
     for kind, table in (("number", _ORDINALS), ("where", _WHERE), ("weak", _WEAK), ("place", _PLACES)):
         for value, words in table.items():
@@ -211,14 +211,14 @@ def _most_specific(places: list[_Word]) -> _Word | None:
 
 
 def _rank(word: _Word) -> int:
-    """The rank of a word by how specific it is; 0 is the most specific."""
+    """The rank of a word; 0 is the most specific."""
     if word.kind == "weak":
         return 2
     return 3 if word.value in _PARTS else 1 if word.value in _JOINTS else 0
 
 
 def _cluster(place: str, *, sided: bool) -> WordMeaning | None:
-    """A marker somewhere on a part; None if no clusters are known there, or a side is needed and missing."""
+    """A marker somewhere on a part; None if the part has no clusters, or has two sides and none is named."""
     if place not in _CLUSTERS or (not sided and place not in _CLUSTERS_IN_THE_MIDDLE):
         return None
     return WordMeaning(_CLUSTERS[place], cluster=True)

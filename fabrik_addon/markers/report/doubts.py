@@ -31,21 +31,21 @@ _FEW: Final = 0.5
 _MOSTLY: Final = 50.0
 # A marker that was left out on more than this percentage of the frames is wrong throughout.
 _OFTEN_WRONG: Final = 10.0
-# A person crouches below this share of the stature at rest. People who walk have 95 to 101 %, in a sports take 88 %.
+# A person crouches below this share of the stature at rest. Upright people have at least 0.88.
 _CROUCHING: Final = 0.82
-# An RMS is too large above this share of a rig's size from end to end (30 mm on a person). Surface markers of the right
-# person are within 10 mm, keypoints within 15 mm, and people of other sizes within 25 mm.
+# An RMS error above this share of a rig's size from end to end (30 mm on a person) is too large. Keypoints have up to
+# 15 mm, people of other sizes up to 25 mm.
 _FAR: Final = 0.0127
 # Meters: size of the rig of a person 1.75 m tall, from end to end.
 _PERSON: Final = 2.37
-# A marker is misplaced if its measured position is farther from its label's than this share of the rig's height at rest
-# (12 cm of 1.5 m from toes to skull). None of ten recordings has such a marker.
+# A marker is misplaced if it is farther from its label's position than this share of the rig's height at rest (12 cm on
+# a person). None of ten recordings has such a marker.
 _MISPLACED: Final = 0.08
-# Labels are wrong if more than this share of markers is misplaced. It is 0.32 to 0.56 with left and right swapped.
+# Labels are wrong if more than this share of markers is misplaced. With left and right swapped, it is at least 0.32.
 _MANY: Final = 0.2
 # A single marker this far away is on another part of the body.
 _FAR_AWAY: Final = 2.5 * _MISPLACED
-# The ends of the trunk, of its part without the neck, and of the legs.
+# The parts at the ends of the trunk, of the trunk without the neck, and of the legs.
 _BODY: Final = (
     frozenset({"head", "neck"}),
     frozenset({"thigh"}),
@@ -53,11 +53,11 @@ _BODY: Final = (
     frozenset({"foot"}),
     frozenset({"shin"}),
 )
-# Degrees: a trunk farther from upright is lying; people who sit or bend down for a while are less tilted.
+# Degrees: a trunk that is tilted by more lies. People who sit or bend down are less tilted on most frames.
 _LYING: Final = 60.0
-# Degrees between trunk and legs at rest: at most 9 for people; 60 to 80 for cats, wolves and birds.
+# Degrees between trunk and legs at rest, above which a rig is an animal: people have at most 9, animals at least 60.
 _ON_FOUR: Final = 45.0
-# Number of frames that are examined.
+# Most frames that are examined.
 _LOOKED_AT: Final = 500
 _NAMED: Final = 4
 
@@ -67,8 +67,7 @@ def matching_doubts(
 ) -> Iterator[str]:
     """Warnings about the mapping of markers to bones.
 
-    labels: of all markers. on_bones: bone by label. roles: of the rig's bones. unseen: labels of markers that are never
-    seen.
+    labels: all labels. on_bones: bone by label. roles: role by bone of the rig. unseen: labels that are never seen.
     """
     named = [label for label in labels if not (is_unlabelled(label) or is_virtual(label))] or list(labels)
     known = [label for label in named if label in on_bones]
@@ -104,8 +103,8 @@ def placing_doubts(moved: Mapping[str, float], height: float) -> Iterator[str]:
 def calibration_doubts(stature: float, left_out: tuple[float, float] | None) -> Iterator[str]:
     """Warnings about a calibration.
 
-    stature: see `Calibration`. left_out: RMS errors of the take's markers (meters), with and without a static recording
-    that was left out; None if there was no such recording.
+    stature: see `Calibration`. left_out: None, or if the static recording was left out, the take's RMS errors with it
+    and without it, meters.
     """
     if left_out is not None:
         yield (
@@ -148,7 +147,7 @@ def result_doubts(report: Report, size: float = _PERSON, moved: Sequence[str] = 
 
 
 def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
-    """A warning if the up axis may be wrong: a person lies or is upside down on most frames, or an animal is upright.
+    """A warning if a person lies or is upside down on most frames, or an animal is upright.
 
     matrices: (F, 4, 4) world matrices of the armature.
     """
@@ -162,7 +161,7 @@ def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
     posed = forward_kinematics(skeleton, solution.rotations[places], solution.root_location[places])
 
     def line(bones: FloatArray, low: list[int], high: list[int]) -> FloatArray:
-        """(..., 3) between the heads of parts of (..., J, 4, 4) matrices, armature space."""
+        """(..., 3) from the heads of bones `low` to those of bones `high`; bones: (..., J, 4, 4), armature space."""
         return np.asarray(np.subtract(*(bones[..., :3, 3][..., end, :].mean(axis=-2) for end in (high, low))))
 
     if not tops or not hips:
@@ -188,7 +187,7 @@ def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
 
 
 def median_angle(one: FloatArray, other: FloatArray) -> float:
-    """Median degrees between directions (..., 3)."""
+    """Median angle between directions (..., 3), degrees."""
     cosines = (one * other).sum(axis=-1) / np.maximum(lengths(one) * lengths(other), ROUNDING)
     return float(np.median(np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0)))))
 
@@ -200,7 +199,7 @@ def named_figures(figures: Mapping[str, float], more_than: float, unit: str) -> 
 
 
 def _over(values: Mapping[str, float], more_than: float) -> list[str]:
-    """The names whose values are above `more_than`, highest value first."""
+    """The names with values above `more_than`, the highest first."""
     return sorted((name for name, value in values.items() if value > more_than), key=lambda name: -values[name])
 
 
@@ -213,7 +212,7 @@ def limbs_without_markers(bones: Collection[str], roles: Mapping[str, Role]) -> 
 
 
 def listed(things: Sequence[str]) -> str:
-    """A phrase that lists the first few of many names."""
+    """A phrase that lists names, or the first few of many."""
     if len(things) > _NAMED:
         return first_few(things, _NAMED)
     return f"{', '.join(things[:-1])} and {things[-1]}" if len(things) > 1 else things[0]

@@ -1,4 +1,4 @@
-"""The error of each marker on each frame, in meters. Missing and rejected samples are not in any mean."""
+"""The error of each marker on each frame, in meters. Means ignore missing and rejected samples."""
 
 import math
 from collections import Counter
@@ -18,16 +18,16 @@ _SAMPLES_AT_ONCE = 200_000
 
 
 class ReportError(FabrikError):
-    """Errors, names and frames that do not match, or a report that cannot be written."""
+    """Errors, names or frames that do not match, or a report that cannot be written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The errors of a marker over all frames, of a frame over all markers, or of everything.
+    """The errors of one marker, of one frame, or of all samples.
 
-    Meters; NaN if nothing is seen. coverage: percent of the samples that are seen. name, frame: the marker or frame of
-    the row. worst_marker, worst_frame: where the largest error is, None if nothing is seen. weighted_rms: None without
-    weights.
+    Errors are in meters; NaN if nothing is seen. coverage: percentage of samples that are seen. name, frame: the row's
+    marker or frame. worst_marker, worst_frame: those with the largest error; None if nothing is seen. weighted_rms:
+    None without weights.
     """
 
     mean: float
@@ -54,14 +54,20 @@ class UnseenSpan:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """Errors of a solve.
+    """The errors of a solved recording.
 
-    errors: (F, M) meters, NaN where the marker is not seen. markers: M names. frames: F frame numbers. status: F names,
-    or members of an enum. weights: (M,), only for the weighted total. filled: spans, in frame numbers, over which bones
-    had no markers. limits: by bone, percentage of the frames on which its limits are active. outliers: (F, M) samples
-    left out as wrong, which only count in the coverage; None if there was no search for them. doubts: warnings, one
-    sentence each. rotations: by bone, (F,) radians between its rotation and the wanted one. Raises ReportError if
-    shapes do not match, or if errors are negative or infinite.
+    Attributes:
+        errors: (F, M) meters; NaN if the marker is not seen.
+        markers, frames: M names, F frame numbers.
+        status: F names, or members of an enum.
+        weights: (M,), only for the weighted total.
+        filled: spans, in frame numbers, over which bones had no markers.
+        limits: by bone, percentage of the frames on which its limits are active.
+        outliers: (F, M) samples that were left out as wrong. They only count in the coverage. None if not searched.
+        doubts: warnings, one sentence each.
+        rotations: by bone, (F,) radians between its rotation and the wanted one.
+
+    Raises ReportError if shapes do not match, or if errors are negative or infinite.
     """
 
     errors: FloatArray
@@ -163,11 +169,11 @@ class Report:
         return sorted(spans, key=lambda span: -span.count)
 
     def _frame(self, row: int | None) -> int | None:
-        """The frame number of a row of the errors."""
+        """The frame number of a row of `errors`."""
         return None if row is None else int(self.frames[row])
 
     def _marker(self, column: int | None) -> str | None:
-        """The name of a column of the errors."""
+        """The marker of a column of `errors`."""
         return None if column is None else self.markers[column]
 
 
@@ -184,7 +190,7 @@ def _rows(errors: FloatArray, seen: BoolArray) -> list[tuple[Row, int | None]]:
 def _some_rows(errors: FloatArray, seen: BoolArray) -> list[tuple[Row, int | None]]:
     counting = ~np.isnan(errors)
     some = counting.any(axis=1)
-    # The total is a single row with all samples, so the arrays are large: computing in place saves memory.
+    # The total is one row with all samples. Computing in place saves memory.
     known, divisors = np.where(counting, errors, 0.0), np.maximum(counting.sum(axis=1), 1)
     largest, means = known.max(axis=1, initial=0.0), known.sum(axis=1) / divisors
     worst = (counting & (known == largest[:, None])).argmax(axis=1) if known.size else np.zeros(len(known), np.intp)

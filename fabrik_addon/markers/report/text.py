@@ -1,7 +1,7 @@
 """A report as text: a CSV file, and a table for a terminal.
 
-Distances are meters, and millimeters in the table. Missing samples, and those left out as wrong, are not in any mean;
-coverage shows how often a marker was seen.
+Distances are meters, and millimeters in the table. Means ignore missing samples and samples that were left out as
+wrong. Coverage shows how often a marker was seen.
 
 The CSV has one header and these rows, by ``scope``, with ``name``, ``frame`` and ``worst``:
 
@@ -38,7 +38,7 @@ ROTATION_COLUMNS: Final = ("mean_deg", "max_deg")
 # https://owasp.org/www-community/attacks/CSV_Injection
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t")
 _TABLE_HEAD: Final = ("mean mm", "rms mm", "max mm", "worst frame", "seen %")
-# The table lists gaps of at least this many frames, and at most this many of them.
+# The table lists gaps of at least the first number of frames, and at most the second number of gaps.
 _LONG_SPAN: Final = 10
 _MAX_SPANS: Final = 5
 
@@ -54,7 +54,7 @@ def csv_text(report: Report) -> str:
 
 
 def _cell(value: object) -> object:
-    """A value that no spreadsheet runs as a formula: text that begins like one is preceded by '.
+    """A value that no spreadsheet runs as a formula: text that begins like a formula gets a ' in front.
 
     Carriage returns are replaced, since `csv` does not quote them and they would begin another row.
     """
@@ -65,7 +65,7 @@ def _cell(value: object) -> object:
 
 
 def table_text(report: Report) -> str:
-    """Errors of markers or bones in millimeters, a total, and a line on statuses and long gaps; no final newline."""
+    """A table of errors in millimeters, their total, and a line on statuses and long gaps. No final newline."""
     # Only retargets report rotations. Their errors are those of bones.
     head, total = ("bone" if report.rotations else "marker", *_TABLE_HEAD), report.total()
     rows = [head, *(_table_row(row.name, row) for row in report.per_marker()), _table_row("all", total)]
@@ -99,7 +99,7 @@ def _csv_rows(report: Report) -> Iterator[dict[str, object]]:
 
 
 def rotations_line(report: Report) -> Iterator[str]:
-    """A line on how far rotations are from the wanted ones; empty if there were no such rotations."""
+    """A line on the errors of rotations; empty if no rotations were wanted."""
     if report.rotations:
         off = np.degrees(np.stack([*report.rotations.values()]))
         bone, row = divmod(int(off.argmax()), off.shape[1])

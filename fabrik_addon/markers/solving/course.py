@@ -20,24 +20,22 @@ from ..signals import between
 from ..steps import within
 from .recording import Recording, parts, with_options
 
-# Radians: a bone's rotation is lost if hidden markers add more than this to its uncertainty. With 0.1 or 0.3,
-# rotations were lost although the remaining markers determined them better than distant frames did. In takes with
-# random gaps, feet and arms then jumped by up to 132 degrees between two frames. With 1.0, completely hidden limbs were
-# not lost.
+# Radians: a bone's rotation is lost if hidden markers add more than this to its uncertainty. With 0.3, rotations were
+# lost that the remaining markers still determined well. With 1.0, completely hidden limbs were not lost.
 LOST: Final = 0.6
-# Accuracy of a marker's position, as a share of the skeleton's size.
+# Assumed error of a marker's position, as a share of the skeleton's size.
 _NOISE_SHARE: Final = 0.005
 _CHUNK: Final = 200
 # While the same markers are seen, one frame in this many is evaluated, since poses change little in between.
 _EVERY: Final = 5
-# Number of poses that represent a take.
+# Number of a take's poses from which the bones' uncertainty is computed.
 _SAMPLES: Final = 50
 
 
 def added_uncertainty(solver: Solver, solution: Solution, seen: BoolArray) -> tuple[FloatArray, FloatArray]:
     """The uncertainty that hidden markers add: (F, J) of local rotations, radians; (F,) of the root's location.
 
-    The covariances with all markers and with the visible ones are compared. The root's location is in shares of the
+    Its square is the variance with the visible markers minus that with all of them. Locations are in shares of the
     skeleton's size. Bones that no effector moves have 0. solution: F poses. seen: (F, E).
     """
     skeleton, frames = solver.skeleton, np.arange(len(seen))
@@ -102,7 +100,7 @@ def _rows(solver: Solver, matrices: FloatArray) -> FloatArray:
 
 
 def _covariances(rows: FloatArray) -> FloatArray:
-    """(F, D, D) covariances of the joints (radians) and the root's location (sizes); 1 without any marker."""
+    """(F, D, D) covariances of joints (radians) and root location (sizes); 1 where no marker determines them."""
     flat = rows.reshape(len(rows), -1, rows.shape[-1])
     return np.asarray(np.linalg.inv(np.swapaxes(flat, 1, 2) @ flat + np.eye(flat.shape[-1])))
 
@@ -112,36 +110,36 @@ def _covariances(rows: FloatArray) -> FloatArray:
 # A frame solved by itself depends only on its own markers. If these do not determine the pose (a spine with few
 # markers, neck and head in a row, a rig without limits), each frame may end in a different pose. So frames at regular
 # intervals, the knots, are solved first: every fourth from rest, the others from the curve through those. All frames
-# then start on the curve through the knots (the course). A prior holds bones to it; the less certain, the more.
+# then start on the curve through the knots (the course). A prior holds bones to it. The less certain a bone is, the
+# stronger the prior.
 
 # Seconds between knots. A cubic between them follows people's joints to within a few degrees.
 SPACING: Final = 1.0 / 15.0
-# One knot in this many is solved from rest, in _STEPS steps at most; the others from the course, in _STEPS_FROM_NEAR.
-# With keypoints, this took 2.5 steps per frame of the take. Solving all knots from rest took 4.8, with the same RMS.
+# One knot in this many is solved from rest. Solving all knots from rest took twice as many steps, with the same RMS.
 _FROM_REST_ONE_IN: Final = 4
+# Most steps for a knot that is solved from rest, and for one that is solved from the course.
 _STEPS: Final = 12
 _STEPS_FROM_NEAR: Final = 8
-# Accuracy of bone positions from markers, as a share of the skeleton's size (5 mm on a person).
+# Assumed error of bone positions from markers, as a share of the skeleton's size (5 mm on a person).
 NOISE: Final = 0.002
-# Expected deviation of a knot's pose from rest, as a share of the deviation of moving people. In takes with gaps,
-# collars are at their limits on 40 % of the frames; with a share of 1 on 61 %, with one radian for all bones on 74 %.
+# Expected deviation of a knot's pose from rest, as a share of the deviation of moving people. With 1, bones with few
+# markers, such as collars, are at their limits more often.
 _FROM_REST: Final = 0.7
 # Radians: expected deviation of a pose from the course.
 FROM_COURSE: Final = 0.2
-# The prior has its full weight for a bone with this uncertainty (radians), and a quarter of it at half the uncertainty.
+# Radians: for a bone with this uncertainty, the prior has its full weight. At half the uncertainty it has a quarter.
 _UNSURE: Final = 0.5
-# Seconds over which the course of undetermined bones is smoothed (standard deviation).
+# Seconds: standard deviation of the filter that smooths the course of undetermined bones.
 _SPREAD: Final = 0.1
-# Weight of the rest pose relative to markers that are usually far off. The chest of a balancing trial was at its limits
-# on 74 % of the frames without it, on 53 with 3, on 48 with 3.5, and on 37 with 5. Each of these steps adds 0.1 to
-# 0.6 mm to the RMS.
+# Weight of the rest pose if markers are usually far off, as keypoints are. With less, the chest is at its limits more
+# often. With more, the RMS error grows.
 _REST_COUNTS: Final = 3.5
 
 
 def solve_every_frame(recording: Recording, *, steady: bool) -> Generator[float, None, None]:
     """Solve every frame; yields the share done.
 
-    steady: hold bones that the markers do not determine to the course.
+    steady: bones that the markers do not determine are held to the course.
     """
     count = len(recording.targets)
     several = max(1, int(np.ceil((count - 1) / max(1.0, SPACING * recording.rate)))) + 1
@@ -174,12 +172,12 @@ def solve_every_frame(recording: Recording, *, steady: bool) -> Generator[float,
 
 
 def _solve_knots(recording: Recording, knots: IntArray, *, steady: bool) -> Generator[float, None, Solution]:
-    """Solve the knots, and interpolate bones over knots at which too few of their markers are seen."""
+    """Solve the knots, and interpolate bones at knots on which too few of their markers are seen."""
     spread = moving_pose(recording.solver.skeleton).spread
     counts = prior_weight(recording, _FROM_REST * spread)
     first = np.unique(np.append(np.arange(0, len(knots), _FROM_REST_ONE_IN), len(knots) - 1))
     found = yield from within(0.0, 0.2, _near_rest(recording, knots[first], counts))
-    # Keypoints are about 12 mm off. A nearly straight spine is more likely than a bent one that fits them.
+    # Keypoints are about 12 mm off, so a nearly straight spine is more likely than a bent one that fits them.
     usual = np.nan_to_num(usual_distances(found.errors))
     excess = float((usual**2).mean()) - (NOISE * recording.solver.skeleton.size) ** 2
     at_rest = steady * _REST_COUNTS * float(recording.weights.mean()) * max(excess, 0.0) / spread**2
@@ -198,10 +196,10 @@ def _solve_knots(recording: Recording, knots: IntArray, *, steady: bool) -> Gene
 def _near_rest(
     recording: Recording, knots: IntArray, at_rest: FloatArray, start: FloatArray | None = None
 ) -> Generator[float, None, Solution]:
-    """Solve knots with a prior at rest; start: (K, J, 4) rotations to begin from; None: rest.
+    """Solve knots with a prior at rest. start: (K, J, 4) initial rotations; None: rest.
 
-    at_rest: (J,) weight of a squared radian away from rest. There are no FABRIK sweeps before the first step: they take
-    as long as six steps, and the poses are the same.
+    at_rest: (J,) weight of a squared radian away from rest. Sweeps of FABRIK are left out: they take as long as six
+    steps and do not change the poses.
     """
     steps = _STEPS if start is None else _STEPS_FROM_NEAR
     solver = with_options(recording.solver, restarts=0, max_sweeps=0, most_steps=steps)
@@ -234,11 +232,11 @@ def _aligned(rotations: FloatArray) -> FloatArray:
 
 
 def _between(values: FloatArray, knots: IntArray, frames: IntArray, *, unit: bool = False) -> FloatArray:
-    """(F, J, C) values at frames, on the Catmull-Rom cubic through the knots (K, J, C). unit: normalize them."""
+    """(F, J, C) values at frames, on the Catmull-Rom cubic through the knots (K, J, C). unit: normalize the values."""
     if len(knots) < 2:
         return np.repeat(values, len(frames), axis=0)
     after = np.clip(np.searchsorted(knots, frames, side="right"), 1, len(knots) - 1)
-    # Only use the knots next to the frames: with all of them, time would grow with the square of a take's length.
+    # Only the knots near the frames: with all of them, the time would grow with the square of a take's length.
     first = max(int(after.min(initial=1)) - 2, 0)
     near = slice(first, int(after.max(initial=1)) + 2)
     values, knots, before = values[near], knots[near], after - first - 1
@@ -249,8 +247,8 @@ def _between(values: FloatArray, knots: IntArray, frames: IntArray, *, unit: boo
 def interpolate_gaps(values: FloatArray, known: BoolArray, *, unit: bool = False) -> FloatArray:
     """(K, J, C) values of knots, interpolated where they are not known, and constant at both ends.
 
-    known: (K,). unit: normalize the values. The interpolation is linear: with the speeds next to a gap, the roll of a
-    straight leg without limits was up to 150 degrees off.
+    known: (K,). unit: normalize the values. The interpolation is linear, since the speeds next to a gap mislead: the
+    roll of a straight leg was far off.
     """
     places = np.flatnonzero(known)
     if not len(places):
@@ -276,23 +274,21 @@ def usual_rotations(rotations: FloatArray, spread: float) -> FloatArray:
     return np.asarray(mean / np.linalg.norm(mean, axis=-1, keepdims=True))
 
 
-# Gaps: bones that the visible markers do not determine are filled from the frames next to the gap.
+# Gaps: rotations that the visible markers do not determine are filled from the frames next to the gap.
 #
-# These frames are then solved again from the filled pose, with lost bones weakly held to it. So the visible markers and
-# joint limits decide as far as they can, and neighboring frames decide the rest.
+# These frames are then solved again from the filled pose, with lost bones weakly held to it. So visible markers and
+# joint limits come first, and neighboring frames determine only the rest.
 
 Gaps = Literal["SOLVE", "HOLD", "INTERPOLATE", "UNKEYED"]
 _HOW: Final = {"SOLVE": "solved", "HOLD": "held", "INTERPOLATE": "interpolated", "UNKEYED": "unkeyed"}
 GAPS: Final = tuple(_HOW)
 
-# Seconds over which held poses change to the next known ones.
+# Seconds in which a held pose blends into the next known one.
 _EASE: Final = 0.1
-# Weight of a lost bone's filled pose, relative to the course. With the full weight, a forearm without its marker moved
-# the elbow by 13 mm; with this weight, by 9 mm.
+# Weight of a lost bone's filled pose, relative to the course. With more, the filled pose of a forearm moves the elbow.
 _GUESSED: Final = 0.05
-# The same for the root, on which all other bones depend. Measured on a take of keypoints that lost half of its samples,
-# with the trunk hidden for 150 frames: with the other bones' weight, the hips rotated by up to 141 degrees; with this
-# one, by at most 50.
+# The same for the root, on which all other bones depend. With the weight of the other bones, hips of a hidden trunk
+# rotated by up to 141°.
 _GUESSED_ROOT: Final = 4.0
 
 
@@ -308,7 +304,7 @@ class FilledSpan:
 
 
 def fill_gaps(recording: Recording, gaps: Gaps) -> Generator[float, None, BoolArray]:
-    """Fill bones on frames whose markers do not determine them; yields the share done, returns (F, J) known bones."""
+    """Fill rotations that markers do not determine. Yields the share done; returns (F, J) the known rotations."""
     observed = recording.seen & ~recording.outliers | recording.close
     lost, misplaced = added_uncertainty(recording.solver, recording.solution, observed)
     known, placed = lost <= LOST, misplaced <= LOST

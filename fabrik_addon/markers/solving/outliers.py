@@ -16,8 +16,8 @@ from .recording import Recording, near_flagged, parts
 class _Round(NamedTuple):
     """One round of smoothing jumps.
 
-    counts: weight of the mean pose, relative to the course. spread: seconds over which the mean is taken (standard
-    deviation). jump: a bone jumps if it rotates in a frame by this much more than its mean (radians).
+    counts: weight of the mean pose, relative to the course. spread: standard deviation of the mean's window, seconds.
+    jump: radians; a bone jumps if its rotation in a frame exceeds the mean's by more than this.
     """
 
     counts: float
@@ -25,15 +25,14 @@ class _Round(NamedTuple):
     jump: float
 
 
-# With a spread of 0.1 s in all rounds, feet of surface marker sets with gaps were 2 mm worse. With only the first two
-# rounds, folded forearms of keypoints with gaps still rotated by up to 31° in a frame. Joints of people who walk
-# accelerate by 5° per frame: when 6° counted as a jump, nearly all frames of a walk were solved again, for 0.1 mm.
+# Measured on recordings with gaps. With a spread of 0.1 s in all rounds, feet were 2 mm less accurate. Without the last
+# round, folded forearms still jumped. With a threshold of 0.1 rad, most frames of a walk count as jumps.
 _ROUNDS: Final = (_Round(4.0, 0.05, 0.15), _Round(16.0, 0.05, 0.15), _Round(64.0, 0.1, 0.3))
 # The frame rate in Hz for which the jumps above hold; at lower rates people rotate more in a frame.
 _USUAL_RATE: Final = 60.0
-# A jump is real, and not smoothed, if smoothing multiplies the frame's RMS by more than this. The RMS before smoothing
-# counts as at least the take's median and the usual noise. If all jumps are smoothed, a kick of 110° at 2,100° per
-# second loses 14°; with this factor, 4°. With 1.5, one foot of a dancer still rotated by 65° in a frame.
+# A jump is real, and not smoothed, if smoothing multiplies the frame's RMS error by more than this. (The RMS before
+# smoothing counts as at least the take's median and the usual noise.) With 1.5, a wrong jump of a dancer's foot
+# remained. With a much larger factor, fast kicks lose up to 14°.
 _FARTHER: Final = 2.0
 # The mean around a jump uses the frames within this many standard deviations.
 _BESIDE: Final = 2.0
@@ -49,7 +48,7 @@ def smooth_jumps(recording: Recording) -> None:
         if not (turns > least).any():
             return
         if allowed is None:
-            # If a frame's markers are far off anyway, they do not show that a jump is real.
+            # Markers that are far off anyway do not show that a jump is real.
             rms = _frame_rms(recording, np.arange(len(recording.targets)))
             usual = max(float(np.median(rms)), NOISE * recording.solver.skeleton.size)
             allowed = np.where(rms > _FARTHER * usual, np.inf, _FARTHER * np.maximum(rms, usual))
@@ -83,17 +82,18 @@ def _frame_rms(recording: Recording, frames: IntArray) -> FloatArray:
 
 
 def near_jumps(jumping: BoolArray, near: int) -> BoolArray:
-    """(F, J) whether a frame is at most `near` frames from a jump; jumping: (F - 1, J) from one frame to the next."""
+    """(F, J) frames at most `near` from a jump. jumping: (F - 1, J) whether a bone jumps after each frame."""
     return near_flagged(np.pad(jumping, ((1, 0), (0, 0))) | np.pad(jumping, ((0, 1), (0, 0))), near)
 
 
-# The largest distance of a good sample: this many times its marker's usual distance. It is at least the first share
-# of the skeleton's size (36 mm on a person), since skin moves that much, and at most the second (12 cm).
+# A sample is good up to this many times its marker's usual distance from the pose.
 _USUAL_TIMES: Final = 4.0
+# It is always good within the first share of the skeleton's size (36 mm on a person), since skin moves that much. It is
+# never good beyond the second (12 cm).
 _ALWAYS_SHARE: Final = 0.015
 _NEVER_SHARE: Final = 0.05
-# The tolerance is wide at first, so that one bad marker does not make its neighbors look bad. A third tolerance in
-# between did not find more of 140 displaced samples.
+# Factors on the allowed distance, one for each round. The first is wide, so that one bad marker does not make its
+# neighbors look bad. A third round did not find more bad samples.
 _TOLERANCES: Final = (4.0, 1.0)
 # A sample is an outlier if it is this many times farther off than allowed, once the good samples determine the pose.
 _OUTLYING: Final = 2.0
@@ -101,9 +101,10 @@ _OUTLYING: Final = 2.0
 _EXPECTED: Final = 0.05
 # If fewer than this share of a frame's markers would remain, all of them are used.
 _MIN_INLIERS: Final = 0.5
-# A sample is compared with the median over this many frames before and after it. It is implausible if it is farther off
-# than this share of the size (10 cm on a person), and than a striking hand moves (400 m/s² for a person's size).
+# A sample is compared with the median over this many frames before and after it.
 _REACH: Final = 3
+# It is implausible beyond the first share of the skeleton's size (10 cm on a person), if the fastest motion does not
+# explain it: an acceleration by the second number, in sizes per s² (a striking hand has 400 m/s²).
 _FLUNG_SHARE: Final = 0.04
 _FASTEST: Final = 170.0
 
@@ -111,8 +112,8 @@ _FASTEST: Final = 170.0
 def implausible_samples(targets: FloatArray, rate: float, size: float) -> BoolArray:
     """(F, E) whether a sample of targets (F, E, 3) is farther from those of nearby frames than a body can move.
 
-    With markers only at elbow and wrist, a pose would follow a wrong wrist rather than the elbow: an arm then rotated
-    by 80 degrees in a frame. rate: frames per second. size: of the skeleton, in the targets' units.
+    This is checked before the first solve. Otherwise an arm with two markers follows a wrong wrist marker, not its
+    elbow. rate: frames per second. size: of the skeleton, in the targets' units.
     """
     away = np.zeros(targets.shape[:2], dtype=bool)
     least = size * max(_FLUNG_SHARE, _FASTEST / rate**2)
@@ -143,13 +144,13 @@ def reject_implausible_samples(recording: Recording) -> None:
 def reject_outliers(recording: Recording) -> None:
     """Find samples that cannot be right, and solve their frames without them.
 
-    Such samples have already displaced poses. So short spans of poses are first filled from neighboring frames. The
-    weight of samples that are far off is then reduced step by step (Geman and McClure's weights, graduated).
+    These samples have already displaced the poses. So poses of short spans are first interpolated from neighboring
+    frames. Distant samples then lose weight step by step (Geman and McClure's weights, graduated).
     """
     distances, size = recording.distances(), recording.solver.skeleton.size
     usual = _USUAL_TIMES * np.nan_to_num(usual_distances(distances))
     allowed = np.clip(usual, _ALWAYS_SHARE * size, _NEVER_SHARE * size)
-    # These samples also affected the course as far as the next knots.
+    # The rejected samples also affected the course up to the next knots.
     near = round(SPACING * recording.rate)
     frames = np.flatnonzero(near_flagged((distances > allowed).any(axis=1), near))
     if not len(frames):
@@ -174,8 +175,7 @@ def reject_outliers(recording: Recording) -> None:
     enough = left >= _MIN_INLIERS * recording.seen[frames].sum(axis=1)
     recording.outliers[frames] = wrong & enough[:, None]
     changed = near_flagged(recording.outliers.any(axis=1), near)[frames]
-    # Other frames keep their poses. With so little weight on the course, bones that follow keypoints on a rig without
-    # limits would fold by up to 107 degrees in a frame.
+    # Other frames keep their poses: with so little weight on the course, bones without limits may fold.
     recording.restore(frames, trusted, ~changed)
     before = recording.bridged
     recording.bridge()

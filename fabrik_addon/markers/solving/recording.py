@@ -16,13 +16,13 @@ from ..signals import bridge
 
 # Frames solved together: their arrays fit the processor's cache, and memory does not grow with the take.
 _TOGETHER: Final = 1000
-# From a nearby pose, three steps are enough: without this limit, a few frames took 40 with the same RMS. From a pose
-# that wrong samples have displaced, three are too few; fifteen give the same poses as eight.
+# Most steps of the solver from a nearby pose, and from a pose that wrong samples have displaced. More steps did not
+# reduce the RMS error; three are too few from far.
 _STEPS: Final = 3
 _STEPS_FROM_FAR: Final = 8
-# Seconds: over shorter gaps a marker continues its own motion.
+# Seconds: in shorter gaps, a marker's position is interpolated from its own motion.
 _MOMENT: Final = 0.1
-# Weight of such a bridged sample, relative to a visible one.
+# Weight of an interpolated sample, relative to a visible one.
 _BRIDGED_WEIGHT: Final = 0.1
 
 
@@ -32,7 +32,7 @@ class Recording:
     Attributes:
         seen: (F, E) whether a sample is seen.
         outliers: (F, E) whether a sample is rejected as wrong.
-        close: (F, E) whether a sample is briefly missing or rejected, and therefore bridged.
+        close: (F, E) whether a sample is missing or rejected only briefly, so that it is bridged.
         bridged: (F, E, 3) targets without outliers, with short gaps bridged; NaN where there is none.
         expected: (F, J, 4) local rotations to which undetermined bones are held.
         prior_weights: (F, J) weight of a squared radian away from `expected`.
@@ -126,7 +126,8 @@ class Recording:
         tolerances = self.solver.options.tolerance * self.solver.reaches.tolerance_lengths
         met = ~(self.solution.errors > tolerances).any(axis=1) & self.seen.any(axis=1)
         self.solution.status[met] = Status.SOLVED
-        # A few steps from a nearby pose bring the markers within some hundredths of a millimeter of the optimum.
+        # A few steps from a nearby pose are accurate to some hundredths of a millimeter, so these poses count as
+        # fitted.
         self.solution.status[self.solution.status == Status.STALLED] = Status.FITTED
 
 

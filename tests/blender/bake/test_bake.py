@@ -438,7 +438,7 @@ class TestWrongInput:
 
 
 class TestOperator:
-    """The operator uses its keywords, and the sidebar's settings for missing ones."""
+    """The operator uses its arguments, and the sidebar's settings for those that are missing."""
 
     def test_settings_of_the_rig_are_used(self):
         rig, _ = scenes.walking_rig(FRAMES, seed=24)

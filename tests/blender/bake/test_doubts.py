@@ -1,4 +1,4 @@
-"""A bake that may not show the recorded person warns: on the command line, in the report, and in the panel."""
+"""Warnings that a bake may not show the recorded person: on the command line, in the report and in the panel."""
 
 import csv
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The job type for Flamenco, under node, with the API that Flamenco gives to scripts."""
+"""The job type for Flamenco, run by node with the API that Flamenco gives to scripts."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Baking from a rig's markers: gaps, outliers, smoothing, the report that stays, and markers that others imported."""
+"""Baking from a rig's markers: gaps, outliers, smoothing, the stored report, and markers from other importers."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Bakes and retargets that keep a person's hands out of its body: on the hips, then crossed before the chest."""
+"""Bakes and retargets that keep a person's hands out of the body: on the hips, then crossed before the chest."""
 
 import bpy
 import numpy as np

@@ -277,7 +277,7 @@ def test_one_of_two_performers_has_to_be_chosen(name, sentence):
 
 
 def test_a_file_of_markers_is_not_read_as_poses(tmp_path):
-    """It was said to hold pickled Python objects."""
+    """The message wrongly named pickled Python objects."""
     path = tmp_path / "two.trc"
     write_trc(path, two_performers().names, two_performers().positions + 1.0)
     with pytest.raises(RuntimeError, match=r"two\.trc: has no poses: import its markers, or"):

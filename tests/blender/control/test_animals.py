@@ -1,4 +1,4 @@
-"""Animals that Rigify generates: paws and hooves that are pinned stay, on IK, in a drag and in a bake."""
+"""Animals that Rigify generates: pinned paws and hooves stay in place on IK, in drags and bakes."""
 
 from itertools import pairwise
 

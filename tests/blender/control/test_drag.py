@@ -368,7 +368,7 @@ def test_a_switch_stays_unkeyed_if_all_curves_of_the_bones_are_locked(human):
 
 
 def test_a_mechanism_bone_is_refused_and_not_dragged_along(human):
-    """It raised an error, with a traceback."""
+    """The drag ended with a traceback."""
     mechanism = "MCH-thigh_ik_target.parent.L"
     before = channels(human)
     with pytest.raises(RuntimeError, match="can't be dragged: it is part of the rig's mechanism; drag a control"):

@@ -1,4 +1,4 @@
-"""Rigs built as Auto-Rig Pro, CloudRig and people build theirs: set up, dragged on FK and on IK, baked."""
+"""Rigs like those of Auto-Rig Pro and CloudRig, and hand-made ones: set up, dragged on FK and IK, and baked."""
 
 import bpy
 import numpy as np

@@ -1,4 +1,4 @@
-"""A drag over time as an NLA layer: the recording stays, and the layer can be on, off and half."""
+"""A drag over time on an NLA layer: the recording does not change, and the layer can be muted or blended."""
 
 import bpy
 import numpy as np

@@ -64,7 +64,7 @@ def test_a_rig_without_keys_has_no_paths(clean_scene):
 
 @pytest.mark.parametrize("layered", [False, True])
 def test_a_rig_that_cannot_be_read_has_no_trails(walk, layered):
-    """Each redraw, or the timer, raised an error."""
+    """Each redraw or each call of the timer raised an error."""
     select(walk, "hand.R")
     walk.fabrik.show_trails = True
     if layered:

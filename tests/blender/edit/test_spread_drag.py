@@ -1,4 +1,4 @@
-"""Dragging over time: the frames around the current one follow, and nothing else changes."""
+"""Dragging over time: the frames before and after the current one follow, and nothing else changes."""
 
 import bpy
 import numpy as np
@@ -136,7 +136,7 @@ class TestWalk:
         assert note.startswith(f"Bone 'hips' ends {100.0 * off:.2f} cm from its target")
 
     def drag_hips(self, walk, here, shift):
-        """Drag the hips on a frame; returns their tail and all heads before."""
+        """Drag the hips on a frame. Returns their tail, and the heads of all bones, before the drag."""
         go_to(here)
         was, path = world(walk, "hips"), takes.poses(walk, FRAMES)[..., :3, 3]
         self.held = begin_spread(bpy.context, walk, "hips", Spread(20, 20))
@@ -189,7 +189,7 @@ class TestWalk:
     ],
 )
 def test_limbs_that_become_straight_do_not_jerk(options, exact):
-    """On the walk's frame 250: knees are nearly straight on some frames around it; 5 cm up is out of reach."""
+    """Frame 250 of the walk: knees are nearly straight on some frames near it, and 5 cm up is out of reach."""
     frames = np.arange(1, 62)
     rig = takes.walking_human(61, first=219)
     go_to(31)

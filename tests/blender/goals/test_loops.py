@@ -44,7 +44,7 @@ def gap(rig, bone="hand.L", other="hand.R"):
 
 
 def held_stick(rig, place=(0.0, 0.3, 0.0)):
-    """An empty parented to the right hand's tail, which the left hand is to meet."""
+    """An empty that is parented to the right hand's tail, as a target of the left hand."""
     stick = scenes.empty_at((0, 0, 0), "Stick")
     stick.parent, stick.parent_type, stick.parent_bone = rig, "BONE", "hand.R"
     stick.location = place

@@ -1,4 +1,4 @@
-"""Targets over the frames: by their curves, and as Blender evaluates them."""
+"""Targets over frames, read from their curves or as Blender evaluates them."""
 
 import time
 from dataclasses import replace

@@ -301,7 +301,7 @@ class TestFixAction:
             assert excess(bone) < 0.02
 
     def test_components_without_a_curve_are_keyed_only_if_needed(self, rig):
-        """Only X and Y are keyed, and the fixed pose needs Z on some frames: on the others Z does not change."""
+        """Only X and Y are keyed, and the fixed pose needs Z on some frames. On the other frames, Z does not change."""
         bone = rig.pose.bones[NAME]
         bone.rotation_mode = "XYZ"
         write_limit(bone, Ball((0.3, 0.3, 0.3, 0.3), (-0.2, 0.2)))

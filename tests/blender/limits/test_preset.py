@@ -68,7 +68,7 @@ def preset(arms=0.0, bend=0.0, rolls=None, scheme="ours", fingers=True):
 
 
 def ends_of(bones, rotations):
-    """The tails of all bones by name, posed by some local quaternions."""
+    """The tails of all bones by name, in a pose of local quaternions."""
     names = list(bones)
     frames = [np.eye(4) for _ in names]
     for frame, bone in zip(frames, bones.values(), strict=True):

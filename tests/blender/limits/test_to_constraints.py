@@ -107,7 +107,7 @@ def test_unlimited_bones_get_no_constraint(rig):
 
 
 class TestAgain:
-    """Running it again replaces the constraint that it made, and touches no other."""
+    """A second run replaces the constraint of the first run, and no other."""
 
     def others(self, bone):
         mine = bone.constraints.new("LIMIT_ROTATION")

@@ -1,4 +1,4 @@
-"""Dragging a bone without a window: what follows, what does not move, and what is restored."""
+"""Dragging a bone without a window: which bones follow, which do not move, and which are restored."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A drag of the sample person from step to step: it flows, comes back, and is calm out of reach."""
+"""A drag of the sample person from step to step: it is smooth, reversible, and steady out of reach."""
 
 from pathlib import Path
 

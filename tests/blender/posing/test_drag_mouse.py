@@ -1,4 +1,4 @@
-"""The input from mouse and keys: the viewpoints are known, so the shifts are known too."""
+"""The input from mouse and keys, in known views, so that the expected shifts are known."""
 
 from math import pi, radians
 

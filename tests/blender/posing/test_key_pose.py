@@ -1,4 +1,4 @@
-"""Key Pose keys bones posed by drags, Solve and Live since the last key; or the whole body, or selected bones."""
+"""Key Pose keys the bones posed by drags, Solve and Live since the last key, the whole body, or selected bones."""
 
 import bpy
 import numpy as np

@@ -1,4 +1,4 @@
-"""Live posing: what follows its targets, the pose from which it starts, and when it changes nothing."""
+"""Live posing: which bones follow targets, from which pose a solve starts, and when it changes nothing."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Live posing from target to target on the sample person: it flows, pins hold, and out of reach it is calm."""
+"""Live posing of the sample person: it is smooth, pins hold, and it is steady out of reach."""
 
 import gc
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Sessions of live rigs are kept from update to update, and made again if their input has changed."""
+"""Sessions of live rigs are kept between updates, and replaced if their input has changed."""
 
 import bpy
 import numpy as np

@@ -1,4 +1,4 @@
-"""Solving the sample person inside its limits: near, far and out of reach; again, and on the other side."""
+"""Solving the sample person inside its limits: near, far and out of reach, repeated, and mirrored."""
 
 from pathlib import Path
 

@@ -47,7 +47,7 @@ def test_a_single_take_reports_its_figures_and_files(command, recording, tmp_pat
 # Blender's BVH importer leaves its file open.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_warnings_are_reported_with_the_reference_and_strict_fails(recording, tmp_path, capfd):
-    """With a rig whose limits keep trunk and arms from bending."""
+    """The limits of the rig keep trunk and arms from bending."""
     bpy.ops.wm.open_mainfile(filepath=str(RIG))
     rig = next(thing for thing in bpy.data.objects if thing.type == "ARMATURE")
     for part in ("spine", "chest", "upper_chest", "upper_arm.L", "upper_arm.R"):

@@ -1,7 +1,4 @@
-"""Sampling a source: from its curves if they determine its poses, else as Blender evaluates it.
-
-With the same result.
-"""
+"""Sampling a source: from its curves if these determine its poses, else by evaluation, with the same result."""
 
 import bpy
 import numpy as np

@@ -1,4 +1,4 @@
-"""Rigs as animators have them: bones that constraints, drivers and locks own are named and left alone."""
+"""Rigs as animators have them: bones moved by constraints or drivers, and locked bones, are named and not changed."""
 
 import os
 

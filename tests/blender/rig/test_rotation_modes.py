@@ -1,4 +1,4 @@
-"""Rotation channels against mathutils and against the rotations they came from."""
+"""Rotation channels compared with mathutils, and converted back."""
 
 import numpy as np
 import pytest

@@ -155,7 +155,7 @@ class TestOverride:
             assert not any(name in again.pose.bones["spine"] for name in NAMES.values())
 
     def test_clearing_removes_stretch_too(self, rig, tmp_path):
-        """Whether the library's bone stretches, or the override's own."""
+        """Stretch may be set in the library or on the override."""
         bones = ("forearm.L", "head")
         bpy.ops.fabrik.set_limit(bones="forearm.L", slide=(0.5, 2.0))
         bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "source.blend"))

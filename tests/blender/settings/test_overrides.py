@@ -72,7 +72,7 @@ def fill(group, pointed):
 
 
 def contents(group):
-    """All values of a group by name, those of the groups in it likewise."""
+    """All values of a group by name, also of the groups in it."""
     found = {}
     for each in properties(group):
         value = getattr(group, each.identifier)

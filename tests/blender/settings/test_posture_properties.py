@@ -150,7 +150,7 @@ class TestCopying:
 
 
 class TestOperator:
-    """`fabrik.set_limit` sets them like all else of a limit."""
+    """`fabrik.set_limit` sets stiffness and mass together with the limit."""
 
     def test_several_bones_and_nothing_else(self, rig, bone):
         write_limit(bone, Hinge("X", 0.25, 0.5))

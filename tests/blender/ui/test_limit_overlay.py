@@ -1,4 +1,4 @@
-"""What the overlay draws and when, in a Blender without windows: everything but the drawing."""
+"""The contents of the limits overlay, and when it is shown, without the drawing itself."""
 
 import bpy
 import numpy as np

@@ -192,7 +192,7 @@ class TestPolls:
 
     @pytest.mark.parametrize("was_posed", [False, True])
     def test_a_hidden_rig_does_not_enter_pose_mode(self, made, was_posed):
-        """Blender's operator raised, with a traceback."""
+        """Blender's operator ended with a traceback."""
         if was_posed:
             bpy.ops.object.mode_set(mode="POSE")
         made.hide_viewport = True

@@ -13,7 +13,7 @@ TIP = [Effector("b9")]
 
 
 def flat_tree():
-    """A Y in the plane x = 0 whose joints are all hinges about X, most of them with ends."""
+    """A Y in the plane x = 0 whose joints are hinges about X, most of them limited."""
     rows = [(f"stem{i}", i - 1, (0, 0, 0.1 * i), (0, 0, 0.1 * (i + 1))) for i in range(4)]
     for name, side in (("left", 1), ("right", -1)):
         for i in range(3):

@@ -1,4 +1,4 @@
-"""The two rules that let limited joints reach, each with and without, and the paper's plain method for comparison."""
+"""The two rules for limited joints, each on and off, compared with the paper's plain method."""
 
 import numpy as np
 import pytest

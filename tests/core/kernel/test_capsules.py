@@ -1,4 +1,4 @@
-"""Self-collision: distances of segments, the rows of pairs that are near, and drags that keep a body out of itself."""
+"""Self-collision: distances of segments, the rows of pairs that are near, and drags without self-intersection."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Limbs without goals hang: they stay as they are, keep their tilt while the trunk tilts, and fall as it tilts far."""
+"""Limbs without goals hang: they keep their tilt while the trunk tilts a little, and fall when it tilts far."""
 
 import numpy as np
 import pytest
@@ -34,9 +34,9 @@ def arms(rotations):
 
 
 def turned_trunk(vector, start=REST):
-    """The pose in which a trunk of two bones is rotated by a vector (3,) in world space, its limbs hanging.
+    """The pose in which a trunk of two bones is rotated by a vector (3,) in world space, and limbs hang.
 
-    start: (10, 4) the pose before; its trunk is at rest.
+    start: (10, 4) local rotations at the start of the drag, with the trunk at rest.
     """
     bones = skeleton()
     shares = np.array([float(name in ARMS) for name in bones.names])

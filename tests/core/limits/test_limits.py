@@ -1,4 +1,4 @@
-"""Properties of every kind of limit, by brute force; `test_limit_kinds` has those of each kind."""
+"""Properties that all kinds of limits share, checked by brute force. `test_limit_kinds` tests each kind."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The least change of a motion over time: compared with a dense process, solved in parts; the share of noise."""
+"""The least change of a motion over time: compared with a dense process, and solved in parts; the share of noise."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Poles: limbs bend toward their poles, reach the same targets as without, and do not flip."""
+"""Poles: limbs bend toward their poles, reach the same targets as without poles, and do not flip."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""One pose of a chain in mathutils equals the one in arrays; given weights, arrays are used."""
+"""A chain's pose computed with mathutils equals the one computed with arrays. With weights, arrays are used."""
 
 import numpy as np
 import pytest

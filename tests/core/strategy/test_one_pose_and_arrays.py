@@ -1,4 +1,4 @@
-"""A frame comes out the same whether it is solved alone, in mathutils' single precision, or among others in arrays."""
+"""A frame has the same pose if it is solved alone, with mathutils' single precision, or with others in arrays."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Pops are found and repaired from their neighbors, only on request."""
+"""Pops are found, and repaired from neighboring frames on request."""
 
 import numpy as np
 import pytest

@@ -54,7 +54,7 @@ class TestFromAReference:
         assert np.nanmax(found.residuals) < 0.1 * MM
 
     def test_a_pose_that_is_not_rest_gives_the_offsets(self):
-        """The size follows only from the chain of joints, so a centimeter's error in each guess leaves part of that."""
+        """The size follows only from the chain of joints, so part of each guess's error of 1 cm remains."""
         found = calibrate(walker.skeleton(), guesses(0.01), recorded(), (30, 30), scale=1.0)
         away = np.linalg.norm(found.offsets - true_offsets(), axis=1)
         assert np.median(away) < 15 * MM
@@ -70,7 +70,7 @@ class TestFromAReference:
         assert calibrate(walker.skeleton(), guesses(), recorded(2.0), (0, 0), scale=2.0).scale == 2.0
 
     def test_markers_on_heads_and_tails_are_enough(self):
-        """Joint centers, as markerless systems give them: two or three points a bone, none of them an offset."""
+        """Joint centers, as from markerless systems: two or three points on each bone, none of them an offset."""
         skeleton = walker.skeleton()
         names = [name for name in skeleton.names if not name.startswith("toe")]
         mapping = [MappedMarker(f"{name} joint", name, "HEAD") for name in names]
@@ -115,7 +115,7 @@ class TestFromAReference:
         assert heads == pytest.approx(walker.true_matrices()[20, 0, :3, 3], abs=3 * MM)
 
     def test_still_frames_with_an_upright_person_are_preferred(self):
-        """A person who waits in a crouch before a jump is still only there."""
+        """A person stands still only in the crouch before a jump."""
         skeleton = walker.skeleton()
         local, roots = np.array(walker.true_rotations()[SOME]), np.array(walker.true_matrices()[SOME, 0, :3, 3])
         crouch = {"thigh": 85.0, "shin": -110.0, "spine": -40.0, "chest": -25.0}
@@ -178,7 +178,7 @@ def other():
 
 
 def test_markers_that_move_on_their_bones_keep_their_guesses():
-    """Keypoints stray slowly by 15 mm, two or three to a bone: counted as exact, their offsets were 27 mm off."""
+    """Two or three keypoints on each bone stray slowly by 15 mm. When they counted as exact, offsets were 27 mm off."""
     ends = {"FHD", "ASI", "SHO", "ELB", "WRA", "KNE", "ANK", "HEE", "TOE", "MT5", "HLX"}
     kept = [place for place, name in enumerate(walker.marker_names()) if name[1:] in ends]
     rng, clip = np.random.default_rng(0), recorded()
@@ -211,7 +211,7 @@ class TestLimbs:
         assert np.sqrt((solution.errors**2).mean()) < 3 * MM
 
     def test_joints_bend_like_the_persons_and_better_than_with_one_scale(self, other, limbs):
-        """The default of a bake: of a person of other proportions one scale makes joint angles of the difference."""
+        """The default of a bake. With a single scale, other proportions become errors of joint angles."""
         (_, clip), off = other, []
         for found in (limbs, refined(calibrate(walker.skeleton(), guesses(), clip, (0, 39)), clip)):
             solution = found.solver().solve(found.targets(clip))

@@ -58,7 +58,7 @@ class TestRigidPairs:
         assert pairs_of(("prop", "HEAD"), ("prop", "TAIL"), ("hips", "TAIL")) == {(0, 1)}
 
     def test_rigid_pairs_keep_their_distance_in_every_pose(self) -> None:
-        """A chain in the plane, posed at random: the pairs are those whose distance stays."""
+        """A chain in the plane in random poses: rigid pairs are those whose distance does not change."""
         bones, parents = ["a", "b", "c"], {"a": None, "b": "a", "c": "b"}
         mapped = [(bone, point) for bone in bones for point in ("HEAD", "TAIL", "OFFSET")]
         rng = np.random.default_rng(3)

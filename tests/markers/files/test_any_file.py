@@ -1,4 +1,4 @@
-"""File formats by content, and the performers of a recording."""
+"""File formats are detected from the content, and performers are separated."""
 
 import os
 from collections.abc import Sequence
@@ -121,7 +121,7 @@ class TestNoPositions:
 
 
 class TestSize:
-    """A person as large as a house, or as small as a mouse, is doubted: the file's units are wrong."""
+    """A person as large as a house or as small as a mouse gives a warning, since units are wrong."""
 
     @pytest.mark.parametrize("factor", [1e-3, 1e-2, 0.1, 10.0, 100.0, 1000.0])
     @pytest.mark.parametrize("prefixes", [("",), ("Anna:", "Bob:")])
@@ -170,7 +170,7 @@ class TestSize:
 
 
 class TestFrozen:
-    """A marker that keeps its last position while the person moves is doubted."""
+    """A marker that keeps its last position while the person moves gives a warning."""
 
     def test_only_while_the_others_move(self, tmp_path: Path) -> None:
         names, points = walker.marker_names(), walker.true_positions()[:200].copy()
@@ -185,7 +185,7 @@ class TestFrozen:
 
 
 def labels_and_places(name: str, frames: int) -> tuple[list[str], np.ndarray]:
-    """The labels and (F, M, 3) positions, Z up, of a recording, or of the walk that tests make if it has no name."""
+    """Labels and (F, M, 3) positions, Z up, of a recording; without a name, of the walk that tests make."""
     if not name:
         return walker.marker_names(), walker.true_positions()[:frames]
     if not (DATA / name).exists():
@@ -195,7 +195,7 @@ def labels_and_places(name: str, frames: int) -> tuple[list[str], np.ndarray]:
 
 
 class TestMirrored:
-    """Labels of the wrong side, and mirrored positions, are doubted; the motion alone may look like a person's."""
+    """Labels on the wrong side and mirrored positions give a warning. Motion alone may not show them."""
 
     @pytest.mark.parametrize("name", ["gait2354_subject01_walk1.trc", "Pose2Sim_markers.trc", "MACsample.c3d", ""])
     def test_swapped_sides_and_mirrored_axes(self, tmp_path: Path, name: str) -> None:
@@ -215,7 +215,7 @@ class TestMirrored:
 
 
 class TestLimbsOfTheOtherSide:
-    """Labels of left and right that are swapped on some limbs only: the front of the body stays in front."""
+    """Left and right are swapped on some limbs only, so the front of the body does not show it."""
 
     @pytest.mark.parametrize("name", ["gait2354_subject01_walk1.trc", "Pose2Sim_markers.trc", ""])
     def test_swapped_labels_of_arms_or_legs_are_doubted(self, tmp_path: Path, name: str) -> None:
@@ -257,7 +257,7 @@ class TestLimbsOfTheOtherSide:
 
 
 class TestFall:
-    """Nothing falls faster than gravity makes it: a jump shows a wrong rate, and wrong units."""
+    """Nothing falls faster than by gravity, so a jump shows a wrong rate or wrong units."""
 
     @staticmethod
     def jump(speed: float) -> np.ndarray:
@@ -290,7 +290,7 @@ class TestFall:
 
 
 class TestWalk:
-    """A walk whose rate is wrong by 2 has long steps at a cadence that no legs of this length have."""
+    """With a rate wrong by a factor of 2, the cadence is impossible for legs of this length."""
 
     @pytest.mark.parametrize("name", ["walk", "gait2354_subject01_walk1.trc", "PiG_Motion3_FF.c3d"])
     @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ class TestWalk:
 
     @pytest.mark.parametrize("pace", [0.45, 1.0, 1.8])
     def test_short_steps_may_be_slow_or_quick(self, tmp_path: Path, pace: float) -> None:
-        """Half as long steps: feet and hips keep their height, and the body moves half as far in the same time."""
+        """Steps are half as long: feet and hips keep their height, and the body moves half as far in the same time."""
         points = walker.true_positions().copy()
         middle = points[:, :, 1:2].mean(axis=1, keepdims=True)
         points[:, :, 1:2] = 0.5 * (points[:, :, 1:2] - middle) + 0.5 * middle
@@ -325,7 +325,7 @@ class TestWalk:
 
 
 class TestTwoPeople:
-    """Two people whose labels are told apart by a number only would be baked as one body."""
+    """Two people whose labels differ only by a number would be baked as one body."""
 
     @pytest.mark.parametrize("second", ["{}", "{}2", "{}_2"])
     def test_labels_that_occur_twice_far_apart_are_doubted(self, tmp_path: Path, second: str) -> None:

@@ -240,7 +240,7 @@ class TestOdd:
         assert read_markers(written(path, content)).frame_count == 70000
 
     def test_many_frames_without_a_count(self, path: Path) -> None:
-        """Then the file's end decides; padding in its last block is not seen."""
+        """The count follows from the end of the file; padding in the last block is not seen."""
         points = np.tile(standing(100, 1), (700, 1, 1))
         clip = read_markers(written(path, C3d(points, labels=["LASI"], scale=1.0)))
         assert 70000 <= clip.frame_count < 70000 + BLOCK // 8
@@ -382,7 +382,7 @@ class TestAxes:
 
     @pytest.mark.parametrize("up", ["-Y", "-Z"])
     def test_someone_who_walks_far_overrides_the_header(self, path: Path, up: str) -> None:
-        """Upside down, the markers keep their lowest height, too, while they travel."""
+        """The lowest marker also keeps its height if the file is read upside down."""
         walked = PLAIN.points + np.linspace(2600.0, -2600.0, PLAIN.frames)[:, None, None] * np.array([0.0, 1.0, 0.0])
         clip = read_markers(written(path, replace(PLAIN, points=walked, params=screens_of("+Y", up))))
         assert clip.up_axis == "Z"

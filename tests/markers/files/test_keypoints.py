@@ -225,7 +225,7 @@ class TestMirrored:
         "order", [MEDIAPIPE, COCO, HALPE, BODY_25, H36M, SMPL, SMPL_45], ids=lambda order: str(len(order))
     )
     def test_mirrored_axes_are_doubted(self, tmp_path, order):
-        """As after swapping two axes of a file."""
+        """Two axes of the file are swapped."""
         text = csv_text([f"body_{name}" for name in order], array(order))
         assert not read_markers(written(tmp_path / "a.csv", text)).doubts
         text = csv_text([f"body_{name}" for name in order], array(order)[..., [0, 2, 1]])
@@ -297,7 +297,7 @@ class TestTables:
     @pytest.mark.parametrize("ends", ["rx ry rz", "rotation_x rotation_y rotation_z", "qw qx qy qz", "RotX RotY RotZ"])
     @pytest.mark.parametrize("moved", ["x y z", "tx ty tz", "pos_x pos_y pos_z"])
     def test_columns_of_rotations_are_not_read_as_points(self, tmp_path, ends, moved):
-        """Alone they are refused; beside positions they are left out."""
+        """A file with rotations alone is refused. Next to positions, rotations are left out."""
         names, truth = ["Hips", *COCO], array(["pelvis", *COCO])
         turns = np.full((FRAMES, len(ends.split())), 12.5)
         head = [f"{name}_{end}" for name in names for end in ends.split()]

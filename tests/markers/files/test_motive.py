@@ -145,9 +145,8 @@ class TestMotive:
         assert (clip.names, clip.rate, clip.notes, clip.doubts) == (plain.names, 120.0, (), ())
         np.testing.assert_array_equal(clip.positions, plain.positions)
 
-    # The export's settings Rotation Type and Coordinate Space: docs.optitrack.com, Data Export: CSV.
     def test_rigid_bodies_on_limbs_don_t_show_a_front(self, tmp_path):
-        """A body on each shin and foot; points of a shin are as far ahead as those of its foot."""
+        """Points of a shin's body are as far ahead as those of the foot's."""
         matrices = dict(zip(walker.skeleton().names, np.moveaxis(walker.true_matrices()[:FRAMES], 1, 0), strict=True))
         bones = {"Hips": "hips", "Chest": "upper_chest", "Head": "head"}
         for side in "LR":
@@ -160,6 +159,7 @@ class TestMotive:
             file.add("Rigid Body", body, "Position", "XYZ", pivots)
         assert read_markers(written(tmp_path / "take.csv", file.text())).doubts == ()
 
+    # The export's settings Rotation Type and Coordinate Space: docs.optitrack.com, Data Export: CSV.
     def test_rotations_of_a_rigid_body_that_are_no_quaternions_are_left_out_with_a_note(self, tmp_path):
         file = of_markers().add("Rigid Body", "Cart", "Rotation", "XYZ", np.full((FRAMES, 3), 45.0))
         file.add("Rigid Body", "Cart", "Position", "XYZ", np.ones((FRAMES, 3)))

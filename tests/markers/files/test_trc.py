@@ -188,7 +188,7 @@ class TestPlain:
         np.testing.assert_allclose(clip.positions, PLAIN_METERS)
 
     def test_unlabeled_markers_do_not_show_the_up_axis(self, path: Path) -> None:
-        """Reflections far below the floor would make the person look as if it lay."""
+        """Reflections far below the floor would make the person seem to lie."""
         points = np.tile(standing(3, 6), (1, 2, 1))[..., [0, 2, 1]]
         points[:, 6:] = [0.0, -900.0, 0.0] + np.linspace(0.0, 3000.0, 6)[:, None] * [0.0, 0.0, 1.0]
         rows = [(str(frame), str(frame / 100), *map(str, one.ravel())) for frame, one in enumerate(points)]

@@ -1,4 +1,4 @@
-"""Gaps filled from the frames beside them; long ones from the motion of the other bones."""
+"""Gaps are filled from the frames next to them, long gaps from the motion of the other bones."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def test_a_hidden_bone_moves_as_before_with_the_same_motion_of_others():
 
 @pytest.mark.parametrize("after", [0, 3, 7])
 def test_other_bones_missing_next_to_the_gap(after):
-    """Their motion is read up to 0.08 s beside the gap: unknown frames there are not used."""
+    """The motion of these bones is read up to 0.08 s before and after the gap. Unknown frames there are not used."""
     rotations, known = swinging(), np.ones((600, 3), dtype=bool)
     known[200:300, 2] = False
     known[300 + after : 310 + after, 0] = False
@@ -37,7 +37,7 @@ def test_other_bones_missing_next_to_the_gap(after):
 
 @pytest.mark.parametrize("noise", [0.0, 0.01])
 def test_a_gap_is_crossed_with_the_speeds_at_its_edges(noise):
-    """A swing at half a hertz through a gap of 0.3 s; uniform motion exactly, whatever the gap's length."""
+    """A swing at 0.5 Hz through a gap of 0.3 s. Uniform motion is filled exactly, however long the gap is."""
     times, known = np.arange(300) / RATE, np.ones(300, dtype=bool)
     known[100:130] = False
     swing = np.sin(np.pi * times)[:, None]

@@ -154,7 +154,7 @@ class TestLabels:
         assert match(labels, rig()[0]).unmatched == ()
 
     def test_labels_with_different_meanings_in_other_sets_are_not_assigned(self) -> None:
-        """A hip is the pelvis's front to some and the joint to others."""
+        """In some sets a hip is the front of the pelvis, in others the joint."""
         assert match([*SETS["VICON_41"].split(), "L_Hip"], rig()[0]).unmatched == ("L_Hip",)
 
     @pytest.mark.parametrize(
@@ -327,7 +327,7 @@ class TestPlaces:
         assert len(match(labels, parts, rest).markers) == share * len(labels)
 
     def test_on_each_bone_landmarks_are_arranged_as_on_a_person(self) -> None:
-        """The static trial's markers, each bone's moved onto their guesses as one."""
+        """The markers of the static trial, moved onto their guesses rigidly for each bone."""
         path = DATA / "gait2354_subject01_static.trc"
         if not path.is_file():
             pytest.skip(f"{path} is not there")

@@ -51,7 +51,7 @@ def recorded(skeleton, rotations, noise):
 
 @pytest.mark.parametrize("noise", [0.0, 0.003])
 def test_undetermined_bones_do_not_jitter_and_markers_are_met_equally_well(noise):
-    """Judged by rotations: a twist of two bones against each other moves no bone's end."""
+    """Rotations are compared, because opposite twists of two bones do not move the ends of bones."""
     skeleton = chain()
     solver, targets = recorded(skeleton, swaying(), noise)
     rough, steady = (
@@ -111,7 +111,7 @@ def test_smoothed_rotations_leave_out_an_outlier_and_keep_rest():
 
 
 def test_knots_over_a_gap_stay_between_those_next_to_it():
-    """A roll that jitters by 60 degrees beside a gap of twelve knots has no speed to extrapolate."""
+    """A roll that jitters by 60 degrees next to a gap of twelve knots shows no speed to extrapolate."""
     known = np.r_[False, np.ones(6, dtype=bool), np.zeros(12, dtype=bool), np.ones(6, dtype=bool), False]
     angles = np.where(np.arange(len(known)) % 2, 0.5, -0.5) + np.linspace(0.0, 1.0, len(known)) ** 2
     over = interpolate_gaps(np.where(known[:, None], about_x(angles), np.nan)[:, None], known, unit=True)[:, 0]

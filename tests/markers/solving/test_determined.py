@@ -29,7 +29,7 @@ def solved(skeleton, effectors, limits=None):
 
 
 def test_bones_between_marked_ones_are_uncertain():
-    """And so is the rotation of the bone after them, which is relative to its parent."""
+    """The rotation of the next bone is uncertain too, since it is relative to its parent."""
     unsure = uncertainty(*solved(chain(), marked("b0", "b3")))
     assert unsure[0] < 0.3
     assert unsure[1:].min() > 0.5
@@ -65,7 +65,7 @@ def test_certainty_is_lost_with_the_markers():
 
 
 def test_lost_certainty_is_the_difference_of_the_covariances():
-    """With few markers, many, and all; the reference rotates each bone slightly and inverts the whole problem."""
+    """With few, many and all markers. The reference rotates each bone slightly and inverts the whole problem."""
     skeleton, effectors = chain(3), [*marked("b0"), *marked("b1"), *marked("b2")]
     solver, solution = solved(skeleton, effectors)
     seen = np.random.default_rng(5).random((4, len(effectors))) > np.array([[0.2], [0.4], [0.7], [1.0]])

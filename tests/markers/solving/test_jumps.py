@@ -35,7 +35,7 @@ def most_turned(rotations):
 
 @pytest.mark.parametrize("seed", [0, 1, 9])
 def test_keypoints_with_holes_on_a_rig_without_limits(seed):
-    """The walker rotates by at most 8 degrees a frame, and nothing keeps a bone from another fold in a gap."""
+    """Bones of the walker rotate by at most 8 degrees per frame. In a gap, nothing keeps them from folding."""
     solver, places = keypoints(seed)
     take = solve_take(solver, places, TakeSettings(walker.RATE))
     assert most_turned(take.solution.rotations) <= 25.0
@@ -59,7 +59,7 @@ def test_a_kick_that_markers_show_stays(rate, width):
 
 
 def test_frames_near_a_jump_are_found():
-    """Against looking at each frame: some so near to one of the two frames between which a bone jumps."""
+    """Compared with a plain loop over the frames near both frames of each jump."""
     jumping = np.random.default_rng(3).random((30, 4)) < 0.05
     for near in (0, 1, 5):
         found = near_jumps(jumping, near)

@@ -1,4 +1,4 @@
-"""Samples that cannot be right, looked for among poses of a course."""
+"""Samples that cannot be right are found and left out."""
 
 import numpy as np
 from support import walker
@@ -30,7 +30,7 @@ def test_poses_stay_on_frames_without_outliers():
 
 
 def test_keypoints_that_jump_away_for_a_moment():
-    """A wrist of an arm with no more than its joints is left out itself, instead of the elbow that it drags along."""
+    """The wrong wrist of an arm with only joint markers is left out, not the elbow that it displaces."""
     skeleton, rng = walker.skeleton(), np.random.default_rng(4)
     bones = [bone for bone in skeleton.names if not bone.startswith(("spine", "chest", "neck", "toe"))]
     heads = walker.true_matrices()[FRAMES, :, :3, 3][:, [skeleton.index(bone) for bone in bones]]
@@ -51,7 +51,7 @@ def test_keypoints_that_jump_away_for_a_moment():
 
 class TestFlung:
     def test_fast_or_swapped_samples_are_not_outliers(self):
-        """A hand that hits at 15 m/s and stops within 40 ms; two markers that are swapped for good."""
+        """A hand that hits at 15 m/s and stops within 40 ms; two markers that stay swapped."""
         times = np.arange(60) / 100.0
         hand = np.stack((np.clip(15.0 * (times - 0.3), 0.0, 0.9), 0.4 * np.sin(30.0 * times), 0.0 * times), axis=1)
         swapped = np.where(times[:, None] < 0.3, (0.0, 0.0, 0.0), (0.4, 0.0, 0.0))

@@ -1,4 +1,4 @@
-"""BVH files before Blender reads them: each spoilt one is corrected, or refused in one sentence."""
+"""BVH files before Blender reads them: each damaged one is corrected, or refused with one sentence."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""MVNX: segments as an armature, against the positions that the file itself has, and documents that are refused."""
+"""MVNX: segments as an armature, compared with the positions in the file, and documents that are refused."""
 
 import re
 
@@ -102,7 +102,7 @@ def test_without_segments_joints_or_points_positions_show_the_lengths(mvnx, miss
     np.testing.assert_allclose(body.heads - body.heads[0], whole.heads - whole.heads[0], atol=1e-6)
     ways, others = (each.tails - each.heads for each in (body, whole))
     cosines = (ways * others).sum(axis=1) / (np.linalg.norm(ways, axis=1) * np.linalg.norm(others, axis=1))
-    # Toes and hands have no end now; a toe continues its foot.
+    # Ends of toes and hands are unknown now; a toe has the direction of its foot.
     assert cosines.min() > 0.9
 
 

@@ -47,7 +47,7 @@ class TestPlaces:
     @pytest.mark.parametrize("up", WORLDS)
     @pytest.mark.parametrize("joints", [22, 24, 52, 55])
     def test_joints_are_where_the_models_have_them(self, npz, up, joints):
-        """Joint by joint by rotation matrices in the file's own world, for any up axis."""
+        """Compared with rotation matrices joint by joint, in the file's own world, for any up axis."""
         poses, trans = motion(joints=joints, up=up)
         body = read_recorded(saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans, mocap_framerate=120.0))
         assert (body.rate, body.names[:22]) == (120.0, NAMES)
@@ -184,7 +184,7 @@ class TestKeys:
 
     @pytest.mark.parametrize("key", ["mocap_framerate", "mocap_frame_rate", "fps"])
     def test_files_of_amass_that_seem_to_have_y_up_get_a_note(self, npz, key):
-        """AMASS has Z up, so the person may lie."""
+        """Files of AMASS have Z up, so the person may be lying instead."""
         poses, trans = motion(up="Y")
         path = saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans, **{key: 30})
         note = "the up axis is unknown; assumed Y: choose the other one if the person is not upright"

@@ -1,4 +1,4 @@
-"""A rig for methods that rotate joints: bones that rotate about their heads and carry all bones below."""
+"""A rig for methods that rotate joints: bones rotate about their heads, and the bones below follow."""
 
 import numpy as np
 
