@@ -339,13 +339,11 @@ class ControlRig(PlainRig):
     def _check_names(self) -> None:
         """Raise RigError if a bone or a switch that was found at set-up no longer exists."""
         rig, setup = self.rig, self._setup
-        gone = next((row.name for row in setup.carriers if row.name not in rig.pose.bones), None)
-        gone = gone or next(
-            (row.name for row in (*setup.switches, *setup.along) if not has_property(rig, row.name)), None
-        )
-        if gone is not None:
+        gone = [row.name for row in setup.carriers if row.name not in rig.pose.bones]
+        gone += [row.name for row in (*setup.switches, *setup.along) if not has_property(rig, row.name)]
+        if gone:
             raise plain.RigError(
-                f"{rig.name!r} no longer has {gone!r} (was a bone renamed?): press Set Up Control Rig again"
+                f"{rig.name!r} no longer has {gone[0]!r} (was a bone renamed?): press Set Up Control Rig again"
             )
 
     def pose(self) -> Channels:

@@ -481,7 +481,7 @@ class SpreadDrag:
         return StepResult(error, held.max(initial=0.0), why=why)
 
     def _error(self, found: EditPoses, row: int) -> float:
-        """The distance of the dragged points from their targets in one of some poses, in world meters."""
+        """The largest distance of a dragged point from its target in one row of the poses, in world meters."""
         return float(self._scale * found.errors[row, self._is_dragged].max())
 
     def paths_before_and_after(self) -> tuple[FloatArray, FloatArray]:
@@ -495,17 +495,17 @@ class SpreadDrag:
             return 0
         span = self._span
         solver = span.solver(slice(None))
-        goals, told = self._goals(solver, slice(None)), self._error(self._last, self._row)
+        goals, dragged_error = self._goals(solver, slice(None)), self._error(self._last, self._row)
         if np.diff(span.motion.frames).max() <= _DENSE:
             near = between(self._last, self._knots, span.motion.rotations, span.motion.roots)
             found = solver.smoothed(*goals, near)
-            if told < SHOWN < self._error(found, span.now):
-                # The drag met its target, and the smoothed motion does not.
+            if dragged_error < SHOWN < self._error(found, span.now):
+                # The drag met its target, but the smoothed motion does not.
                 found = solver.solve(*goals, near)
         else:
             found = solver.solve(*goals)
         armature, names = self._armature, span.model.skeleton.names
-        if (error := self._error(found, span.now)) > told + SHOWN:
+        if (error := self._error(found, span.now)) > dragged_error + SHOWN:
             bone = span.take.posed.shown(next(iter(self._dragged)))
             self.left_alone.append(
                 f"Bone {bone!r} ends {length_text(error)} from its target, farther than during the drag"

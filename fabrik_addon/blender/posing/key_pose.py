@@ -71,8 +71,8 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
             can be keyed; on a control rig, the controls in use. "SELECTED": the selected bones.
 
     Raises:
-        FabrikError: with nothing changed, if there is nothing to key, the action cannot be written, a switch of a
-            control rig is missing, or the active keying set has none of those bones or a missing property.
+        FabrikError: if there is nothing to key, the action cannot be written, a switch of a control rig is missing, or
+            the active keying set has none of those bones or a missing property; nothing is changed.
     """
     check_editable(rig)
     check_action(rig, new=False)

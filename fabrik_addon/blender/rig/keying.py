@@ -48,8 +48,8 @@ def key_channels(
 
     before: former values of properties without curves, by bone and property.
 
-    Raises KeyframeError, naming the bone, if a property of the keying set does not exist. Automatic keys are inserted
-    for the others, but no other keys.
+    Raises KeyframeError, naming the bone, if a property of the keying set does not exist. Then nothing is keyed, but
+    with `automatic` the other properties are.
     """
     channels = list(channels)
     options, kind = _options(context, automatic=automatic), context.scene.tool_settings.keyframe_type
@@ -67,7 +67,7 @@ def key_channels(
     frame, keyed = context.scene.frame_current_final, dict[str, None]()
     beside = frames_beside(armature, frame)
     by_path = curves_by_key(curves(armature))
-    # The values on these frames, by data path and index, from the curves or else the former values.
+    # The values on these frames, by data path and index: those of the curves, else the former values.
     held: dict[tuple[str, int], list[float]] = {}
     for bone, path, index in found if beside else ():
         former = before.get((bone, path.rpartition(".")[2]))
