@@ -390,9 +390,9 @@ def _solve(
         # A root with a parent stays at the same position in its parent's space.
         if heads is not None and not problem.carrier:
             root = armature.pose.bones[names[0]]
-            present = root_location_channel(root, tree.root_location)
+            current = root_location_channel(root, tree.root_location)
             own = curves_by_path(curves(armature)).get(root.path_from_id("location"), ())
-            heads = root_place(root, channel_values(present, own, frames))
+            heads = root_place(root, channel_values(current, own, frames))
     solver, more = problem.solver(), dict[str, Any]()
     if take is None:
         solution = yield from _solve_effectors(problem, places, solver, heads, turned)

@@ -385,8 +385,8 @@ class ControlRig(PlainRig):
             stretches = any(row.switch == switch.name and row.name.endswith(".ik_stretch") for row in setup.along)
             if end is None or switch.stretches or stretches or any(row.name in led for row in rows):
                 continue
-            way = setup.controls[end.goes_by]
-            if read_switch(self.rig, switch.name) == switch.ik and not (way.turns_with or way.moves_with):
+            stored = setup.controls[end.goes_by]
+            if read_switch(self.rig, switch.name) == switch.ik and not (stored.turns_with or stored.moves_with):
                 found[end.name] = [row.name for row in rows]
         return found
 
@@ -410,8 +410,8 @@ class ControlRig(PlainRig):
         over = {above.control, *(() if above.parent else (setup.place,))} if above else {""}
         for each, leaders in ((row, over), *(((above, {row.control}),) if above else ())):
             control: PoseBone | None = self.rig.pose.bones.get(each.control)
-            way = setup.controls.get(each.control)
-            if control and way and way.turns_with in leaders and not way.shares_turn and not self._stays_on_ik(each):
+            own = setup.controls.get(each.control)
+            if control and own and own.turns_with in leaders and not own.shares_turn and not self._stays_on_ik(each):
                 yield control, self._axes(bone, each.control), each is above
 
     def keeps_rotation(self, bone: str) -> bool:
@@ -449,9 +449,9 @@ class ControlRig(PlainRig):
         control: PoseBone | None = None if row is None else rig.pose.bones.get(row.control)
         if row is None or control is None or row.found == "SWINGS":
             return None
-        way = setup.controls.get(row.control)
+        stored = setup.controls.get(row.control)
         above = setup.carriers[row.parent].control if row.parent else ""
-        if way is None or way.turns_with != above or way.shares_turn:
+        if stored is None or stored.turns_with != above or stored.shares_turn:
             return None
         return control, self._axes(bone, row.control)
 
@@ -619,8 +619,8 @@ def _lock_of(control: PoseBone, axes: FloatArray, is_inverse: bool, start: Float
     None without locks. axes: (4,) the control's axes in the bone's frame. is_inverse: whether the control rotates the
     other way.
     """
-    present = local_rotation(control)
-    lock = with_locks(control, present)
+    current = local_rotation(control)
+    lock = with_locks(control, current)
     if lock is None:
         return None
 
@@ -628,7 +628,7 @@ def _lock_of(control: PoseBone, axes: FloatArray, is_inverse: bool, start: Float
         return product(conjugate(axes), product(conjugate(turned) if is_inverse else turned, axes))
 
     # The control may follow a leader that is rotated relative to the bone's parent.
-    apart = product(present, conjugate(in_axes(start)))
+    apart = product(current, conjugate(in_axes(start)))
 
     def locked(turned: FloatArray) -> FloatArray:
         back = product(conjugate(apart), lock(product(apart, in_axes(turned))))

@@ -98,9 +98,9 @@ class _TriedLimb(LimbOnIk):
     @property
     def carried(self) -> BoolArray:
         """(N, B) whether bones move as far as each translating control along all axes, like the limb's end."""
-        ways, turns = np.linalg.norm(self.jacobian.reshape(len(self.bones), 2, 3, -1), axis=2).swapaxes(0, 1)
-        lagging = (ways > _LAGGING * self.units[0]) & (turns < _ROTATED * self.units[0])
-        moved = lagging | (ways > _CARRIED * self.units[0])
+        distances, turns = np.linalg.norm(self.jacobian.reshape(len(self.bones), 2, 3, -1), axis=2).swapaxes(0, 1)
+        lagging = (distances > _LAGGING * self.units[0]) & (turns < _ROTATED * self.units[0])
+        moved = lagging | (distances > _CARRIED * self.units[0])
         places, axes = np.array(self.columns).T
         along = [(places == control) & (axes < 3) for control in range(len(self.controls))]
         return np.array([moved[:, own].sum(axis=1) == 3 for own in along])
@@ -284,19 +284,19 @@ class _Search:
                 tables[key] = try_controls(self.context, self.rig, controls, self.after)
             return tables[key]
 
-        present = try_controls(self.context, self.rig, controls, self.after)
+        current = try_controls(self.context, self.rig, controls, self.after)
         # A switch is used if it makes bones follow other bones, none of which is a control that rotates the mesh now.
         # A switch that only releases its own bones is used if some of them are controls.
-        turning = (present.follows & present.deform).any(axis=1)
-        moving = {control for control, is_turning in zip(present.controls, turning, strict=True) if is_turning}
-        idle = {*present.controls}
+        turning = (current.follows & current.deform).any(axis=1)
+        moving = {control for control, is_turning in zip(current.controls, turning, strict=True) if is_turning}
+        idle = {*current.controls}
         switches = [each for each in possible if not each.takes_over & moving and each.takes_over - (each.bones - idle)]
         values = {each: float(round(read_switch(self.rig, each.path))) for each in switches}
         if all(read_switch(self.rig, each.path) == value for each, value in values.items()):
-            tables[tuple(values.values())] = present
+            tables[tuple(values.values())] = current
         other = table({each: 1.0 - value for each, value in values.items()})
         on_fk = {
-            each: 1.0 - value if _pivoting(other, each) > _pivoting(present, each) else value
+            each: 1.0 - value if _pivoting(other, each) > _pivoting(current, each) else value
             for each, value in values.items()
         }
         # Switches without an effect on the body, such as one that chooses a pole, are not changed.

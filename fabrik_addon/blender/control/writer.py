@@ -117,18 +117,17 @@ class ControlModel:
         if self.place:
             body.setdefault(self.place, 0)
         self.controls = list(body)
-        goes = {row.name: row for row in setup.controls}
-        frames = [goes.get(name) for name in self.controls]
-        ways = [
+        stored = {row.name: row for row in setup.controls}
+        frames = [
             ("", "", 0.0, "") if row is None else (row.turns_with, row.shares_turn, row.share, row.moves_with)
-            for row in frames
+            for row in map(stored.get, self.controls)
         ]
-        leaders = list(dict.fromkeys(name for way in ways for name in way[:2] if name in bones and name not in body))
+        leaders = list(dict.fromkeys(name for row in frames for name in row[:2] if name in bones and name not in body))
         # The leaders of controls: other controls, or bones that are not written. The last index means none.
         numbers = {name: number for number, name in enumerate((*self.controls, *leaders))}
-        self._first = [numbers.get(first, -1) for first, *_ in ways]
-        self._second = [numbers.get(second, -1) for _, second, *_ in ways]
-        self._share = np.array([share for _, _, share, _ in ways])
+        self._first = [numbers.get(first, -1) for first, *_ in frames]
+        self._second = [numbers.get(second, -1) for _, second, *_ in frames]
+        self._share = np.array([share for _, _, share, _ in frames])
         self._sharing = [number for number, second in enumerate(self._second) if second >= 0]
         self._bodies = list(body.values())
         can_swing = {row.control for row in setup.carriers if row.found == "SWINGS"}
@@ -142,16 +141,16 @@ class ControlModel:
         self._offsets = _inverse(rotations_now[..., self._bodies, :, :]) @ self._turned
         self._inverse = _inverse(rotations_now)
         # ([F,] C, 3, 3) rotations by the controls' channels.
-        present = np.array([local_rotation(rig.pose.bones[name]) for name in self.controls])
+        current = np.array([local_rotation(rig.pose.bones[name]) for name in self.controls])
         if over is not None:
-            present = np.tile(present, (len(over.location), 1, 1))
+            current = np.tile(current, (len(over.location), 1, 1))
             for row, name in enumerate(self.controls):
-                present[:, row] = over.own.get(name, present[:, row])
-        self._own_turns = matrix_from_quaternion(present)
+                current[:, row] = over.own.get(name, current[:, row])
+        self._own_turns = matrix_from_quaternion(current)
         self._frames = _inverse(self._carried(self._turned)) @ self._turned @ _inverse(self._own_turns)
         if self.place:
             bone = bones[self.place]
-            moves_with = [way[3] for way in ways]
+            moves_with = [row[3] for row in frames]
             self._own = self.controls.index(self.place)
             fixed = [number for number, name in enumerate(moves_with) if name == self.place and number != self._own]
             self._fixed = fixed[0] if fixed else self._own
@@ -360,8 +359,8 @@ class LimbOnIk:
             there = _by_channels(control) @ control.matrix.inverted() @ there
         basis = _by_channels(control, there)
         turn = np.array((control.matrix_basis.inverted() @ basis).to_quaternion())
-        way = np.array(basis.translation) - np.array(control.location)
-        steps = np.concatenate([way * (not turns_only), rotation_vector_from_quaternion(turn)])
+        movement = np.array(basis.translation) - np.array(control.location)
+        steps = np.concatenate([movement * (not turns_only), rotation_vector_from_quaternion(turn)])
         add_to_channels(control, np.where(free_channels(control), steps, 0.0))
 
 

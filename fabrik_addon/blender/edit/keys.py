@@ -394,16 +394,16 @@ def write_layer(armature: Object, frames: FloatArray, changed: Sequence[Changed]
     # Neither layer changes anything outside its own frames.
     old, new = ((times >= start) & (times <= end) for start, end in ((first, last), (frames[0], frames[-1])))
     for path in dict.fromkeys([*curves, *layers]):
-        present, turned = curves.get(path, {}), path.endswith("rotation_quaternion")
+        current, turned = curves.get(path, {}), path.endswith("rotation_quaternion")
         values = np.tile([1.0, 0.0, 0.0, 0.0] if turned else [0.0, 0.0, 0.0], (len(times), 1))
         added = values.copy()
-        for index, curve in present.items():
+        for index, curve in current.items():
             values[old, index] = [curve.evaluate(time) for time in times[old].tolist()]
         bone, more, free = layers.get(path, (bone_in_path(path), None, ()))
         if more is not None:
             added[new] = np.stack([np.interp(times[new], frames, column) for column in more.T], axis=1)
         values = product(values, added) if turned else values + added
-        components = tuple(sorted({*present, *free}))
+        components = tuple(sorted({*current, *free}))
         write_curves(action, armature, path, times, values, bone, components=components)
     if strip is None:
         strip = add_strip(armature, action)

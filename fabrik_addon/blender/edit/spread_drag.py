@@ -367,8 +367,8 @@ def _within_a_round(
 def _turning(armature: Object, setup: DragSetup, effectors: list[Effector], take: EditedTake) -> list[str]:
     """The bones that may rotate. Raises RigError if there are none, or if something else moves bones of the chain."""
     skeleton = take.skeleton
-    on_the_way = {bone for each in effectors for bone in skeleton.path(skeleton.index(each.bone))}
-    names = [skeleton.names[bone] for bone in sorted(on_the_way)]
+    bones = {bone for each in effectors for bone in skeleton.path(skeleton.index(each.bone))}
+    names = [skeleton.names[bone] for bone in sorted(bones)]
     owned = next((name for name in names if name in setup.owned), None)
     if owned is not None:
         raise RigError(f"Bone {owned!r} can't be edited over time: {setup.owned[owned]}; {OTHERWISE}")
@@ -453,9 +453,9 @@ class SpreadDrag:
         # (F, 3) positions of the first dragged point in the original poses.
         effector = span.model.effectors[0]
         posed = span.posed[:, skeleton.index(effector.bone)] @ np.append(effector_offset(skeleton, effector), 1.0)
-        self._own_way = posed[:, :3] @ self._to_world.T + world[:3, 3]
+        self._own_path = posed[:, :3] @ self._to_world.T + world[:3, 3]
         self.left_alone, self.notice = list(span.left_alone), ""
-        self.start: FloatArray = self._own_way[now]
+        self.start: FloatArray = self._own_path[now]
         turn = Quaternion(self._coarse.own_rotations[self._row, 0].tolist())
         self.axes: FloatArray = np.array((self._rotation_to_world @ turn).to_matrix())
 
@@ -487,7 +487,7 @@ class SpreadDrag:
     def paths_before_and_after(self) -> tuple[FloatArray, FloatArray]:
         """The old and the new path of the dragged point, (F, 3) each on the span's frames, in world space."""
         shift = np.asarray((self._asked or (self.start, None))[0], dtype=np.float64) - self.start
-        return self._own_way, self._own_way + self._span.shares[:, None] * shift
+        return self._own_path, self._own_path + self._span.shares[:, None] * shift
 
     def finish(self, context: Context) -> int:
         """Solve all frames, and write the changes to the keys; returns the number of changed bones."""

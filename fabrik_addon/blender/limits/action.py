@@ -370,8 +370,8 @@ def window_around(swings: FloatArray, margin: float) -> FloatArray:
     size = np.linalg.norm(wide, axis=1, keepdims=True)
     corners = convex_hull(np.asarray(wide * np.minimum(1.0, pi / np.maximum(size, pi))))
     while len(corners) > _MOST_CORNERS:
-        ways = [(*_without(corners, edge), edge) for edge in range(len(corners))]
-        added, tip, edge = min(ways, key=lambda way: way[0])
+        removals = [(*_without(corners, edge), edge) for edge in range(len(corners))]
+        added, tip, edge = min(removals, key=lambda removal: removal[0])
         if not np.isfinite(added):
             break
         rolled = np.roll(corners, -edge, axis=0)

@@ -241,20 +241,20 @@ def remove_point(bone: PoseBone, index: int) -> str:
 
 def _with_swing_point(bone: PoseBone, corners: Corners) -> Corners:
     """The points with the bone's current swing inserted into the edge that it lengthens least."""
-    lean = current_swing(bone)
-    if any(dist(lean, corner) < _SAME_POINT for corner in corners):
+    swing = current_swing(bone)
+    if any(dist(swing, corner) < _SAME_POINT for corner in corners):
         raise RigError(f"There is already a point at the current swing of {bone.name!r}: rotate the bone first")
     simple = list[Corners]()
     for place in range(1, len(corners) + 1):
-        way = [*corners[:place], lean, *corners[place:]]
+        outline = [*corners[:place], swing, *corners[place:]]
         with suppress(LimitError):
-            Polygon(way)
-            simple.append(way)
+            Polygon(outline)
+            simple.append(outline)
     if not simple:
         raise RigError(
             f"A point at the current swing of {bone.name!r} would make the outline cross itself: rotate the bone first"
         )
-    return min(simple, key=lambda way: sum(_edges(way)))
+    return min(simple, key=lambda outline: sum(_edges(outline)))
 
 
 def _edges(corners: Corners) -> list[float]:
@@ -280,7 +280,7 @@ _Pair: TypeAlias = tuple[PoseBone, PoseBone]
 
 _PLANE: Final = (0, 2)
 # Toward +X, +Z, -X and -Z, in the order of the angles of a cone.
-_WAYS: Final = np.array([(1, 0), (0, 1), (-1, 0), (0, -1)])
+_DIRECTIONS: Final = np.array([(1, 0), (0, 1), (-1, 0), (0, -1)])
 # Axes count as mirrored if they are within 10° of the mirror image's axes.
 _NEAR: Final = cos(radians(10.0))
 
@@ -355,8 +355,8 @@ def _settings(bone: PoseBone, axes: IntArray | None) -> LimitSettings | None:
         return None
     read_limit(bone)
     # The mirror images of the four directions, in the other bone's frame.
-    images = _WAYS @ axes.T
-    cone = [settings.cone[int(np.argmax(images @ way))] for way in _WAYS]
+    images = _DIRECTIONS @ axes.T
+    cone = [settings.cone[int(np.argmax(images @ direction))] for direction in _DIRECTIONS]
     axis, sign = settings.axis, -1
     if axis != "Y":
         # A reflection reverses rotations.

@@ -132,7 +132,7 @@ class DragPart:
     """A bone and the bones below it, prepared once and solved at every move of the mouse.
 
     Attributes:
-        on_the_way: names of the bones whose rotation moves a grip.
+        moving_bones: names of the bones whose rotation moves a grip.
         turned: the bones that may rotate, as indices in the skeleton.
         written: these bones, and the joints of limbs without goals.
         moves_root: whether the top bone's location may change.
@@ -160,12 +160,12 @@ class DragPart:
         self.grips, self.moves_root = tuple(grips), root != "FIXED"
         is_rope = root == "FOLLOW" and all(grip.is_dragged for grip in grips)
         turned = {bone for grip in grips for bone in rotating_bones(skeleton, grip.effector)}
-        self.on_the_way = {skeleton.names[bone] for bone in turned}
+        self.moving_bones = {skeleton.names[bone] for bone in turned}
         self.turned = sorted(bone for bone in turned if skeleton.names[bone] not in setup.frozen)
         # Other bones follow only if the whole rig should. If its root is dragged without pins, it rotates as a whole.
         follows = setup.settings.reach == "WHOLE"
         hangs = follows and rig_settings(armature).free_limbs_hang and (bool(setup.held) or not leads)
-        led = {*self.on_the_way, *setup.frozen, *posed.limb_bones}
+        led = {*self.moving_bones, *setup.frozen, *posed.limb_bones}
         solved = sorted([*self.turned, *(_free_joints(armature, tree, led, hangs=hangs) if follows else ())])
         # The joints of limbs that are placed by IK are solved but not written.
         left = {bone for bones in by_ik.values() for bone in bones}
@@ -512,8 +512,8 @@ class Drag:
         self._has_soft_depth = part_of(armature, bone) == "hips"
         self._least_shift = _LEAST_SHIFT * armature.data.bones[bone].length
         axes = nearest_rotations(as_array(armature.pose.bones[bone].matrix)[None, :3, :3])[0]
-        way = {name for part in self._parts for name in part.on_the_way}
-        alone = {name: reason for name, reason in setup.frozen.items() if name in way}
+        moving = {name for part in self._parts for name in part.moving_bones}
+        alone = {name: reason for name, reason in setup.frozen.items() if name in moving}
         for top in setup.tops:
             above = armature.pose.bones[top].parent
             if above is not None and above.name in setup.owned:

@@ -278,14 +278,14 @@ def cut_tree(tree: Tree, owned: Collection[str], ends: Collection[str]) -> list[
     tips = [bone for bone, name in enumerate(names) if name in ends]
     if not tips or not any(name in owned for name in names):
         return [(tree, "")] if tips else []
-    ways: dict[int, set[int]] = {}
+    members_by_root: dict[int, set[int]] = {}
     for tip in tips:
         path = tree.skeleton.path(tip)
         first = max((place for place, bone in enumerate(path) if names[bone] in owned), default=0)
-        ways.setdefault(path[first], set()).update(path[first:])
+        members_by_root.setdefault(path[first], set()).update(path[first:])
     parts = []
-    for root in sorted(ways):
-        members, carrier = sorted(ways[root]), names[root] if names[root] in owned else ""
+    for root in sorted(members_by_root):
+        members, carrier = sorted(members_by_root[root]), names[root] if names[root] in owned else ""
         rotations = tree.rotations[members]
         if carrier:
             rotations[0] = IDENTITY

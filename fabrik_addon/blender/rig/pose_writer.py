@@ -53,9 +53,9 @@ class PoseKeeper:
             rows = [row for row, bone in enumerate(bones) if bone.name in keyed]
             is_changed = False
             for name, before in self._pose.items():
-                present, wanted = read_channel(self._rig, name, _CHANNELS[name]), before.copy()
-                wanted[rows] = present[rows]
-                if not np.array_equal(wanted, present):
+                current, wanted = read_channel(self._rig, name, _CHANNELS[name]), before.copy()
+                wanted[rows] = current[rows]
+                if not np.array_equal(wanted, current):
                     bones.foreach_set(name, wanted.ravel())
                     is_changed = True
             if is_changed:

@@ -97,11 +97,11 @@ def _ball_shapes(limit: Ball, turn: Quaternion) -> list[Shape]:
     beside = np.roll(index, -1, axis=1)
     outer = np.stack([index[:-1], index[1:], beside[1:]], axis=-1).reshape(-1, 3)
     inner = np.stack([index[1:-1], beside[2:], beside[1:-1]], axis=-1).reshape(-1, 3)
-    ways = index[:, :: _RIM_POINTS // 4]
+    spokes = index[:, :: _RIM_POINTS // 4]
     rim_lines = np.stack([index[-1], beside[-1]], axis=1)
-    way_lines = np.stack([ways[:-1], ways[1:]], axis=-1).reshape(-1, 2)
+    spoke_lines = np.stack([spokes[:-1], spokes[1:]], axis=-1).reshape(-1, 2)
     surface = Shape(ShapeKind.RANGE, binds, points, np.concatenate([outer, inner]), rim_lines)
-    return [surface, Shape(ShapeKind.GUIDE, binds, points, _none(3), way_lines), _marker(turn, binds), *twist]
+    return [surface, Shape(ShapeKind.GUIDE, binds, points, _none(3), spoke_lines), _marker(turn, binds), *twist]
 
 
 def _polygon_shapes(limit: Polygon, turn: Quaternion) -> list[Shape]:
