@@ -419,7 +419,7 @@ def _solve_effectors(
     """Solve a tree for the targets of effectors, each frame from rest, in large parts; yields the share done.
 
     Bones are interpolated over the frames on which no target moves them. Otherwise they would jump to their start pose.
-    Targets that are seen are still met, because none of them depends on these bones.
+    Visible targets are still met, because these bones do not move their effectors.
 
     heads: (F, 3) the head of a pinned root; None if it is free. turned: (J,) whether targets move a bone.
     """

@@ -276,7 +276,7 @@ class PlainRig:
         return bone
 
     def shown(self, bone: str) -> str:
-        """The name that users know a bone by: its own, or that of the control that they pose it with."""
+        """The name that users see for a bone: its own, or that of its control."""
         return bone
 
     @property
@@ -402,8 +402,9 @@ class ControlRig(PlainRig):
     def _controls_between(self, bone: str) -> Iterator[tuple[PoseBone, FloatArray, bool]]:
         """The controls whose channels follow from a body bone's rotation relative to its parent.
 
-        Yields each with its (4,) axes in the bone's frame, and whether it rotates the other way: the parent's control
-        may follow the bone's, as in the lower spine of Rigify. Excludes controls of limbs that stay on IK.
+        Yields each with its (4,) axes in the bone's frame, and whether it rotates in the opposite direction: the
+        parent's control may follow the bone's, as in the lower spine of Rigify. Excludes controls of limbs that stay on
+        IK.
         """
         setup, row = self._setup, self._setup.carriers[bone]
         above = setup.carriers[row.parent] if row.parent else None
@@ -616,8 +617,8 @@ def posed_rig(rig: Object) -> PosedRig:
 def _lock_of(control: PoseBone, axes: FloatArray, is_inverse: bool, start: FloatArray) -> WithLocks | None:
     """The effect of a control's locks on the local rotation (4,) of a body bone, which is currently `start` (4,).
 
-    None without locks. axes: (4,) the control's axes in the bone's frame. is_inverse: whether the control rotates the
-    other way.
+    None without locks. axes: (4,) the control's axes in the bone's frame. is_inverse: whether the control rotates in
+    the opposite direction.
     """
     current = local_rotation(control)
     lock = with_locks(control, current)

@@ -92,12 +92,12 @@ class _TriedLimb(LimbOnIk):
         return bool(np.abs(self.effects(control)).max(initial=0.0) > _NOTHING * self.units[0])
 
     def ignore_detached(self) -> None:
-        """Drop the effects of channels that move the limb's root, which detach the limb from its control."""
+        """Ignore channels that move the limb's root, because they detach the limb from its control."""
         self.jacobian[:, np.abs(self.jacobian[:3]).max(axis=0) > _SAME * self.units[0]] = 0.0
 
     @property
     def carried(self) -> BoolArray:
-        """(N, B) whether bones move as far as each translating control along all axes, like the limb's end."""
+        """(N, B) whether bones follow the translation of each control along all axes, like the limb's end."""
         distances, turns = np.linalg.norm(self.jacobian.reshape(len(self.bones), 2, 3, -1), axis=2).swapaxes(0, 1)
         lagging = (distances > _LAGGING * self.units[0]) & (turns < _ROTATED * self.units[0])
         moved = lagging | (distances > _CARRIED * self.units[0])
@@ -146,7 +146,7 @@ def _hinge(turned: FloatArray, upper: Matrix, lower: Matrix) -> tuple[str, float
 
 
 def _chosen(limb: _TriedLimb) -> list[str]:
-    """The needed controls: the IK control, then those that add an effect, from the innermost.
+    """The necessary controls: the IK control, then, from the innermost, those that add an effect.
 
     An example of a control without an effect is a pole that the rig's IK uses only on request.
     """
@@ -404,10 +404,10 @@ class _Search:
                     name = by_control[control]
                     limbs = any(self.setup.carriers[each].switch for each in mine)
                     if name in mine or limbs or any(name not in self._above(each) for each in mine):
-                        # Remove a bone that moves a limb in an unexpected way, rather than the limb.
+                        # If rotating this bone moves a limb unexpectedly, remove this bone and keep the limb.
                         found = {name}
                     else:
-                        # If a bone misses its pose, its children may be right once it is removed.
+                        # Bones below one that misses its pose may be right once that bone is removed.
                         found = {each for each in mine if not set(mine) & set(self._above(each))}
                     blamed |= found
                     again |= {name} if found else set()
@@ -422,7 +422,7 @@ class _Search:
         return found
 
     def _release_followers(self, control: str) -> None:
-        """Make the followers of a control that is no longer written follow its leader instead."""
+        """Make the followers of a control that is no longer written follow the leader of that control."""
         if control not in self.setup.controls:
             return
         left = self.setup.controls[control]
@@ -460,7 +460,7 @@ class _Search:
             limbs.setdefault(row.switch, []).append(row.name)
         limbs.pop("", None)
         carrying = {self.setup.place, *(row.control for row in self.setup.carriers)}
-        # The outermost controls first.
+        # Sort from the outermost control inward.
         free = sorted({*candidates} - carrying, key=lambda name: (-self.after[name].bit_count(), name))
         mine = {path: self._exclusive_controls(limb, free) for path, limb in limbs.items()}
         write_switches(self.rig, {row.name: row.fk for row in self.setup.switches})
@@ -610,7 +610,7 @@ def _has(switch: Switch, carrier: Carrier) -> bool:
 
 
 def _switch_of(found: _Found, carrier: Carrier) -> str:
-    """The path of the switch for a bone, or for the parents of its control, for a paw's toes; "" for none."""
+    """The path of the switch of a bone, or, as for a paw's toes, of its control's parents; "" for none."""
     names, parents = found.on_fk.bones, found.on_fk.parents
     body = {name for each in found.carriers for name in (each.bone, each.control)}
     above, bone = [], parents[names.index(carrier.control)]

@@ -285,7 +285,7 @@ class LimbOnIk:
     def end_error(self, wanted: FloatArray) -> float:
         """The largest deviation of bones held by controls from their matrices (B, 4, 4), as a length."""
         off = np.abs(self.differences(wanted, self.current_matrices()).reshape(len(self.bones), 6))
-        # Only rotations of heels' and toes' bones, because their positions depend on lengths that IK changes.
+        # Ignore the positions of heels' and toes' bones, because they depend on lengths that IK changes.
         turned = [off[self.bones.index(bone), 3:] for bone in self.turned_by]
         return float(np.concatenate([*turned, *(off[self.bones.index(bone)] for bone in self.goes_by), [0.0]]).max())
 
@@ -297,7 +297,7 @@ class LimbOnIk:
         return self.end_error(wanted) <= _PLACED * self.size
 
     def lead(self, wanted: FloatArray, *, as_at_rest: bool) -> None:
-        """Bring held bones to matrices (B, 4, 4), as if fixed to their controls as in the current or the rest pose."""
+        """Bring held bones to matrices (B, 4, 4), fixed to their controls as in the current pose, or `as_at_rest`."""
         here = self.current_matrices()
         for bone, leader in (self.goes_by | self.turned_by).items():
             control, rests, row = self.rig.pose.bones[leader], self.rig.data.bones, self.bones.index(bone)
@@ -667,7 +667,7 @@ class ControlWriter:
         return ControlModel(self._rig, self._setup, self._skeleton, moves=self._is_root)
 
     def _apply(self, model: ControlModel, wanted: FloatArray) -> None:
-        """Set the channels for matrices (J, 4, 4) of the tree's bones, except for limbs on IK or left to the rig."""
+        """Set channels that bring the tree's bones to matrices (J, 4, 4), except limbs on IK or left to the rig."""
         rotations, location = model.pose(wanted)
         idle = {row.control for row in self._setup.carriers if row.switch in self.limbs or row.name in self._left}
         for group in self._groups:

@@ -1,6 +1,6 @@
 """Holds: keys that keep a hand or a foot in place from one frame to another.
 
-During the hold the bone stays in the same place. The change fades in before it and out after it. The replaced keys
+During the hold the bone stays at the same position. The change fades in before it and out after it. The replaced keys
 are stored, so that the hold can be removed again.
 """
 
@@ -145,8 +145,8 @@ def hold_feet(context: Context, armature: Object, ease: float | None = None) -> 
         after = min((each.first for each in others if each.first > contact.last), default=np.inf)
         ends = max(contact.first - most, before), min(contact.last + most, after)
         chosen = HoldSettings(contact.point_contacts[0].point, hold_rotation=False, ease=most)
-        # Hold the points at their positions on a frame on which all are in contact, so that they match. The first has
-        # the longest contact. It is usually the ball of the foot.
+        # Use a frame on which all points are in contact, so that their positions match. The first point has the longest
+        # contact. It is usually the ball of the foot.
         points, held = contact.point_contacts, []
         together = max(each.first for each in points), min(each.last for each in points)
         for point in sorted(points, key=lambda each: each.first - each.last):

@@ -325,7 +325,7 @@ def span_over(
     effectors = [*(held or found), *(effector for effector in others if effector.bone in free)]
     turning = _turning(armature, setup, effectors, take)
     ends, within = _within_a_round(take, turning, whole, ends)
-    # The frames with keys inside the ends, the frames `also`, and the ends.
+    # Solve the frames with keys between the ends, and the given frames.
     keys = take.key_frames(turning, within=ends)
     inside = keys[(keys > ends[0] + SAME_FRAME) & (keys < ends[1] - SAME_FRAME)]
     more = np.array([*also, *whole, *ends])
@@ -335,7 +335,7 @@ def span_over(
     root, free_root = names[0], False
     is_keyed = take.curves(take.place, "location") and posed.may_move_freely(root)
     if root in setup.tops and root not in setup.frozen and is_keyed:
-        # Points that are held softly don't count.
+        # Points that are held softly don't count as pins.
         pinned = sum(each.priority == 0 or each.bone in setup.dragged for each in effectors) > len(setup.dragged)
         top = root if root in setup.dragged else next(iter(setup.dragged))
         free_root = root_mode(armature, pinned=pinned, dragged=top, top=root, setting=setup.settings.root) != "FIXED"

@@ -275,7 +275,7 @@ def _posed(armature: Object, points: Collection[Point], back: Mapping[str, Matri
 
 
 def _to_pin(armature: Object, foot: Collection[str]) -> Matrix:
-    """The transform in armature space that moves the pinned bones of a foot to their pins, as solving will."""
+    """The transform in armature space by which solving will move the pinned bones of a foot to their pins."""
     for pin in rig_settings(armature).effectors:
         if pin.kind == "PIN" and pin.enabled and pin.bone in foot:
             bone = armature.pose.bones[pin.bone]

@@ -155,7 +155,7 @@ def window_in(cone: Sequence[float]) -> tuple[float, ...]:
     """The outline of an octagon as wide as a cone; very small and very large widths are clamped."""
     moderate = np.clip(cone, _WINDOW_LEAST, _WINDOW_MOST)
     corners = outline(moderate, np.linspace(0.0, 2.0 * pi, _CORNERS, endpoint=False))
-    # Without a sign, because Blender would show -0°.
+    # Remove the sign of zero, because Blender would show -0°.
     return flat((np.round(corners, _DIGITS) + 0.0).tolist())
 
 
@@ -369,7 +369,7 @@ def _settings(bone: PoseBone, axes: IntArray | None) -> LimitSettings | None:
         twist=_signed(settings.twist, -1),
         axis=axis,
         hinge=_signed(settings.hinge, sign),
-        # Reversed, so that the outline keeps its orientation.
+        # Reverse the points, so that the outline keeps its orientation.
         window=flat((np.reshape(settings.window, (-1, 2))[::-1] @ axes.T).tolist()),
     )
 

@@ -387,7 +387,7 @@ class DragSetup:
     def grips(
         self, tree: Tree, top: str, *, turning: bool, leads: bool, one_piece: bool
     ) -> tuple[list[Grip], dict[str, list[str]]]:
-        """The grips on a tree below the bone `top`, and the bones of each limb held by IK, by name of the held bone.
+        """The grips on a tree below the bone `top`, and the bones of limbs held by IK, by name of each held bone.
 
         leads: whether the top bone is dragged and moves. one_piece: whether its trunk moves as one piece.
         """

@@ -213,7 +213,7 @@ def _found_steps(
     owned = {**posed.frozen, **posed.owned}
     held = {name: owned[name] for name in names if name in owned}
     check_unscaled(rig, names)
-    # The source gives the root's position, like a pin, so the root moves.
+    # The source determines the root's position, as a pin does.
     free = posed.may_move(names[0]) and root_mode(rig, pinned=True) != "FIXED"
     bones = [bone for bone, name in enumerate(names) if name not in held]
     problem = rig_problem(posed, tree, [Effector(names[0])], bones, free_root=free, baked=True, held=held)
@@ -428,7 +428,7 @@ def imported(
         things = [thing for thing in things if len(thing.data.bones)]
         if not things:
             raise RetargetError(f"{path.name}: no armature with bones found: choose another file")  # noqa: TRY301
-        # Preferably an animated one.
+        # Prefer an armature with keys.
         armature = min(things, key=lambda thing: (not curves(thing), thing.name))
         armature.name = path.stem
         yield armature, tuple(f"{path.name}: {note}" for note in notes)
@@ -445,7 +445,7 @@ def _import_bvh(path: Path, rate: float | None) -> tuple[str, ...]:
         checked, notes = checked_bvh(file_bytes(path), rate)
     except FabrikError as trouble:
         raise RetargetError(f"{path.name}: {trouble}") from None
-    # Blender's importer leaves its file open, so that Windows can't remove it yet.
+    # Blender's importer leaves its file open, so Windows can't remove it yet.
     with tempfile.TemporaryDirectory(dir=bpy.app.tempdir, ignore_cleanup_errors=True) as folder:
         copy = Path(folder) / path.name
         copy.write_bytes(checked.encode())
@@ -468,7 +468,7 @@ def _import(path: Path) -> None:
         lines = [line for line in str(trouble).splitlines() if line.strip() and not line.startswith("Location:")]
         why = lines[-1].removeprefix("Error: ").strip()
         if why == "KeyboardInterrupt":
-            # Stop all takes after Ctrl-C; an error would stop only this one.
+            # Ctrl-C must stop all takes. An error would stop only this one.
             raise KeyboardInterrupt from None
         raise RetargetError(f"{path.name}: cannot be read ({why}): export it again") from None
 

@@ -394,5 +394,5 @@ def keep_size_of_children(bones: Sequence[PoseBone]) -> None:
 
 
 def _growing_children(bones: Sequence[PoseBone]) -> Iterator[PoseBone]:
-    """The children that inherit the scale of their parents among the bones."""
+    """The bones' children that inherit scale from them."""
     return (child for bone in bones for child in bone.children if child.bone.inherit_scale not in _KEEP_SIZE)

@@ -343,7 +343,7 @@ def cycle_of(curve: FCurve) -> tuple[float, float] | None:
 
 
 def in_cycle(cycle: tuple[float, float], frames: FloatArray) -> FloatArray:
-    """Map frames (F,) into the cycle that has the keys; its last frame becomes its first."""
+    """(F,) the frames in the cycle with keys that frames (F,) repeat; its last frame counts as its first."""
     first, last = cycle
     places = np.mod(frames - first, last - first)
     return np.asarray(first + np.where(places > last - first - SAME_FRAME, 0.0, places))
@@ -394,7 +394,7 @@ def keys_beside(curve: FCurve, frame: float) -> tuple[float, float]:
 
 
 def frames_beside(armature: Object, frame: float) -> list[float]:
-    """The nearest frames before and after a frame on which an armature has keys."""
+    """The nearest frames before and after a frame on which an armature has keys, if there are any."""
     every = curves(armature)
     last = max((keys_beside(curve, frame - SAME_FRAME)[0] for curve in every), default=-inf)
     following = min((keys_beside(curve, frame + SAME_FRAME)[1] for curve in every), default=inf)

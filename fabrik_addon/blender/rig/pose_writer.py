@@ -251,7 +251,7 @@ class PoseWriter:
         self._held = HeldChannels(armature, [*names, self._root])
 
     def write(self, rotations: FloatArray, head: FloatArray | None) -> None:
-        """Pose the bones by local rotations (J, 4), and move the root's head to (3,), armature space, if allowed."""
+        """Set local rotations (J, 4), and move the root's head to (3,) in armature space if the root is written."""
         for group in self._groups:
             group.write(self._armature, rotations[self._bones[group.rows]])
         if self._moves_root:

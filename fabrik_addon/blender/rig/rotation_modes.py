@@ -78,7 +78,7 @@ def to_channels(
         has_axis = half_sine > _NO_AXIS
         axis = unit[..., 1:] / np.where(has_axis, half_sine, 1.0)
         if before is None:
-            # The first axis that exists; local Y if there is none.
+            # Begin with the axis of the first rotation, or local Y if nothing rotates.
             found = np.take_along_axis(axis, np.argmax(has_axis, axis=0)[None], axis=0)[0]
             first = np.where(has_axis.any(axis=0), found, np.array((0.0, 1.0, 0.0)))
         else:
