@@ -551,9 +551,9 @@ class _Search:
         _try_channels(self.update, list(tried.values()))
         for path, limb in tried.items():
             limb.ignore_detached()
-            self._look_at_joints(limb, path)
+            self._measure_joints(limb, path)
 
-    def _look_at_joints(self, limb: _TriedLimb, path: str) -> None:
+    def _measure_joints(self, limb: _TriedLimb, path: str) -> None:
         """Store how a limb's IK bends the joints between its first bone and its end, and whether it stretches the limb.
 
         The limb need not be exactly in its rest pose.

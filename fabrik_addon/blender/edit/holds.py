@@ -171,11 +171,12 @@ def _add(
     ends: the first and last frame, on which nothing changes.
     """
     scene = context.scene
-    whole = min(stand.first for stand, _ in held), max(stand.last for stand, _ in held)
-    also = tuple(dict.fromkeys(frame for stand, at in held for frame in (at, stand.first, stand.last)))
+    whole = min(contact.first for contact, _ in held), max(contact.last for contact, _ in held)
+    also = tuple(dict.fromkeys(frame for contact, at in held for frame in (at, contact.first, contact.last)))
     bones = armature.pose.bones
     points = [
-        Effector(stand.bone, bone_offset(bones[stand.bone], stand.point), rotation_weight=1.0) for stand, _ in held
+        Effector(contact.bone, bone_offset(bones[contact.bone], contact.point), rotation_weight=1.0)
+        for contact, _ in held
     ]
     setup = DragSetup(armature, bone, settings.point, DragSettings())
     take = EditedTake(armature, tree_of(armature, bone))
@@ -219,9 +220,9 @@ def _held_changes(
     targets[:, len(held) :], rotations[:, len(held) :] = (
         own[:, len(held) :] for own in (solver.own_points, solver.own_rotations)
     )
-    for place, (stand, frame) in enumerate(held):
+    for place, (contact, frame) in enumerate(held):
         at = int(np.argmin(np.abs(frames - frame)))
-        rows = (frames >= stand.first) & (frames <= stand.last)
+        rows = (frames >= contact.first) & (frames <= contact.last)
         back = np.linalg.inv(into[rows]) @ into[at]
         targets[rows, place] = (back @ (*solver.own_points[at, place], 1.0))[:, :3]
         if settings.hold_rotation:

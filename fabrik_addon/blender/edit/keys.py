@@ -330,9 +330,9 @@ def write_changes(
         keyed = np.append(keyframes.keys(curve)[:, 0], own)
         # A key at each end, with fixed outer handles, keeps the curve unchanged outside the ends.
         for end in edges[(edges > keyed.min()) & (edges < keyed.max())].tolist():
-            _keep_shape_beside(curve, end)
+            _keep_shape_around(curve, end)
             _insert(curve, end)
-            _keep_shape_beside(curve, end)
+            _keep_shape_around(curve, end)
         for frame in own.tolist():
             _insert(curve, frame)
         shift_keys(curve, times, by)
@@ -346,7 +346,7 @@ def _insert(curve: FCurve, frame: float) -> None:
         points.insert(frame, curve.evaluate(frame))
 
 
-def _keep_shape_beside(curve: FCurve, frame: float) -> None:
+def _keep_shape_around(curve: FCurve, frame: float) -> None:
     """Make the handles next to a frame free, because Blender fits automatic handles to the neighboring values."""
     points: Any = curve.keyframe_points
     place = _index_of(points, frame)

@@ -431,8 +431,8 @@ def fitted_limit(
     axis: Any = min(AXES, key=off_axis.__getitem__)
     if shape == "FITTED" and off_axis[axis] <= hinge_tolerance + _STILL_THROUGHOUT:
         return Hinge(axis, *_range(np.asarray(Hinge(axis).angle(many, quaternions)), margin))
-    lean = swing_of(many, quaternions)
-    swings = np.stack([lean.x, lean.z], axis=-1).reshape(-1, 2)
+    swing = swing_of(many, quaternions)
+    swings = np.stack([swing.x, swing.z], axis=-1).reshape(-1, 2)
     twist = _range(np.asarray(twist_of(many, quaternions, 0.0)), margin)
     if shape == "FITTED":
         half_axes = _half_axes(np.concatenate([swings, -swings], axis=1).T)

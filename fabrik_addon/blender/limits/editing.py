@@ -107,8 +107,8 @@ def _changed(bone: PoseBone, values: dict[str, Any]) -> LimitSettings:
     if kind == FREE and not given_type:
         # Choose the type that has these values.
         turns = {"axis", "hinge"} & given.keys()
-        beside = given.keys() <= set(EXTRA_FIELDS)
-        kind = "POLYGON" if "window" in given else FREE if beside else "HINGE" if turns else "BALL"
+        is_extra = given.keys() <= set(EXTRA_FIELDS)
+        kind = "POLYGON" if "window" in given else FREE if is_extra else "HINGE" if turns else "BALL"
     changed = replace(kept, **given, type=kind)
     if kind == "POLYGON" and not changed.window:
         changed = replace(changed, window=window_in(changed.cone))
@@ -201,8 +201,8 @@ def _limits(bones: Bones) -> str:
 def current_swing(bone: PoseBone) -> Corner:
     """The current (X, Z) swing of a bone, in radians."""
     rig = cast("Object", bone.id_data)
-    lean = swing_of(many, many.quaternion(posed_rig(rig).local([bone.name])[bone.name][None]))
-    return float(np.asarray(lean.x).item()), float(np.asarray(lean.z).item())
+    swing = swing_of(many, many.quaternion(posed_rig(rig).local([bone.name])[bone.name][None]))
+    return float(np.asarray(swing.x).item()), float(np.asarray(swing.z).item())
 
 
 def add_point(bone: PoseBone, *, from_pose: bool = False) -> str:

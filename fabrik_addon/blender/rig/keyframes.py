@@ -383,7 +383,7 @@ def channel_values(current: npt.ArrayLike, curves: Iterable[FCurve], frames: Flo
     return values
 
 
-def keys_beside(curve: FCurve, frame: float) -> tuple[float, float]:
+def neighboring_keys(curve: FCurve, frame: float) -> tuple[float, float]:
     """The frame of the last key before a frame, and of the first key on or after it; infinite if there is none.
 
     Reads only a few keys, even if there are many.
@@ -393,11 +393,11 @@ def keys_beside(curve: FCurve, frame: float) -> tuple[float, float]:
     return points[place - 1].co[0] if place else -inf, points[place].co[0] if place < len(points) else inf
 
 
-def frames_beside(armature: Object, frame: float) -> list[float]:
+def neighboring_frames(armature: Object, frame: float) -> list[float]:
     """The nearest frames before and after a frame on which an armature has keys, if there are any."""
     every = curves(armature)
-    last = max((keys_beside(curve, frame - SAME_FRAME)[0] for curve in every), default=-inf)
-    following = min((keys_beside(curve, frame + SAME_FRAME)[1] for curve in every), default=inf)
+    last = max((neighboring_keys(curve, frame - SAME_FRAME)[0] for curve in every), default=-inf)
+    following = min((neighboring_keys(curve, frame + SAME_FRAME)[1] for curve in every), default=inf)
     return [each for each in (last, following) if abs(each) < inf]
 
 
