@@ -132,7 +132,7 @@ class PlainRig:
         return set()
 
     def held_by_ik(self, led: Collection[str]) -> dict[str, list[str]]:
-        """The bones of each limb on IK without a goal, by the bone whose head its IK control holds.
+        """The bones of limbs on IK without a goal, each limb by the bone whose head its IK control holds.
 
         Excludes limbs that IK stretches, since their ends stay in place anyway, and limbs whose IK controls move with
         the body.

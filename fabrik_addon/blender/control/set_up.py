@@ -285,8 +285,8 @@ class _Search:
             return tables[key]
 
         current = try_controls(self.context, self.rig, controls, self.after)
-        # A switch is used if it makes bones follow other bones, none of which is a control that rotates the mesh now.
-        # A switch that only releases its own bones is used if some of them are controls.
+        # Use a switch if it makes bones follow others, unless one of these is a control that rotates the mesh now. A
+        # switch that only releases bones, which then follow themselves, is used if one of them is a control.
         turning = (current.follows & current.deform).any(axis=1)
         moving = {control for control, is_turning in zip(current.controls, turning, strict=True) if is_turning}
         idle = {*current.controls}

@@ -249,7 +249,7 @@ class LimbOnIk:
 
     Attributes:
         bones, controls: their names.
-        goes_by: by bone name, the control that it follows.
+        goes_by: by name of the bone that an IK control holds, this control.
         turned_by: by name of another bone, the control that rotates it, such as a paw's heel or a toe's control.
         lengths: (B,) bone lengths. size: length of the limb.
         pole: the control that rotates the limb about the line from its root to its end, "" while unknown.

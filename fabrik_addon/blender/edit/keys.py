@@ -285,7 +285,7 @@ def changed_channels(
     for name, turned in after.items():
         before, is_turned = old.channels[name], angle_between(old.own[name], turned)[:, None] > LEAST_TURN
         if is_turned.any():
-            # All frames at once: each new value depends only on the old value of its own frame.
+            # Convert all frames at once, because each new value depends only on the old value of its own frame.
             channel, values = to_channels(bones[name].rotation_mode, turned[None], previous=before)
             found.append(Changed(bones[name], channel, before, np.where(is_turned, values[0], before)))
     return found, unkeyed
@@ -391,7 +391,7 @@ def write_layer(armature: Object, frames: FloatArray, changed: Sequence[Changed]
     ends = min(first, frames[0]), max(last, frames[-1])
     both = np.concatenate([own, frames, [] if strip is None else [first - 1.0, last + 1.0]])
     times = np.unique(both[(both >= ends[0]) & (both <= ends[1])])
-    # Neither layer changes anything outside its own frames.
+    # Each layer only counts on its own frames.
     old, new = ((times >= start) & (times <= end) for start, end in ((first, last), (frames[0], frames[-1])))
     for path in dict.fromkeys([*curves, *layers]):
         current, turned = curves.get(path, {}), path.endswith("rotation_quaternion")

@@ -310,7 +310,7 @@ def span_over(
     Raises RigError if no bone can follow.
     """
     tree, frame = take.tree, also[0]
-    # The dragged or newly held points first, followed by other held points.
+    # List the dragged or newly held points first.
     names = tree.skeleton.names
     found = [
         Effector(name, bone_offset(armature.pose.bones[name], point), rotation_weight=1.0, priority=1)

@@ -114,7 +114,7 @@ class EditedTake:
     def _evaluated(
         self, frames: FloatArray
     ) -> tuple[dict[str, FloatArray], FloatArray, list[Tree], dict[str, FloatArray]]:
-        """The channels and the location for `RigMotion`, and for control rigs the tree on each frame, and matrices."""
+        """`channels` and `location` of `RigMotion`; for control rigs also the tree on each frame, and `matrices`."""
         scene, bones = bpy.context.scene, self._armature.pose.bones
         turned = {self.place, *(self.holders[bone] for bone in self.keyed)}
         held: dict[str, list[list[float]]] = {

@@ -216,7 +216,7 @@ def root_location_channel(pose_bone: PoseBone, root_locations: npt.ArrayLike) ->
     moves: FloatArray = np.asarray(root_locations, dtype=np.float64) - rest[:3, 3]
     if not pose_bone.bone.use_local_location:
         return moves
-    # The inverse, not the transpose: Blender's rest matrices are not exactly rotations, and a root may be far away.
+    # Rest matrices are not exactly rotations, so the transpose would be wrong for a root that is far away.
     return moves @ np.linalg.inv(rest[:3, :3]).T
 
 
