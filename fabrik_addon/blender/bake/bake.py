@@ -397,10 +397,9 @@ def _solve(
     if take is None:
         solution = yield from _solve_effectors(problem, places, solver, heads, turned)
     else:
-        # The person's bone lengths relative to the rig's.
-        lengths_of, factors = rig_settings(armature).capture.factors, None
-        if len(lengths_of):
-            factors = np.array([getattr(lengths_of.get(name), "factor", 1.0) for name in names])
+        person_lengths, factors = rig_settings(armature).capture.factors, None
+        if len(person_lengths):
+            factors = np.array([getattr(person_lengths.get(name), "factor", 1.0) for name in names])
         found = yield from solve_take_steps(solver, places.points, take, root_heads=heads, factors=factors)
         solution = found.solution
         more = {"filled": found.filled, "outliers": found.outliers}
@@ -732,7 +731,6 @@ def make_result(
     rig_settings(armature).last_result = "\n".join((*result.lines, *notes))
     rig_settings(armature).capture.doubts = "\n".join(report.doubts)
     if by_markers or take:
-        # Store the errors in the list of markers, and the whole report as text.
         capture = rig_settings(armature).capture
         for row in report.per_marker():
             entry = capture.markers.get(row.name)

@@ -326,7 +326,7 @@ class ControlRig(PlainRig):
         rig = self.rig
         plain.check_rig(rig)
         self._check_names()
-        # For each root a list of rows, parents first.
+        # All rows of a tree share one list, parents first.
         members: dict[str, list[FabrikCarrier]] = {}
         for row in self._setup.carriers:
             members[row.name] = members.get(row.parent, [])

@@ -138,11 +138,10 @@ def _hinge(turned: FloatArray, upper: Matrix, lower: Matrix) -> tuple[str, float
     if sizes[1] > _ONE_AXIS * sizes[0] or abs(local[along]) < _ALONG or along == 1:
         return "", 0.0, 0.0
     above, below = (each.col[1].to_3d() for each in (upper, lower))
-    # The joint's bend at rest, measured from straight.
-    bend = float(np.arctan2(above.cross(below).dot(lower.col[along].to_3d()), above.dot(below)))
-    least = min(_STRAIGHT, 0.5 * abs(bend))
-    low, high = (least - bend, np.pi - bend) if bend > 0.0 else (-np.pi - bend, -bend - least)
-    return "XYZ"[along], low, high
+    rest_bend = float(np.arctan2(above.cross(below).dot(lower.col[along].to_3d()), above.dot(below)))
+    least = min(_STRAIGHT, 0.5 * abs(rest_bend))
+    low, high = (least, np.pi) if rest_bend > 0.0 else (-np.pi, -least)
+    return "XYZ"[along], low - rest_bend, high - rest_bend
 
 
 def _chosen(limb: _TriedLimb) -> list[str]:
@@ -369,7 +368,7 @@ class _Search:
             if not blamed:
                 break
             for name in blamed:
-                # Test its children again, because their parent changes.
+                # Test the bone's children again, because their parent changes.
                 doubted |= {row.name for row in self.setup.carriers if row.parent == name} | set(self._above(name))
                 # Remove a bone from the body; its children get its parent.
                 parent, control = self.setup.carriers[name].parent, self.setup.carriers[name].control

@@ -547,7 +547,7 @@ class SpreadDrag:
                 rotations[:, place] = np.nan
             elif turn is not None:
                 vector = self._rotation_to_world.conjugated() @ Vector(np.asarray(turn, dtype=np.float64).tolist())
-                # Mirrored like the translation.
+                # Mirror the rotation like the translation.
                 side = self._dragged[effector.bone][0]
                 vectors = shares[:, None] * (vector.x, side * vector.y, side * vector.z)
                 rotations[:, place] = product(quaternion_from_rotation_vector(vectors), rotations[:, place])

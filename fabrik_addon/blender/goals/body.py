@@ -141,7 +141,6 @@ def collision_of(armature: Object, skeleton: Skeleton, *, always: bool = False) 
     for capsule in found.capsules:
         each = capsule
         if each.bone not in skeleton.names:
-            # The capsule in armature space, in the current pose of its bone.
             matrix = as_array(armature.pose.bones[each.bone].matrix)
             start, end = (np.array([each.start, each.end]) @ matrix[:3, :3].T + matrix[:3, 3]).tolist()
             each = Capsule("", tuple(start), tuple(end), each.radius)

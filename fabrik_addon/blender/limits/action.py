@@ -294,7 +294,7 @@ def fix_action(context: Context, rig: Object, bones: Sequence[PoseBone]) -> tupl
     keyed = [bone.name for bone in turned]
     try:
         if not posed_rig(rig).by_channels:
-            # Clamp the pose, and key the controls.
+            # A body's limits don't apply to its controls' curves, so clamp each pose and key the controls.
             own = {bone.name: limits[bone.name] for bone in turned}
             controls: dict[str, None] = {}
             for frame in np.unique(np.concatenate([breach.frames for breach in broken])).tolist():

@@ -342,16 +342,15 @@ def add_recorded(
                 bone.parent = armature.edit_bones[body.names[body.parents[place]]]
     action = new_action(rig, name)
     for place, bone_name in enumerate(body.names):
-        # The bone's axes at rest.
-        axes = np.array(armature.bones[bone_name].matrix_local, dtype=np.float64)[:3, :3]
-        own = quaternion_from_matrix(axes)
+        rest_axes = np.array(armature.bones[bone_name].matrix_local, dtype=np.float64)[:3, :3]
+        own = quaternion_from_matrix(rest_axes)
         quaternions = product(product(conjugate(own), body.rotations[:, place]), own)
         # Choose signs so that each quaternion is nearest to the previous one.
         flips = np.where((quaternions[1:] * quaternions[:-1]).sum(axis=1) < 0.0, -1.0, 1.0)
         rotations = quaternions * np.append(1.0, np.cumprod(flips))[:, None]
         write_curves(action, rig, bone_path(bone_name, "rotation_quaternion"), frames, rotations, bone_name)
         if body.parents[place] < 0:
-            moved = scale * (body.root - body.heads[place]) @ axes
+            moved = scale * (body.root - body.heads[place]) @ rest_axes
             write_curves(action, rig, bone_path(bone_name, "location"), frames, moved, bone_name)
     return rig
 
