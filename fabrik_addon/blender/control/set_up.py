@@ -30,8 +30,8 @@ from .writer import ControlWriter, LimbOnIk, Update, add_to_channels, free_chann
 # A control is needed only if other controls cannot reproduce more than this share of its effect. Smaller differences
 # may come from the curvature of the trials' arcs.
 _NEW: Final = 0.1
-# A joint is a hinge on two conditions. Its bend about a second axis is at most the first number, as a share of its
-# main bend. And the cosine of the angle between the hinge and an axis of the bone is at least the second number.
+# A joint is a hinge if its bend about a second axis is at most the first number, a share of its main bend, and the
+# cosine of the angle between the hinge and an axis of the bone is at least the second number.
 _ONE_AXIS: Final = 0.05
 _ALONG: Final = 0.9994
 # The least bend of a limb's joint in radians, or half of its bend at rest if that is less. Blender's IK has an error of

@@ -355,7 +355,7 @@ class LimbOnIk:
         For a control that is rotated by IK, ignores that rotation.
         """
         if control.name not in self._in_chains:
-            # Keep the effect of its constraints, such as another parent.
+            # Keep the effect of the control's constraints, such as another parent.
             there = _by_channels(control) @ control.matrix.inverted() @ there
         basis = _by_channels(control, there)
         turn = np.array((control.matrix_basis.inverted() @ basis).to_quaternion())
@@ -456,7 +456,7 @@ def _move_ends(update: Update, pairs: Sequence[tuple[LimbOnIk, FloatArray]]) -> 
             if id(limb) in torn and left > _GAIN * error:
                 done.add(id(limb))
             if left > _NEARER * error and not limb.is_held(each):
-                # The limb's end does not follow its control, so place both relative to each other as at rest.
+                # The limb's end does not follow its control, so use the offset between them at rest.
                 torn.add(id(limb))
             if left >= error:
                 held.restore()

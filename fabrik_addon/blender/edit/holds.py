@@ -214,7 +214,7 @@ def _held_changes(
     frames, solver = span.motion.frames, span.solver(slice(None))
     leads = [(armature, ""), *([(settings.target, settings.target_bone)] if settings.target is not None else [])]
     _, matrices = finish(sample_steps(scene, (), leads, frames))
-    # From armature space to the space in which the bone stays: the world's, an object's or a bone's.
+    # Matrices from armature space to the space in which the bone stays: the world's, an object's or a bone's.
     into = matrices[:, 0] if settings.target is None else np.linalg.inv(matrices[:, 1]) @ matrices[:, 0]
     targets, rotations = np.full_like(solver.own_points, np.nan), np.full_like(solver.own_rotations, np.nan)
     targets[:, len(held) :], rotations[:, len(held) :] = (

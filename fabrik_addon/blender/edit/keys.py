@@ -82,7 +82,7 @@ def later_records(armature: Object, but: Action | None = None) -> list[tuple[Act
         moved = None if record is None or record == but else moved_in_time(record, curves)
         if moved is not None:
             if record.users > 1:
-                # A copied rig shares the record, so copy it.
+                # A copied rig shares the record, so copy the record.
                 record = hold.replaced = record.copy()
             found.append((record, moved))
     return found

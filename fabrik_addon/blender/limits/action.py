@@ -442,7 +442,7 @@ def fitted_limit(
 
 
 def _range(angles: FloatArray, margin: float) -> Range:
-    """The range of successive angles, (F,) radians, widened by a margin. Angles may continue beyond half a turn."""
+    """The range of successive angles, (F,) radians, widened by a margin. Angles may continue beyond 180°."""
     counted = np.unwrap(angles)
     low, high = float(counted.min()) - margin, float(counted.max()) + margin
     if high - low >= _FULL_TURN:

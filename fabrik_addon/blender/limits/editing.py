@@ -54,7 +54,7 @@ from ..settings.selection import active_bone
 
 Bones = Sequence[PoseBone]
 
-# A new outline has this many points. They follow the cone, but their swings are between these two.
+# The number of points of a new outline, and their smallest and largest swing.
 _CORNERS: Final = 8
 _WINDOW_LEAST: Final = radians(5.0)
 _WINDOW_MOST: Final = radians(45.0)

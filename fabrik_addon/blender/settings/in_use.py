@@ -82,7 +82,7 @@ _TIMERS: Final[list[Callable[[], float | None]]] = []
 
 
 def call_later(timer: Callable[[], float | None], seconds: float) -> None:
-    """Start a timer."""
+    """Run a timer after some seconds, unless it is already running."""
     if timer not in _TIMERS:
         _TIMERS.append(timer)
     if not bpy.app.timers.is_registered(timer):
