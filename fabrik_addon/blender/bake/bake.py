@@ -552,11 +552,11 @@ def write_keys(
     """
     posed = trees[0].problem.posed
     made: list[_Made] = []
-    for place, tree in enumerate(trees):
+    for index, tree in enumerate(trees):
         heads, of_object = _object_motion(armature, settings, tree, matrices)
         poses = tree.solution.rotations, heads
         steps = posed.channels(context, tree.problem.tree.skeleton, poses, tree.bones, moves_root=tree.moves_root)
-        channels = yield from within(place / len(trees), (place + 1) / len(trees), steps)
+        channels = yield from within(index / len(trees), (index + 1) / len(trees), steps)
         made.append((tree, of_object, channels))
     name = settings.action_name or take or f"{armature.name} FABRIK"
     if settings.action == "NLA":

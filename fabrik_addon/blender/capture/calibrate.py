@@ -257,9 +257,9 @@ def _calibrations(
         for tree in posed_rig(rig).trees(at_rest=True)
     ]
     having = [(tree, own) for tree, own in owned if own]
-    for place, (tree, own) in enumerate(having):
+    for index, (tree, own) in enumerate(having):
         one = _calibrated(rig, tree, own, measured_clip, take_clip, frames, scale, refine=refine)
-        calibration, left = yield from within(place / len(having), (place + 1) / len(having), one)
+        calibration, left = yield from within(index / len(having), (index + 1) / len(having), one)
         found.append(calibration)
         left_out = left_out or left
         scale = found[0].scale

@@ -90,7 +90,7 @@ def match_markers(
     capture.preset = matched.preset or ""
     note_matched(context.scene, rig, keep=keep)
     # List matched markers first, in the order of their marker set.
-    order = {entry.marker: place for place, entry in enumerate(matched.markers)}
+    order = {entry.marker: index for index, entry in enumerate(matched.markers)}
     by_label = {entry.marker: entry for entry in matched.markers}
     capture.markers.clear()
     capture.calibrated = ""

@@ -494,8 +494,8 @@ class ControlRig(PlainRig):
         model = writer.ready_model()
         turns, location = model.pose(forward_kinematics(skeleton, rotations, heads))
         moved = {}
-        for place, name in enumerate(model.controls):
-            turned = turns[:, place]
+        for index, name in enumerate(model.controls):
+            turned = turns[:, index]
             if angle_between(turned, local_rotation(rig.pose.bones[name])).max() > _STILL:
                 moved[name] = turned
         # (F, 7) location and rotation on the frames, by IK control.
@@ -643,7 +643,7 @@ def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_res
     """One tree of a body in its current pose."""
     names = [row.name for row in rows]
     bones = [rig.pose.bones[name] for name in names]
-    places = {name: place for place, name in enumerate(names)}
+    places = {name: index for index, name in enumerate(names)}
     parents = [places.get(row.parent, -1) for row in rows]
     rest = np.array([as_array(bone.bone.matrix_local) for bone in bones])
     # Controls above may be scaled. Measure the scale at the root, because IK scales the bones that it stretches.
@@ -655,17 +655,17 @@ def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_res
         posed[:, :3, 3] *= size
     turned = posed[:, :3, :3] @ np.swapaxes(rest[:, :3, :3], 1, 2)
     local = np.empty((len(names), 3, 3))
-    for place, parent in enumerate(parents):
+    for index, parent in enumerate(parents):
         carried = turned[parent] if parent >= 0 else np.eye(3)
-        local[place] = (carried @ rest[place, :3, :3]).T @ posed[place, :3, :3]
+        local[index] = (carried @ rest[index, :3, :3]).T @ posed[index, :3, :3]
         if parent < 0:
-            rest[place, :3, 3] = posed[place, :3, 3]
-        elif names[place] in on_ik:
+            rest[index, :3, 3] = posed[index, :3, 3]
+        elif names[index] in on_ik:
             # IK may stretch the limb. Use its length on FK, to which the pose is written.
-            arm = bones[place].bone.head_local - bones[parent].bone.head_local
-            rest[place, :3, 3] = rest[parent, :3, 3] + size * np.array(arm)
+            arm = bones[index].bone.head_local - bones[parent].bone.head_local
+            rest[index, :3, 3] = rest[parent, :3, 3] + size * np.array(arm)
         else:
-            rest[place, :3, 3] = rest[parent, :3, 3] + carried.T @ (posed[place, :3, 3] - posed[parent, :3, 3])
+            rest[index, :3, 3] = rest[parent, :3, 3] + carried.T @ (posed[index, :3, 3] - posed[parent, :3, 3])
     lengths = size * np.array([bone.bone.length for bone in bones])
     skeleton = Skeleton(names, parents, rest, lengths)
     return Tree(skeleton, quaternion_from_matrix(local), rest[0, :3, 3].copy())

@@ -79,7 +79,7 @@ class _TriedLimb(LimbOnIk):
         super().__init__(rig, bones, controls)
         self.units = _TRIED * np.array([self.size, self.size, self.size, 1.0, 1.0, 1.0])
         free = [free_channels(rig.pose.bones[name]) for name in controls]
-        self.columns = [(place, int(axis)) for place, each in enumerate(free) for axis in np.flatnonzero(each)]
+        self.columns = [(index, int(axis)) for index, each in enumerate(free) for axis in np.flatnonzero(each)]
         self.jacobian = np.zeros((6 * len(self.bones), len(self.columns)))
 
     def effects(self, control: str) -> FloatArray:
@@ -388,7 +388,7 @@ class _Search:
         """Test the bones in `doubted`; returns those to remove from the body, and those to test again afterwards."""
         blamed: set[str] = set()
         again: set[str] = set()
-        places = {bone.name: place for place, bone in enumerate(self.rig.pose.bones)}
+        places = {bone.name: index for index, bone in enumerate(self.rig.pose.bones)}
         self.update()
         for tree in ControlRig(self.rig, self.setup).trees():
             by_control = {self.setup.carriers[name].control: name for name in tree.skeleton.names if name in doubted}
@@ -518,8 +518,8 @@ class _Search:
         """Store the control, such as a paw's heel, that rotates only the bone above a limb's end, about all axes."""
         above = limb.bones.index(self.setup.carriers[limb.bones[end]].parent) if end else 0
         turned = limb.jacobian.reshape(len(limb.bones), 6, -1)[:, 3:] / limb.lengths[:, None, None]
-        for place, name in enumerate(limb.controls if above else ()):
-            own = [column for column, (control, axis) in enumerate(limb.columns) if control == place and axis >= 3]
+        for index, name in enumerate(limb.controls if above else ()):
+            own = [column for column, (control, axis) in enumerate(limb.columns) if control == index and axis >= 3]
             rigid = np.abs(np.linalg.norm(turned[above][:, own], axis=0) - limb.units[3]) < _RIGID * limb.units[3]
             if rigid.sum() == _AXES and np.abs(turned[end][:, own]).max() < _NOTHING * limb.units[3]:
                 self.setup.carriers[limb.bones[above]].goes_by = name

@@ -22,7 +22,7 @@ _TAKES_OVER: Final = ("COPY_TRANSFORMS", "COPY_ROTATION", "ARMATURE", "CHILD_OF"
 
 def dependents(rig: Object) -> dict[str, int]:
     """For each bone, the bones that may follow it and itself, as bits at their indices among the pose bones."""
-    places = {bone.name: place for place, bone in enumerate(rig.pose.bones)}
+    places = {bone.name: index for index, bone in enumerate(rig.pose.bones)}
     after: dict[str, set[str]] = {name: set() for name in places}
     pairs = [(bone.parent.name, bone.name) for bone in rig.data.bones if bone.parent]
     for bone in rig.pose.bones:

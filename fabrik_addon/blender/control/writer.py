@@ -111,7 +111,7 @@ class ControlModel:
         moves: whether the body is moved too. over: the rig's motion over F frames; poses are then on these frames.
         """
         bones = rig.pose.bones
-        rows = {name: place for place, name in enumerate(skeleton.names)}
+        rows = {name: index for index, name in enumerate(skeleton.names)}
         body = {row.control: rows[row.name] for row in setup.carriers if row.name in rows and row.control in bones}
         self.place = setup.place if moves and setup.place in bones else ""
         if self.place:
@@ -586,9 +586,9 @@ class ControlWriter:
         for limb in every:
             # Bones outside the tree keep their current matrices.
             wanted = limb.current_matrices()
-            for place, bone in enumerate(limb.bones):
+            for index, bone in enumerate(limb.bones):
                 if bone in rows and self._wanted is not None:
-                    wanted[place] = self._wanted[rows[bone]]
+                    wanted[index] = self._wanted[rows[bone]]
             poses.append(wanted)
         if every:
             place_limbs(self._update, every, poses)

@@ -220,15 +220,15 @@ def _held_changes(
     targets[:, len(held) :], rotations[:, len(held) :] = (
         own[:, len(held) :] for own in (solver.own_points, solver.own_rotations)
     )
-    for place, (contact, frame) in enumerate(held):
+    for index, (contact, frame) in enumerate(held):
         at = int(np.argmin(np.abs(frames - frame)))
         rows = (frames >= contact.first) & (frames <= contact.last)
         back = np.linalg.inv(into[rows]) @ into[at]
-        targets[rows, place] = (back @ (*solver.own_points[at, place], 1.0))[:, :3]
+        targets[rows, index] = (back @ (*solver.own_points[at, index], 1.0))[:, :3]
         if settings.hold_rotation:
-            turned = back[:, :3, :3] @ matrix_from_quaternion(solver.own_rotations[at, place])
+            turned = back[:, :3, :3] @ matrix_from_quaternion(solver.own_rotations[at, index])
             turned /= np.cbrt(np.linalg.det(turned))[:, None, None]
-            rotations[rows, place] = quaternion_from_matrix(turned)
+            rotations[rows, index] = quaternion_from_matrix(turned)
     found = solver.over_time(targets, rotations, frames, settings.ease)
     changed, _ = changed_channels(armature, span.take, span.motion, found.rotations, found.roots)
     return changes_of(span.take, frames, changed), float(np.nanmax(found.errors[:, : len(held)]))

@@ -532,7 +532,7 @@ class SpreadDrag:
         shares = self._span.shares[rows]
         shift = np.linalg.solve(self._to_world, np.asarray(location, dtype=np.float64) - self.start)
         targets, rotations = solver.own_points.copy(), solver.own_rotations.copy()
-        for place, effector in enumerate(self._span.model.effectors):
+        for index, effector in enumerate(self._span.model.effectors):
             if effector.bone not in self._dragged:
                 continue
             shifts = shares[:, None] * (self._dragged[effector.bone] * shift)
@@ -540,17 +540,17 @@ class SpreadDrag:
                 # Move down by at most the distance to the floor.
                 normal, room = np.array(self._floor.normal), self._rooms[effector.bone][rows]
                 shifts = shifts + np.maximum(-shifts @ normal - room, 0.0)[:, None] * normal
-            targets[:, place] += shifts
+            targets[:, index] += shifts
             # A root that can be moved directly keeps its rotation.
             leads = self._span.model.free_root and effector.bone == self._span.model.skeleton.names[0]
             if turn is None and not leads:
-                rotations[:, place] = np.nan
+                rotations[:, index] = np.nan
             elif turn is not None:
                 vector = self._rotation_to_world.conjugated() @ Vector(np.asarray(turn, dtype=np.float64).tolist())
                 # Mirror the rotation like the translation.
                 side = self._dragged[effector.bone][0]
                 vectors = shares[:, None] * (vector.x, side * vector.y, side * vector.z)
-                rotations[:, place] = product(quaternion_from_rotation_vector(vectors), rotations[:, place])
+                rotations[:, index] = product(quaternion_from_rotation_vector(vectors), rotations[:, index])
         return targets, rotations
 
 

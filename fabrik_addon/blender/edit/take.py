@@ -260,7 +260,7 @@ def _sampled(rig: Object, frame: float, about: float) -> Paths | None:
     for take in takes:
         skeleton, motion = take.skeleton, take.motion(frames)
         posed = forward_kinematics(skeleton, motion.rotations, motion.roots)
-        own = [take.key_frames([name], root=place == 0) for place, name in enumerate(skeleton.names)]
+        own = [take.key_frames([name], root=index == 0) for index, name in enumerate(skeleton.names)]
         keyed = np.stack([np.isin(frames, np.round(each)) for each in own], axis=1)
         parts.append(Paths(frames, skeleton.names, posed[:, :, :3, 3], tails(skeleton, posed), keyed))
     names = tuple(name for part in parts for name in part.names)

@@ -406,4 +406,4 @@ def _pins_of(armature: Object, bone: str) -> list[int]:
     """The indices of a bone's pins in the list."""
     effectors = rig_settings(armature).effectors
     solved = solved_bone(armature, bone)
-    return [place for place, each in enumerate(effectors) if each.kind == "PIN" and each.bone in {bone, solved}]
+    return [index for index, each in enumerate(effectors) if each.kind == "PIN" and each.bone in {bone, solved}]

@@ -362,7 +362,7 @@ class DragSetup:
         for bone in self.dragged:
             path, first = self._path(bone), 0
             if self.settings.reach == "PIN":
-                first = max((place + 1 for place, name in enumerate(path[:-1]) if name in pinned), default=0)
+                first = max((index + 1 for index, name in enumerate(path[:-1]) if name in pinned), default=0)
             elif self.settings.reach == "BONES":
                 # A bone that is dragged by its head does not rotate.
                 turning = len(path) - (self.point == "HEAD" and len(path) > 1)
@@ -381,7 +381,7 @@ class DragSetup:
         """The bones that may follow a dragged bone, including itself, uppermost first."""
         skeleton = self.trees[bone].skeleton
         path = [skeleton.names[each] for each in skeleton.path(skeleton.index(bone))]
-        first = max((place + 1 for place, name in enumerate(path) if name in self.owned), default=0)
+        first = max((index + 1 for index, name in enumerate(path) if name in self.owned), default=0)
         return path[first:]
 
     def grips(

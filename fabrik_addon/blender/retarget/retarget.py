@@ -91,16 +91,16 @@ def _matrices(source: Object, moved: Sequence[tuple[FloatArray, FloatArray]], pa
     """(F, N, 4, 4) matrices of the bones in armature space on some frames, from the result of `plain_poses`."""
     places: dict[str, int] = {}
     posed = np.empty((len(moved[0][0][part]), len(moved), 4, 4))
-    for place, (bone, (turned, shifted)) in enumerate(zip(source.data.bones, moved, strict=True)):
-        places[bone.name] = place
+    for index, (bone, (turned, shifted)) in enumerate(zip(source.data.bones, moved, strict=True)):
+        places[bone.name] = index
         own = np.tile(np.eye(4), (len(posed), 1, 1))
         own[:, :3, :3], own[:, :3, 3] = matrix_from_quaternion(turned[part]), shifted[part]
         rest = np.array(bone.matrix_local, dtype=np.float64)
         if bone.parent:
             rest = np.linalg.inv(np.array(bone.parent.matrix_local, dtype=np.float64)) @ rest
-            posed[:, place] = posed[:, places[bone.parent.name]] @ (rest @ own)
+            posed[:, index] = posed[:, places[bone.parent.name]] @ (rest @ own)
         else:
-            posed[:, place] = rest @ own
+            posed[:, index] = rest @ own
     return posed
 
 
@@ -147,7 +147,7 @@ def sample_source(
         raise RetargetError(f"{source.name!r} has an invalid position on frame {frames[lost[0]]}: fix its keys")
     rest = worlds[0] @ np.array([bone.matrix_local for bone in bones])
     rest[:, :3, :3] = nearest_rotations(rest[:, :3, :3])
-    places = {bone.name: place for place, bone in enumerate(bones)}
+    places = {bone.name: index for index, bone in enumerate(bones)}
     motion = Motion(
         source.name,
         tuple(places),
@@ -233,7 +233,7 @@ def _found_steps(
         replace(solution, rotations=legal),
         object_scale(matrices),
         stances=found.stances,
-        turned_off={pair.bone: found.turned_off[:, place] for place, pair in enumerate(found.pairs)},
+        turned_off={pair.bone: found.turned_off[:, index] for index, pair in enumerate(found.pairs)},
         notes=(f"Reference: {at}, {reference.pose}",),
         doubts=found.doubts,
     )
@@ -335,22 +335,22 @@ def add_recorded(
         rig = bpy.data.objects.new(name, armature)
         context.scene.collection.objects.link(rig)
         set_mode(context, "EDIT", rig)
-        for place, bone_name in enumerate(body.names):
+        for index, bone_name in enumerate(body.names):
             bone = armature.edit_bones.new(bone_name)
-            bone.head, bone.tail = (scale * body.heads[place]).tolist(), (scale * body.tails[place]).tolist()
-            if body.parents[place] >= 0:
-                bone.parent = armature.edit_bones[body.names[body.parents[place]]]
+            bone.head, bone.tail = (scale * body.heads[index]).tolist(), (scale * body.tails[index]).tolist()
+            if body.parents[index] >= 0:
+                bone.parent = armature.edit_bones[body.names[body.parents[index]]]
     action = new_action(rig, name)
-    for place, bone_name in enumerate(body.names):
+    for index, bone_name in enumerate(body.names):
         rest_axes = np.array(armature.bones[bone_name].matrix_local, dtype=np.float64)[:3, :3]
         own = quaternion_from_matrix(rest_axes)
-        quaternions = product(product(conjugate(own), body.rotations[:, place]), own)
+        quaternions = product(product(conjugate(own), body.rotations[:, index]), own)
         # Choose signs so that each quaternion is nearest to the previous one.
         flips = np.where((quaternions[1:] * quaternions[:-1]).sum(axis=1) < 0.0, -1.0, 1.0)
         rotations = quaternions * np.append(1.0, np.cumprod(flips))[:, None]
         write_curves(action, rig, bone_path(bone_name, "rotation_quaternion"), frames, rotations, bone_name)
-        if body.parents[place] < 0:
-            moved = scale * (body.root - body.heads[place]) @ rest_axes
+        if body.parents[index] < 0:
+            moved = scale * (body.root - body.heads[index]) @ rest_axes
             write_curves(action, rig, bone_path(bone_name, "location"), frames, moved, bone_name)
     return rig
 

@@ -127,7 +127,7 @@ def read_trees(armature: Object, *, at_rest: bool = False) -> list[Tree]:
     check_rig(armature)
     bones, channels = armature.data.bones, read_channels(armature)
     names = bones.keys()
-    places = {name: place for place, name in enumerate(names)}
+    places = {name: index for index, name in enumerate(names)}
     parents = np.array([places[bone.parent.name] if bone.parent else -1 for bone in bones])
     # Blender returns matrices column by column.
     matrices = floats(bones, "matrix_local", 16).reshape(-1, 4, 4).transpose(0, 2, 1).copy()
@@ -281,7 +281,7 @@ def cut_tree(tree: Tree, owned: Collection[str], ends: Collection[str]) -> list[
     members_by_root: dict[int, set[int]] = {}
     for tip in tips:
         path = tree.skeleton.path(tip)
-        first = max((place for place, bone in enumerate(path) if names[bone] in owned), default=0)
+        first = max((index for index, bone in enumerate(path) if names[bone] in owned), default=0)
         members_by_root.setdefault(path[first], set()).update(path[first:])
     parts = []
     for root in sorted(members_by_root):

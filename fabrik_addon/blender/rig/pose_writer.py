@@ -189,7 +189,7 @@ class ChannelGroup:
 def channel_groups(armature: Object, names: Sequence[str]) -> list[ChannelGroup]:
     """Bones grouped by rotation mode, with their current channels."""
     bones, having_locks = armature.pose.bones, bones_with_locks(armature)
-    places = {name: place for place, name in enumerate(bones.keys())}
+    places = {name: index for index, name in enumerate(bones.keys())}
     modes = [bones[name].rotation_mode for name in names]
     groups = []
     for mode in sorted(set(modes)):
