@@ -325,14 +325,14 @@ def _usually_off(found: Calibration, take: Clip, limits: Mapping[str, Limit]) ->
 
 def _with_markers(found: Calibration, mapping: Sequence[MappedMarker]) -> Calibration:
     """The calibration with the mapping's markers: measured ones, and guesses for those not seen."""
-    places = {entry.marker: place for place, entry in enumerate(found.markers)}
+    indices = {entry.marker: place for place, entry in enumerate(found.markers)}
     scales = {name: found.bone_factors[found.skeleton.index(name)] for name in found.skeleton.names}
     guessed = [scaled_entry(entry, scales[entry.bone]) for entry in mapping]
     guesses = guessed_offsets(found.skeleton, guessed)
     markers, residuals = list(guessed), np.full(len(mapping), np.nan)
     for row, entry in enumerate(mapping):
-        if entry.marker in places:
-            place = places[entry.marker]
+        if entry.marker in indices:
+            place = indices[entry.marker]
             markers[row], residuals[row] = found.markers[place], found.residuals[place]
             guesses[row] = found.guesses[place]
     return replace(found, markers=tuple(markers), residuals=residuals, guesses=guesses)

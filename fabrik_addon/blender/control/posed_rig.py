@@ -643,8 +643,8 @@ def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_res
     """One tree of a body in its current pose."""
     names = [row.name for row in rows]
     bones = [rig.pose.bones[name] for name in names]
-    places = {name: index for index, name in enumerate(names)}
-    parents = [places.get(row.parent, -1) for row in rows]
+    indices = {name: index for index, name in enumerate(names)}
+    parents = [indices.get(row.parent, -1) for row in rows]
     rest = np.array([as_array(bone.bone.matrix_local) for bone in bones])
     # Controls above may be scaled. Measure the scale at the root, because IK scales the bones that it stretches.
     size = float(object_scale(as_array(bones[0].matrix)))

@@ -388,18 +388,18 @@ class _Search:
         """Test the bones in `doubted`; returns those to remove from the body, and those to test again afterwards."""
         blamed: set[str] = set()
         again: set[str] = set()
-        places = {bone.name: index for index, bone in enumerate(self.rig.pose.bones)}
+        indices = {bone.name: index for index, bone in enumerate(self.rig.pose.bones)}
         self.update()
         for tree in ControlRig(self.rig, self.setup).trees():
             by_control = {self.setup.carriers[name].control: name for name in tree.skeleton.names if name in doubted}
             writer = ControlWriter(self.update, self.rig, self.setup, tree.skeleton)
-            for batch in batches([each for each in by_control if each in places], self.after):
+            for batch in batches([each for each in by_control if each in indices], self.after):
                 turned = [by_control[control] for control in batch]
                 writer.write(self._with_rotated_bones(tree, turned), tree.root_location)
                 self.update()
                 off = [each.bone for each in writer.deviations()]
                 for control in batch:
-                    mine = [name for name in off if self.after[control] >> places[name] & 1]
+                    mine = [name for name in off if self.after[control] >> indices[name] & 1]
                     name = by_control[control]
                     limbs = any(self.setup.carriers[each].switch for each in mine)
                     if name in mine or limbs or any(name not in self._above(each) for each in mine):

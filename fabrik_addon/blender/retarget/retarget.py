@@ -147,11 +147,11 @@ def sample_source(
         raise RetargetError(f"{source.name!r} has an invalid position on frame {frames[lost[0]]}: fix its keys")
     rest = worlds[0] @ np.array([bone.matrix_local for bone in bones])
     rest[:, :3, :3] = nearest_rotations(rest[:, :3, :3])
-    places = {bone.name: index for index, bone in enumerate(bones)}
+    indices = {bone.name: index for index, bone in enumerate(bones)}
     motion = Motion(
         source.name,
-        tuple(places),
-        np.array([places[bone.parent.name] if bone.parent else -1 for bone in bones]),
+        tuple(indices),
+        np.array([indices[bone.parent.name] if bone.parent else -1 for bone in bones]),
         float(object_scale(worlds[0])) * np.array([bone.length for bone in bones]),
         rest,
         rotations,

@@ -127,8 +127,8 @@ def read_trees(armature: Object, *, at_rest: bool = False) -> list[Tree]:
     check_rig(armature)
     bones, channels = armature.data.bones, read_channels(armature)
     names = bones.keys()
-    places = {name: index for index, name in enumerate(names)}
-    parents = np.array([places[bone.parent.name] if bone.parent else -1 for bone in bones])
+    indices = {name: index for index, name in enumerate(names)}
+    parents = np.array([indices[bone.parent.name] if bone.parent else -1 for bone in bones])
     # Blender returns matrices column by column.
     matrices = floats(bones, "matrix_local", 16).reshape(-1, 4, 4).transpose(0, 2, 1).copy()
     lengths, inherits_rotation = floats(bones, "length", 1)[:, 0], flags(bones, "use_inherit_rotation")

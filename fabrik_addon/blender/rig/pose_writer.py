@@ -189,13 +189,13 @@ class ChannelGroup:
 def channel_groups(armature: Object, names: Sequence[str]) -> list[ChannelGroup]:
     """Bones grouped by rotation mode, with their current channels."""
     bones, having_locks = armature.pose.bones, bones_with_locks(armature)
-    places = {name: index for index, name in enumerate(bones.keys())}
+    indices = {name: index for index, name in enumerate(bones.keys())}
     modes = [bones[name].rotation_mode for name in names]
     groups = []
     for mode in sorted(set(modes)):
         rows = [row for row, each in enumerate(modes) if each == mode]
         own = [names[row] for row in rows]
-        before = floats(bones, property_name(mode), channel_count(mode))[[places[name] for name in own]]
+        before = floats(bones, property_name(mode), channel_count(mode))[[indices[name] for name in own]]
         rotations = from_channels(mode, before)
         locked, locks = np.zeros(before.shape, dtype=bool), dict[int, WithLocks]()
         for row, name in enumerate(own):
