@@ -246,7 +246,7 @@ def nearest_rotations(matrices: FloatArray) -> FloatArray:
     """(N, 3, 3) proper rotations nearest to `matrices` (N, 3, 3).
 
     Blender's rest matrices are not exactly rotations. Their error is up to 1e-4 for bones within 15 degrees of pointing
-    back along their parent, such as a thigh below a pelvis. This halves the error of a rigid bone.
+    back along their parent, such as a thigh below a pelvis. The nearest rotations halve the error of a rigid bone.
     """
     left, _, right = np.linalg.svd(matrices)
     nearest: FloatArray = left @ right

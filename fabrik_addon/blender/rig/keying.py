@@ -48,8 +48,8 @@ def key_channels(
 
     before: former values of properties without curves, by bone and property.
 
-    Raises KeyframeError, naming the bone, if a property of the keying set does not exist. Then nothing is keyed, but
-    with `automatic` the other properties are.
+    Raises KeyframeError, naming the bone, if a property of the keying set does not exist. With `automatic` the other
+    properties are keyed first; otherwise nothing is keyed.
     """
     channels = list(channels)
     options, kind = _options(context, automatic=automatic), context.scene.tool_settings.keyframe_type
