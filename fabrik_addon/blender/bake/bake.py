@@ -390,17 +390,16 @@ def _solve(
         # A root with a parent stays at the same position in its parent's space.
         if heads is not None and not problem.carrier:
             root = armature.pose.bones[names[0]]
-            present = root_location_channel(root, tree.root_location)
+            current = root_location_channel(root, tree.root_location)
             own = curves_by_path(curves(armature)).get(root.path_from_id("location"), ())
-            heads = root_place(root, channel_values(present, own, frames))
+            heads = root_place(root, channel_values(current, own, frames))
     solver, more = problem.solver(), dict[str, Any]()
     if take is None:
         solution = yield from _solve_effectors(problem, places, solver, heads, turned)
     else:
-        # The person's bone lengths relative to the rig's.
-        lengths_of, factors = rig_settings(armature).capture.factors, None
-        if len(lengths_of):
-            factors = np.array([getattr(lengths_of.get(name), "factor", 1.0) for name in names])
+        person_lengths, factors = rig_settings(armature).capture.factors, None
+        if len(person_lengths):
+            factors = np.array([getattr(person_lengths.get(name), "factor", 1.0) for name in names])
         found = yield from solve_take_steps(solver, places.points, take, root_heads=heads, factors=factors)
         solution = found.solution
         more = {"filled": found.filled, "outliers": found.outliers}
@@ -419,7 +418,7 @@ def _solve_effectors(
     """Solve a tree for the targets of effectors, each frame from rest, in large parts; yields the share done.
 
     Bones are interpolated over the frames on which no target moves them. Otherwise they would jump to their start pose.
-    Targets that are seen are still met, because none of them depends on these bones.
+    Visible targets are still met, because these bones do not move their effectors.
 
     heads: (F, 3) the head of a pinned root; None if it is free. turned: (J,) whether targets move a bone.
     """
@@ -553,11 +552,11 @@ def write_keys(
     """
     posed = trees[0].problem.posed
     made: list[_Made] = []
-    for place, tree in enumerate(trees):
+    for index, tree in enumerate(trees):
         heads, of_object = _object_motion(armature, settings, tree, matrices)
         poses = tree.solution.rotations, heads
         steps = posed.channels(context, tree.problem.tree.skeleton, poses, tree.bones, moves_root=tree.moves_root)
-        channels = yield from within(place / len(trees), (place + 1) / len(trees), steps)
+        channels = yield from within(index / len(trees), (index + 1) / len(trees), steps)
         made.append((tree, of_object, channels))
     name = settings.action_name or take or f"{armature.name} FABRIK"
     if settings.action == "NLA":
@@ -732,7 +731,6 @@ def make_result(
     rig_settings(armature).last_result = "\n".join((*result.lines, *notes))
     rig_settings(armature).capture.doubts = "\n".join(report.doubts)
     if by_markers or take:
-        # Store the errors in the list of markers, and the whole report as text.
         capture = rig_settings(armature).capture
         for row in report.per_marker():
             entry = capture.markers.get(row.name)

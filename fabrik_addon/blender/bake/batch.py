@@ -343,7 +343,7 @@ def dask_executor(address: str) -> Iterator[tuple[Executor, Job]]:
     except (OSError, ValueError, TypeError) as trouble:
         raise BatchError(f"{address}: there is no Dask scheduler ({trouble}): start one there") from None
     with client:
-        # Not pure, so that Dask bakes a take again even if the same call was made before.
+        # If calls were pure, Dask would return the result of an earlier equal call.
         yield client.get_executor(pure=False), run_call
 
 

@@ -332,7 +332,7 @@ _TIMINGS: Final[dict[str, Timing]] = {
     "keep-time": "KEEP_TIME",
     "keep-frames": "KEEP_FRAMES",
 }
-# Without `source`: on the command line a bake always follows markers.
+# Leave out `source`, because on the command line a bake always follows markers.
 _BAKED: Final = {name: declared for name, declared in OPTIONS.items() if name != "source"}
 # Import options that are determined from the file if they are not given.
 _ASKED: Final = ("units", "up_axis", "keypoints")
@@ -380,7 +380,7 @@ def main(register: Callable[[], None], unregister: Callable[[], None], more: Seq
     commands = parser.add_subparsers(dest="command", required=True, metavar="|".join(known), parser_class=Parser)
     for name, command in known.items():
         command.add_arguments(commands.add_parser(name, help=command.description, description=command.description))
-    # Only for `--jobs`, not for users.
+    # `--jobs` uses this command; users don't.
     commands.add_parser(WORKER)
     chosen = parser.parse_args()
     register()

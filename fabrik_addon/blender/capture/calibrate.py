@@ -244,7 +244,7 @@ def _calibrations(
                 f"The reference frames are {first} to {last}: they must be within {span[0]} to {span[1]}, the "
                 "frames of the markers"
             )
-        # As indices in the recording.
+        # Convert frames to indices in the recording.
         frames = first - span[0], last - span[0]
     measured_clip = marker_clip(scene, rig, measured, span)
     take_clip = marker_clip(scene, rig, take, recorded_range(scene, targets_of(take))) if other else measured_clip
@@ -257,9 +257,9 @@ def _calibrations(
         for tree in posed_rig(rig).trees(at_rest=True)
     ]
     having = [(tree, own) for tree, own in owned if own]
-    for place, (tree, own) in enumerate(having):
+    for index, (tree, own) in enumerate(having):
         one = _calibrated(rig, tree, own, measured_clip, take_clip, frames, scale, refine=refine)
-        calibration, left = yield from within(place / len(having), (place + 1) / len(having), one)
+        calibration, left = yield from within(index / len(having), (index + 1) / len(having), one)
         found.append(calibration)
         left_out = left_out or left
         scale = found[0].scale
@@ -325,14 +325,14 @@ def _usually_off(found: Calibration, take: Clip, limits: Mapping[str, Limit]) ->
 
 def _with_markers(found: Calibration, mapping: Sequence[MappedMarker]) -> Calibration:
     """The calibration with the mapping's markers: measured ones, and guesses for those not seen."""
-    places = {entry.marker: place for place, entry in enumerate(found.markers)}
+    indices = {entry.marker: place for place, entry in enumerate(found.markers)}
     scales = {name: found.bone_factors[found.skeleton.index(name)] for name in found.skeleton.names}
     guessed = [scaled_entry(entry, scales[entry.bone]) for entry in mapping]
     guesses = guessed_offsets(found.skeleton, guessed)
     markers, residuals = list(guessed), np.full(len(mapping), np.nan)
     for row, entry in enumerate(mapping):
-        if entry.marker in places:
-            place = places[entry.marker]
+        if entry.marker in indices:
+            place = indices[entry.marker]
             markers[row], residuals[row] = found.markers[place], found.residuals[place]
             guesses[row] = found.guesses[place]
     return replace(found, markers=tuple(markers), residuals=residuals, guesses=guesses)

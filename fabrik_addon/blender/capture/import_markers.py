@@ -118,8 +118,8 @@ def import_clip(
     context.scene.collection.children.link(collection)
     positions = to_z_up(clip).positions
     positions = positions if scale == 1.0 else scale * positions
-    ways = np.fmax.reduce(positions) - np.fmin.reduce(positions)
-    is_static = bool(np.quantile(np.nan_to_num(ways).max(axis=1), 0.75) <= _STANDS_WITHIN)
+    ranges = np.fmax.reduce(positions) - np.fmin.reduce(positions)
+    is_static = bool(np.quantile(np.nan_to_num(ranges).max(axis=1), 0.75) <= _STANDS_WITHIN)
     if not is_static:
         widen_range(context.scene, frames)
     collection[TAKE_STATIC] = is_static

@@ -89,8 +89,8 @@ def match_markers(
     kept |= _certain(capture.markers) if keep else {}
     capture.preset = matched.preset or ""
     note_matched(context.scene, rig, keep=keep)
-    # Matched markers first, in the order of their marker set, then the others.
-    order = {entry.marker: place for place, entry in enumerate(matched.markers)}
+    # List matched markers first, in the order of their marker set.
+    order = {entry.marker: index for index, entry in enumerate(matched.markers)}
     by_label = {entry.marker: entry for entry in matched.markers}
     capture.markers.clear()
     capture.calibrated = ""

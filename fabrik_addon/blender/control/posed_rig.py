@@ -132,7 +132,7 @@ class PlainRig:
         return set()
 
     def held_by_ik(self, led: Collection[str]) -> dict[str, list[str]]:
-        """The bones of each limb on IK without a goal, by the bone whose head its IK control holds.
+        """The bones of limbs on IK without a goal, each limb by the bone whose head its IK control holds.
 
         Excludes limbs that IK stretches, since their ends stay in place anyway, and limbs whose IK controls move with
         the body.
@@ -276,7 +276,7 @@ class PlainRig:
         return bone
 
     def shown(self, bone: str) -> str:
-        """The name that users know a bone by: its own, or that of the control that they pose it with."""
+        """The name that users see for a bone: its own, or that of its control."""
         return bone
 
     @property
@@ -326,7 +326,7 @@ class ControlRig(PlainRig):
         rig = self.rig
         plain.check_rig(rig)
         self._check_names()
-        # For each root a list of rows, parents first.
+        # All rows of a tree share one list, parents first.
         members: dict[str, list[FabrikCarrier]] = {}
         for row in self._setup.carriers:
             members[row.name] = members.get(row.parent, [])
@@ -339,13 +339,11 @@ class ControlRig(PlainRig):
     def _check_names(self) -> None:
         """Raise RigError if a bone or a switch that was found at set-up no longer exists."""
         rig, setup = self.rig, self._setup
-        gone = next((row.name for row in setup.carriers if row.name not in rig.pose.bones), None)
-        gone = gone or next(
-            (row.name for row in (*setup.switches, *setup.along) if not has_property(rig, row.name)), None
-        )
-        if gone is not None:
+        gone = [row.name for row in setup.carriers if row.name not in rig.pose.bones]
+        gone += [row.name for row in (*setup.switches, *setup.along) if not has_property(rig, row.name)]
+        if gone:
             raise plain.RigError(
-                f"{rig.name!r} no longer has {gone!r} (was a bone renamed?): press Set Up Control Rig again"
+                f"{rig.name!r} no longer has {gone[0]!r} (was a bone renamed?): press Set Up Control Rig again"
             )
 
     def pose(self) -> Channels:
@@ -387,8 +385,8 @@ class ControlRig(PlainRig):
             stretches = any(row.switch == switch.name and row.name.endswith(".ik_stretch") for row in setup.along)
             if end is None or switch.stretches or stretches or any(row.name in led for row in rows):
                 continue
-            way = setup.controls[end.goes_by]
-            if read_switch(self.rig, switch.name) == switch.ik and not (way.turns_with or way.moves_with):
+            stored = setup.controls[end.goes_by]
+            if read_switch(self.rig, switch.name) == switch.ik and not (stored.turns_with or stored.moves_with):
                 found[end.name] = [row.name for row in rows]
         return found
 
@@ -404,16 +402,17 @@ class ControlRig(PlainRig):
     def _controls_between(self, bone: str) -> Iterator[tuple[PoseBone, FloatArray, bool]]:
         """The controls whose channels follow from a body bone's rotation relative to its parent.
 
-        Yields each with its (4,) axes in the bone's frame, and whether it rotates the other way: the parent's control
-        may follow the bone's, as in the lower spine of Rigify. Excludes controls of limbs that stay on IK.
+        Yields each with its (4,) axes in the bone's frame, and whether it rotates in the opposite direction: the
+        parent's control may follow the bone's, as in the lower spine of Rigify. Excludes controls of limbs that stay on
+        IK.
         """
         setup, row = self._setup, self._setup.carriers[bone]
         above = setup.carriers[row.parent] if row.parent else None
         over = {above.control, *(() if above.parent else (setup.place,))} if above else {""}
         for each, leaders in ((row, over), *(((above, {row.control}),) if above else ())):
             control: PoseBone | None = self.rig.pose.bones.get(each.control)
-            way = setup.controls.get(each.control)
-            if control and way and way.turns_with in leaders and not way.shares_turn and not self._stays_on_ik(each):
+            own = setup.controls.get(each.control)
+            if control and own and own.turns_with in leaders and not own.shares_turn and not self._stays_on_ik(each):
                 yield control, self._axes(bone, each.control), each is above
 
     def keeps_rotation(self, bone: str) -> bool:
@@ -451,9 +450,9 @@ class ControlRig(PlainRig):
         control: PoseBone | None = None if row is None else rig.pose.bones.get(row.control)
         if row is None or control is None or row.found == "SWINGS":
             return None
-        way = setup.controls.get(row.control)
+        stored = setup.controls.get(row.control)
         above = setup.carriers[row.parent].control if row.parent else ""
-        if way is None or way.turns_with != above or way.shares_turn:
+        if stored is None or stored.turns_with != above or stored.shares_turn:
             return None
         return control, self._axes(bone, row.control)
 
@@ -495,8 +494,8 @@ class ControlRig(PlainRig):
         model = writer.ready_model()
         turns, location = model.pose(forward_kinematics(skeleton, rotations, heads))
         moved = {}
-        for place, name in enumerate(model.controls):
-            turned = turns[:, place]
+        for index, name in enumerate(model.controls):
+            turned = turns[:, index]
             if angle_between(turned, local_rotation(rig.pose.bones[name])).max() > _STILL:
                 moved[name] = turned
         # (F, 7) location and rotation on the frames, by IK control.
@@ -618,11 +617,11 @@ def posed_rig(rig: Object) -> PosedRig:
 def _lock_of(control: PoseBone, axes: FloatArray, is_inverse: bool, start: FloatArray) -> WithLocks | None:
     """The effect of a control's locks on the local rotation (4,) of a body bone, which is currently `start` (4,).
 
-    None without locks. axes: (4,) the control's axes in the bone's frame. is_inverse: whether the control rotates the
-    other way.
+    None without locks. axes: (4,) the control's axes in the bone's frame. is_inverse: whether the control rotates in
+    the opposite direction.
     """
-    present = local_rotation(control)
-    lock = with_locks(control, present)
+    current = local_rotation(control)
+    lock = with_locks(control, current)
     if lock is None:
         return None
 
@@ -630,7 +629,7 @@ def _lock_of(control: PoseBone, axes: FloatArray, is_inverse: bool, start: Float
         return product(conjugate(axes), product(conjugate(turned) if is_inverse else turned, axes))
 
     # The control may follow a leader that is rotated relative to the bone's parent.
-    apart = product(present, conjugate(in_axes(start)))
+    apart = product(current, conjugate(in_axes(start)))
 
     def locked(turned: FloatArray) -> FloatArray:
         back = product(conjugate(apart), lock(product(apart, in_axes(turned))))
@@ -644,8 +643,8 @@ def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_res
     """One tree of a body in its current pose."""
     names = [row.name for row in rows]
     bones = [rig.pose.bones[name] for name in names]
-    places = {name: place for place, name in enumerate(names)}
-    parents = [places.get(row.parent, -1) for row in rows]
+    indices = {name: index for index, name in enumerate(names)}
+    parents = [indices.get(row.parent, -1) for row in rows]
     rest = np.array([as_array(bone.bone.matrix_local) for bone in bones])
     # Controls above may be scaled. Measure the scale at the root, because IK scales the bones that it stretches.
     size = float(object_scale(as_array(bones[0].matrix)))
@@ -656,17 +655,17 @@ def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_res
         posed[:, :3, 3] *= size
     turned = posed[:, :3, :3] @ np.swapaxes(rest[:, :3, :3], 1, 2)
     local = np.empty((len(names), 3, 3))
-    for place, parent in enumerate(parents):
+    for index, parent in enumerate(parents):
         carried = turned[parent] if parent >= 0 else np.eye(3)
-        local[place] = (carried @ rest[place, :3, :3]).T @ posed[place, :3, :3]
+        local[index] = (carried @ rest[index, :3, :3]).T @ posed[index, :3, :3]
         if parent < 0:
-            rest[place, :3, 3] = posed[place, :3, 3]
-        elif names[place] in on_ik:
+            rest[index, :3, 3] = posed[index, :3, 3]
+        elif names[index] in on_ik:
             # IK may stretch the limb. Use its length on FK, to which the pose is written.
-            arm = bones[place].bone.head_local - bones[parent].bone.head_local
-            rest[place, :3, 3] = rest[parent, :3, 3] + size * np.array(arm)
+            arm = bones[index].bone.head_local - bones[parent].bone.head_local
+            rest[index, :3, 3] = rest[parent, :3, 3] + size * np.array(arm)
         else:
-            rest[place, :3, 3] = rest[parent, :3, 3] + carried.T @ (posed[place, :3, 3] - posed[parent, :3, 3])
+            rest[index, :3, 3] = rest[parent, :3, 3] + carried.T @ (posed[index, :3, 3] - posed[parent, :3, 3])
     lengths = size * np.array([bone.bone.length for bone in bones])
     skeleton = Skeleton(names, parents, rest, lengths)
     return Tree(skeleton, quaternion_from_matrix(local), rest[0, :3, 3].copy())

@@ -30,8 +30,8 @@ from .writer import ControlWriter, LimbOnIk, Update, add_to_channels, free_chann
 # A control is needed only if other controls cannot reproduce more than this share of its effect. Smaller differences
 # may come from the curvature of the trials' arcs.
 _NEW: Final = 0.1
-# A joint is a hinge on two conditions. Its bend about a second axis is at most the first number, as a share of its
-# main bend. And the cosine of the angle between the hinge and an axis of the bone is at least the second number.
+# A joint is a hinge if its bend about a second axis is at most the first number, a share of its main bend, and the
+# cosine of the angle between the hinge and an axis of the bone is at least the second number.
 _ONE_AXIS: Final = 0.05
 _ALONG: Final = 0.9994
 # The least bend of a limb's joint in radians, or half of its bend at rest if that is less. Blender's IK has an error of
@@ -79,7 +79,7 @@ class _TriedLimb(LimbOnIk):
         super().__init__(rig, bones, controls)
         self.units = _TRIED * np.array([self.size, self.size, self.size, 1.0, 1.0, 1.0])
         free = [free_channels(rig.pose.bones[name]) for name in controls]
-        self.columns = [(place, int(axis)) for place, each in enumerate(free) for axis in np.flatnonzero(each)]
+        self.columns = [(index, int(axis)) for index, each in enumerate(free) for axis in np.flatnonzero(each)]
         self.jacobian = np.zeros((6 * len(self.bones), len(self.columns)))
 
     def effects(self, control: str) -> FloatArray:
@@ -92,15 +92,15 @@ class _TriedLimb(LimbOnIk):
         return bool(np.abs(self.effects(control)).max(initial=0.0) > _NOTHING * self.units[0])
 
     def ignore_detached(self) -> None:
-        """Drop the effects of channels that move the limb's root, which detach the limb from its control."""
+        """Ignore channels that move the limb's root, because they detach the limb from its control."""
         self.jacobian[:, np.abs(self.jacobian[:3]).max(axis=0) > _SAME * self.units[0]] = 0.0
 
     @property
     def carried(self) -> BoolArray:
-        """(N, B) whether bones move as far as each translating control along all axes, like the limb's end."""
-        ways, turns = np.linalg.norm(self.jacobian.reshape(len(self.bones), 2, 3, -1), axis=2).swapaxes(0, 1)
-        lagging = (ways > _LAGGING * self.units[0]) & (turns < _ROTATED * self.units[0])
-        moved = lagging | (ways > _CARRIED * self.units[0])
+        """(N, B) whether bones follow the translation of each control along all axes, like the limb's end."""
+        distances, turns = np.linalg.norm(self.jacobian.reshape(len(self.bones), 2, 3, -1), axis=2).swapaxes(0, 1)
+        lagging = (distances > _LAGGING * self.units[0]) & (turns < _ROTATED * self.units[0])
+        moved = lagging | (distances > _CARRIED * self.units[0])
         places, axes = np.array(self.columns).T
         along = [(places == control) & (axes < 3) for control in range(len(self.controls))]
         return np.array([moved[:, own].sum(axis=1) == 3 for own in along])
@@ -138,15 +138,14 @@ def _hinge(turned: FloatArray, upper: Matrix, lower: Matrix) -> tuple[str, float
     if sizes[1] > _ONE_AXIS * sizes[0] or abs(local[along]) < _ALONG or along == 1:
         return "", 0.0, 0.0
     above, below = (each.col[1].to_3d() for each in (upper, lower))
-    # The joint's bend at rest, measured from straight.
-    bend = float(np.arctan2(above.cross(below).dot(lower.col[along].to_3d()), above.dot(below)))
-    least = min(_STRAIGHT, 0.5 * abs(bend))
-    low, high = (least - bend, np.pi - bend) if bend > 0.0 else (-np.pi - bend, -bend - least)
-    return "XYZ"[along], low, high
+    rest_bend = float(np.arctan2(above.cross(below).dot(lower.col[along].to_3d()), above.dot(below)))
+    least = min(_STRAIGHT, 0.5 * abs(rest_bend))
+    low, high = (least, np.pi) if rest_bend > 0.0 else (-np.pi, -least)
+    return "XYZ"[along], low - rest_bend, high - rest_bend
 
 
 def _chosen(limb: _TriedLimb) -> list[str]:
-    """The needed controls: the IK control, then those that add an effect, from the innermost.
+    """The necessary controls: the IK control, then, from the innermost, those that add an effect.
 
     An example of a control without an effect is a pole that the rig's IK uses only on request.
     """
@@ -284,19 +283,19 @@ class _Search:
                 tables[key] = try_controls(self.context, self.rig, controls, self.after)
             return tables[key]
 
-        present = try_controls(self.context, self.rig, controls, self.after)
-        # A switch is used if it makes bones follow other bones, none of which is a control that rotates the mesh now.
-        # A switch that only releases its own bones is used if some of them are controls.
-        turning = (present.follows & present.deform).any(axis=1)
-        moving = {control for control, is_turning in zip(present.controls, turning, strict=True) if is_turning}
-        idle = {*present.controls}
+        current = try_controls(self.context, self.rig, controls, self.after)
+        # Use a switch if it makes bones follow others, unless one of these is a control that rotates the mesh now. A
+        # switch that only releases bones, which then follow themselves, is used if one of them is a control.
+        turning = (current.follows & current.deform).any(axis=1)
+        moving = {control for control, is_turning in zip(current.controls, turning, strict=True) if is_turning}
+        idle = {*current.controls}
         switches = [each for each in possible if not each.takes_over & moving and each.takes_over - (each.bones - idle)]
         values = {each: float(round(read_switch(self.rig, each.path))) for each in switches}
         if all(read_switch(self.rig, each.path) == value for each, value in values.items()):
-            tables[tuple(values.values())] = present
+            tables[tuple(values.values())] = current
         other = table({each: 1.0 - value for each, value in values.items()})
         on_fk = {
-            each: 1.0 - value if _pivoting(other, each) > _pivoting(present, each) else value
+            each: 1.0 - value if _pivoting(other, each) > _pivoting(current, each) else value
             for each, value in values.items()
         }
         # Switches without an effect on the body, such as one that chooses a pole, are not changed.
@@ -369,7 +368,7 @@ class _Search:
             if not blamed:
                 break
             for name in blamed:
-                # Test its children again, because their parent changes.
+                # Test the bone's children again, because their parent changes.
                 doubted |= {row.name for row in self.setup.carriers if row.parent == name} | set(self._above(name))
                 # Remove a bone from the body; its children get its parent.
                 parent, control = self.setup.carriers[name].parent, self.setup.carriers[name].control
@@ -389,25 +388,25 @@ class _Search:
         """Test the bones in `doubted`; returns those to remove from the body, and those to test again afterwards."""
         blamed: set[str] = set()
         again: set[str] = set()
-        places = {bone.name: place for place, bone in enumerate(self.rig.pose.bones)}
+        indices = {bone.name: index for index, bone in enumerate(self.rig.pose.bones)}
         self.update()
         for tree in ControlRig(self.rig, self.setup).trees():
             by_control = {self.setup.carriers[name].control: name for name in tree.skeleton.names if name in doubted}
             writer = ControlWriter(self.update, self.rig, self.setup, tree.skeleton)
-            for batch in batches([each for each in by_control if each in places], self.after):
+            for batch in batches([each for each in by_control if each in indices], self.after):
                 turned = [by_control[control] for control in batch]
                 writer.write(self._with_rotated_bones(tree, turned), tree.root_location)
                 self.update()
                 off = [each.bone for each in writer.deviations()]
                 for control in batch:
-                    mine = [name for name in off if self.after[control] >> places[name] & 1]
+                    mine = [name for name in off if self.after[control] >> indices[name] & 1]
                     name = by_control[control]
                     limbs = any(self.setup.carriers[each].switch for each in mine)
                     if name in mine or limbs or any(name not in self._above(each) for each in mine):
-                        # Remove a bone that moves a limb in an unexpected way, rather than the limb.
+                        # If rotating this bone moves a limb unexpectedly, remove this bone and keep the limb.
                         found = {name}
                     else:
-                        # If a bone misses its pose, its children may be right once it is removed.
+                        # Bones below one that misses its pose may be right once that bone is removed.
                         found = {each for each in mine if not set(mine) & set(self._above(each))}
                     blamed |= found
                     again |= {name} if found else set()
@@ -422,7 +421,7 @@ class _Search:
         return found
 
     def _release_followers(self, control: str) -> None:
-        """Make the followers of a control that is no longer written follow its leader instead."""
+        """Make the followers of a control that is no longer written follow the leader of that control."""
         if control not in self.setup.controls:
             return
         left = self.setup.controls[control]
@@ -460,7 +459,7 @@ class _Search:
             limbs.setdefault(row.switch, []).append(row.name)
         limbs.pop("", None)
         carrying = {self.setup.place, *(row.control for row in self.setup.carriers)}
-        # The outermost controls first.
+        # Sort from the outermost control inward.
         free = sorted({*candidates} - carrying, key=lambda name: (-self.after[name].bit_count(), name))
         mine = {path: self._exclusive_controls(limb, free) for path, limb in limbs.items()}
         write_switches(self.rig, {row.name: row.fk for row in self.setup.switches})
@@ -519,8 +518,8 @@ class _Search:
         """Store the control, such as a paw's heel, that rotates only the bone above a limb's end, about all axes."""
         above = limb.bones.index(self.setup.carriers[limb.bones[end]].parent) if end else 0
         turned = limb.jacobian.reshape(len(limb.bones), 6, -1)[:, 3:] / limb.lengths[:, None, None]
-        for place, name in enumerate(limb.controls if above else ()):
-            own = [column for column, (control, axis) in enumerate(limb.columns) if control == place and axis >= 3]
+        for index, name in enumerate(limb.controls if above else ()):
+            own = [column for column, (control, axis) in enumerate(limb.columns) if control == index and axis >= 3]
             rigid = np.abs(np.linalg.norm(turned[above][:, own], axis=0) - limb.units[3]) < _RIGID * limb.units[3]
             if rigid.sum() == _AXES and np.abs(turned[end][:, own]).max() < _NOTHING * limb.units[3]:
                 self.setup.carriers[limb.bones[above]].goes_by = name
@@ -551,9 +550,9 @@ class _Search:
         _try_channels(self.update, list(tried.values()))
         for path, limb in tried.items():
             limb.ignore_detached()
-            self._look_at_joints(limb, path)
+            self._measure_joints(limb, path)
 
-    def _look_at_joints(self, limb: _TriedLimb, path: str) -> None:
+    def _measure_joints(self, limb: _TriedLimb, path: str) -> None:
         """Store how a limb's IK bends the joints between its first bone and its end, and whether it stretches the limb.
 
         The limb need not be exactly in its rest pose.
@@ -610,7 +609,7 @@ def _has(switch: Switch, carrier: Carrier) -> bool:
 
 
 def _switch_of(found: _Found, carrier: Carrier) -> str:
-    """The path of the switch for a bone, or for the parents of its control, for a paw's toes; "" for none."""
+    """The path of the switch of a bone, or, as for a paw's toes, of its control's parents; "" for none."""
     names, parents = found.on_fk.bones, found.on_fk.parents
     body = {name for each in found.carriers for name in (each.bone, each.control)}
     above, bone = [], parents[names.index(carrier.control)]

@@ -22,8 +22,8 @@ _TAKES_OVER: Final = ("COPY_TRANSFORMS", "COPY_ROTATION", "ARMATURE", "CHILD_OF"
 
 def dependents(rig: Object) -> dict[str, int]:
     """For each bone, the bones that may follow it and itself, as bits at their indices among the pose bones."""
-    places = {bone.name: place for place, bone in enumerate(rig.pose.bones)}
-    after: dict[str, set[str]] = {name: set() for name in places}
+    indices = {bone.name: index for index, bone in enumerate(rig.pose.bones)}
+    after: dict[str, set[str]] = {name: set() for name in indices}
     pairs = [(bone.parent.name, bone.name) for bone in rig.data.bones if bone.parent]
     for bone in rig.pose.bones:
         for constraint in bone.constraints:
@@ -39,13 +39,13 @@ def dependents(rig: Object) -> dict[str, int]:
         if leader in after and follower in after:
             after[leader].add(follower)
     reached = {}
-    for name in places:
+    for name in indices:
         seen, waiting = {name}, [name]
         while waiting:
             new = after[waiting.pop()] - seen
             seen |= new
             waiting += new
-        reached[name] = sum(1 << places[each] for each in seen)
+        reached[name] = sum(1 << indices[each] for each in seen)
     return reached
 
 

@@ -187,8 +187,7 @@ def find_carriers(trials: Trials, by_hand: Mapping[str, str]) -> list[Carrier]:
     parents = _parents(trials, owners, chosen)
     everywhere = trials.follows[:, trials.deform].mean(axis=1) > _MOST
     for control, bone in list(chosen.items()):
-        # Leave out a bone inside the body that only the control of the whole body rotates fully. It follows other
-        # bones.
+        # Leave out a bone inside the body that rotates fully only with the whole body, because it follows other bones.
         if everywhere[control] and parents[bone] >= 0:
             del chosen[control]
             above = parents.pop(bone)
@@ -242,7 +241,7 @@ def _representative(trials: Trials, owners: IntArray, control: int, members: Seq
     head = trials.rest[trials.bones.index(trials.controls[control]), :3, 3]
     full = trials.full[control]
     own = [int(bone) for bone in np.flatnonzero(owners == control) if trials.bones[int(bone)] not in trials.shaped]
-    # Include bones that coincide with a bone of the mesh.
+    # Bones that coincide with a bone of the mesh can represent it.
     heads, axes = trials.rest[:, :3, 3], trials.rest[:, :3, 1]
     apart = np.linalg.norm(heads[own][:, None] - heads[members], axis=-1)
     along = axes[own] @ axes[members].T
@@ -328,7 +327,7 @@ def find_frames(trials: Trials, written: Collection[str]) -> dict[str, Frame]:
         share = float(shares[trials.controls.index(second), column]) if second else 0.0
         rest = np.abs(shares[:, column] - (1.0 - share)) < _NONE
         if second:
-            # Two controls that do not rotate each other share the rotation; a control that rotates both is further out.
+            # Controls that share a rotation do not rotate each other. A control that rotates both is farther out.
             row = trials.controls.index(second)
             first = innermost(part & rest & ~full[row] & ~full[:, row]) or first
         moving = others & carried[:, column] & (apart[:, column] | full[:, column])

@@ -111,24 +111,23 @@ class ControlModel:
         moves: whether the body is moved too. over: the rig's motion over F frames; poses are then on these frames.
         """
         bones = rig.pose.bones
-        rows = {name: place for place, name in enumerate(skeleton.names)}
+        rows = {name: index for index, name in enumerate(skeleton.names)}
         body = {row.control: rows[row.name] for row in setup.carriers if row.name in rows and row.control in bones}
         self.place = setup.place if moves and setup.place in bones else ""
         if self.place:
             body.setdefault(self.place, 0)
         self.controls = list(body)
-        goes = {row.name: row for row in setup.controls}
-        frames = [goes.get(name) for name in self.controls]
-        ways = [
+        stored = {row.name: row for row in setup.controls}
+        frames = [
             ("", "", 0.0, "") if row is None else (row.turns_with, row.shares_turn, row.share, row.moves_with)
-            for row in frames
+            for row in map(stored.get, self.controls)
         ]
-        leaders = list(dict.fromkeys(name for way in ways for name in way[:2] if name in bones and name not in body))
+        leaders = list(dict.fromkeys(name for row in frames for name in row[:2] if name in bones and name not in body))
         # The leaders of controls: other controls, or bones that are not written. The last index means none.
         numbers = {name: number for number, name in enumerate((*self.controls, *leaders))}
-        self._first = [numbers.get(first, -1) for first, *_ in ways]
-        self._second = [numbers.get(second, -1) for _, second, *_ in ways]
-        self._share = np.array([share for _, _, share, _ in ways])
+        self._first = [numbers.get(first, -1) for first, *_ in frames]
+        self._second = [numbers.get(second, -1) for _, second, *_ in frames]
+        self._share = np.array([share for _, _, share, _ in frames])
         self._sharing = [number for number, second in enumerate(self._second) if second >= 0]
         self._bodies = list(body.values())
         can_swing = {row.control for row in setup.carriers if row.found == "SWINGS"}
@@ -142,16 +141,16 @@ class ControlModel:
         self._offsets = _inverse(rotations_now[..., self._bodies, :, :]) @ self._turned
         self._inverse = _inverse(rotations_now)
         # ([F,] C, 3, 3) rotations by the controls' channels.
-        present = np.array([local_rotation(rig.pose.bones[name]) for name in self.controls])
+        current = np.array([local_rotation(rig.pose.bones[name]) for name in self.controls])
         if over is not None:
-            present = np.tile(present, (len(over.location), 1, 1))
+            current = np.tile(current, (len(over.location), 1, 1))
             for row, name in enumerate(self.controls):
-                present[:, row] = over.own.get(name, present[:, row])
-        self._own_turns = matrix_from_quaternion(present)
+                current[:, row] = over.own.get(name, current[:, row])
+        self._own_turns = matrix_from_quaternion(current)
         self._frames = _inverse(self._carried(self._turned)) @ self._turned @ _inverse(self._own_turns)
         if self.place:
             bone = bones[self.place]
-            moves_with = [way[3] for way in ways]
+            moves_with = [row[3] for row in frames]
             self._own = self.controls.index(self.place)
             fixed = [number for number, name in enumerate(moves_with) if name == self.place and number != self._own]
             self._fixed = fixed[0] if fixed else self._own
@@ -250,7 +249,7 @@ class LimbOnIk:
 
     Attributes:
         bones, controls: their names.
-        goes_by: by bone name, the control that it follows.
+        goes_by: by name of the bone that an IK control holds, this control.
         turned_by: by name of another bone, the control that rotates it, such as a paw's heel or a toe's control.
         lengths: (B,) bone lengths. size: length of the limb.
         pole: the control that rotates the limb about the line from its root to its end, "" while unknown.
@@ -286,7 +285,7 @@ class LimbOnIk:
     def end_error(self, wanted: FloatArray) -> float:
         """The largest deviation of bones held by controls from their matrices (B, 4, 4), as a length."""
         off = np.abs(self.differences(wanted, self.current_matrices()).reshape(len(self.bones), 6))
-        # Only rotations of heels' and toes' bones, because their positions depend on lengths that IK changes.
+        # Ignore the positions of heels' and toes' bones, because they depend on lengths that IK changes.
         turned = [off[self.bones.index(bone), 3:] for bone in self.turned_by]
         return float(np.concatenate([*turned, *(off[self.bones.index(bone)] for bone in self.goes_by), [0.0]]).max())
 
@@ -298,7 +297,7 @@ class LimbOnIk:
         return self.end_error(wanted) <= _PLACED * self.size
 
     def lead(self, wanted: FloatArray, *, as_at_rest: bool) -> None:
-        """Bring held bones to matrices (B, 4, 4), as if fixed to their controls as in the current or the rest pose."""
+        """Bring held bones to matrices (B, 4, 4), fixed to their controls as in the current pose, or `as_at_rest`."""
         here = self.current_matrices()
         for bone, leader in (self.goes_by | self.turned_by).items():
             control, rests, row = self.rig.pose.bones[leader], self.rig.data.bones, self.bones.index(bone)
@@ -356,12 +355,12 @@ class LimbOnIk:
         For a control that is rotated by IK, ignores that rotation.
         """
         if control.name not in self._in_chains:
-            # Keep the effect of its constraints, such as another parent.
+            # Keep the effect of the control's constraints, such as another parent.
             there = _by_channels(control) @ control.matrix.inverted() @ there
         basis = _by_channels(control, there)
         turn = np.array((control.matrix_basis.inverted() @ basis).to_quaternion())
-        way = np.array(basis.translation) - np.array(control.location)
-        steps = np.concatenate([way * (not turns_only), rotation_vector_from_quaternion(turn)])
+        movement = np.array(basis.translation) - np.array(control.location)
+        steps = np.concatenate([movement * (not turns_only), rotation_vector_from_quaternion(turn)])
         add_to_channels(control, np.where(free_channels(control), steps, 0.0))
 
 
@@ -457,7 +456,7 @@ def _move_ends(update: Update, pairs: Sequence[tuple[LimbOnIk, FloatArray]]) -> 
             if id(limb) in torn and left > _GAIN * error:
                 done.add(id(limb))
             if left > _NEARER * error and not limb.is_held(each):
-                # The limb's end does not follow its control, so place both relative to each other as at rest.
+                # The limb's end does not follow its control, so use the offset between them at rest.
                 torn.add(id(limb))
             if left >= error:
                 held.restore()
@@ -587,9 +586,9 @@ class ControlWriter:
         for limb in every:
             # Bones outside the tree keep their current matrices.
             wanted = limb.current_matrices()
-            for place, bone in enumerate(limb.bones):
+            for index, bone in enumerate(limb.bones):
                 if bone in rows and self._wanted is not None:
-                    wanted[place] = self._wanted[rows[bone]]
+                    wanted[index] = self._wanted[rows[bone]]
             poses.append(wanted)
         if every:
             place_limbs(self._update, every, poses)
@@ -668,7 +667,7 @@ class ControlWriter:
         return ControlModel(self._rig, self._setup, self._skeleton, moves=self._is_root)
 
     def _apply(self, model: ControlModel, wanted: FloatArray) -> None:
-        """Set the channels for matrices (J, 4, 4) of the tree's bones, except for limbs on IK or left to the rig."""
+        """Set channels that bring the tree's bones to matrices (J, 4, 4), except limbs on IK or left to the rig."""
         rotations, location = model.pose(wanted)
         idle = {row.control for row in self._setup.carriers if row.switch in self.limbs or row.name in self._left}
         for group in self._groups:

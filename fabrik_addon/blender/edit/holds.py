@@ -1,6 +1,6 @@
 """Holds: keys that keep a hand or a foot in place from one frame to another.
 
-During the hold the bone stays in the same place. The change fades in before it and out after it. The replaced keys
+During the hold the bone stays at the same position. The change fades in before it and out after it. The replaced keys
 are stored, so that the hold can be removed again.
 """
 
@@ -145,8 +145,8 @@ def hold_feet(context: Context, armature: Object, ease: float | None = None) -> 
         after = min((each.first for each in others if each.first > contact.last), default=np.inf)
         ends = max(contact.first - most, before), min(contact.last + most, after)
         chosen = HoldSettings(contact.point_contacts[0].point, hold_rotation=False, ease=most)
-        # Hold the points at their positions on a frame on which all are in contact, so that they match. The first has
-        # the longest contact. It is usually the ball of the foot.
+        # Use a frame on which all points are in contact, so that their positions match. The first point has the longest
+        # contact. It is usually the ball of the foot.
         points, held = contact.point_contacts, []
         together = max(each.first for each in points), min(each.last for each in points)
         for point in sorted(points, key=lambda each: each.first - each.last):
@@ -171,11 +171,12 @@ def _add(
     ends: the first and last frame, on which nothing changes.
     """
     scene = context.scene
-    whole = min(stand.first for stand, _ in held), max(stand.last for stand, _ in held)
-    also = tuple(dict.fromkeys(frame for stand, at in held for frame in (at, stand.first, stand.last)))
+    whole = min(contact.first for contact, _ in held), max(contact.last for contact, _ in held)
+    also = tuple(dict.fromkeys(frame for contact, at in held for frame in (at, contact.first, contact.last)))
     bones = armature.pose.bones
     points = [
-        Effector(stand.bone, bone_offset(bones[stand.bone], stand.point), rotation_weight=1.0) for stand, _ in held
+        Effector(contact.bone, bone_offset(bones[contact.bone], contact.point), rotation_weight=1.0)
+        for contact, _ in held
     ]
     setup = DragSetup(armature, bone, settings.point, DragSettings())
     take = EditedTake(armature, tree_of(armature, bone))
@@ -213,21 +214,21 @@ def _held_changes(
     frames, solver = span.motion.frames, span.solver(slice(None))
     leads = [(armature, ""), *([(settings.target, settings.target_bone)] if settings.target is not None else [])]
     _, matrices = finish(sample_steps(scene, (), leads, frames))
-    # From armature space to the space in which the bone stays: the world's, an object's or a bone's.
+    # Matrices from armature space to the space in which the bone stays: the world's, an object's or a bone's.
     into = matrices[:, 0] if settings.target is None else np.linalg.inv(matrices[:, 1]) @ matrices[:, 0]
     targets, rotations = np.full_like(solver.own_points, np.nan), np.full_like(solver.own_rotations, np.nan)
     targets[:, len(held) :], rotations[:, len(held) :] = (
         own[:, len(held) :] for own in (solver.own_points, solver.own_rotations)
     )
-    for place, (stand, frame) in enumerate(held):
+    for index, (contact, frame) in enumerate(held):
         at = int(np.argmin(np.abs(frames - frame)))
-        rows = (frames >= stand.first) & (frames <= stand.last)
+        rows = (frames >= contact.first) & (frames <= contact.last)
         back = np.linalg.inv(into[rows]) @ into[at]
-        targets[rows, place] = (back @ (*solver.own_points[at, place], 1.0))[:, :3]
+        targets[rows, index] = (back @ (*solver.own_points[at, index], 1.0))[:, :3]
         if settings.hold_rotation:
-            turned = back[:, :3, :3] @ matrix_from_quaternion(solver.own_rotations[at, place])
+            turned = back[:, :3, :3] @ matrix_from_quaternion(solver.own_rotations[at, index])
             turned /= np.cbrt(np.linalg.det(turned))[:, None, None]
-            rotations[rows, place] = quaternion_from_matrix(turned)
+            rotations[rows, index] = quaternion_from_matrix(turned)
     found = solver.over_time(targets, rotations, frames, settings.ease)
     changed, _ = changed_channels(armature, span.take, span.motion, found.rotations, found.roots)
     return changes_of(span.take, frames, changed), float(np.nanmax(found.errors[:, : len(held)]))

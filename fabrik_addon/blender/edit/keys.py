@@ -82,7 +82,7 @@ def later_records(armature: Object, but: Action | None = None) -> list[tuple[Act
         moved = None if record is None or record == but else moved_in_time(record, curves)
         if moved is not None:
             if record.users > 1:
-                # A copied rig shares the record, so copy it.
+                # A copied rig shares the record, so copy the record.
                 record = hold.replaced = record.copy()
             found.append((record, moved))
     return found
@@ -168,7 +168,7 @@ def _put_back(record: Action, curves: Curves, moved: float) -> tuple[list[Shift]
 
 
 def _still_written(curves: Curves, written: Curves, moved: float, keys: list[tuple[str, int]]) -> dict[float, bool]:
-    """The frames in the span with keys of a property, and whether all keys on each have their written values."""
+    """By frame with keys of a property in the span, whether all of these keys have their written values."""
     found: dict[float, bool] = {}
     for key in keys:
         times = keyframes.keys(written[key])[:, 0] + moved
@@ -285,7 +285,7 @@ def changed_channels(
     for name, turned in after.items():
         before, is_turned = old.channels[name], angle_between(old.own[name], turned)[:, None] > LEAST_TURN
         if is_turned.any():
-            # All frames at once: each new value depends only on the old value of its own frame.
+            # Convert all frames at once, because each new value depends only on the old value of its own frame.
             channel, values = to_channels(bones[name].rotation_mode, turned[None], previous=before)
             found.append(Changed(bones[name], channel, before, np.where(is_turned, values[0], before)))
     return found, unkeyed
@@ -330,9 +330,9 @@ def write_changes(
         keyed = np.append(keyframes.keys(curve)[:, 0], own)
         # A key at each end, with fixed outer handles, keeps the curve unchanged outside the ends.
         for end in edges[(edges > keyed.min()) & (edges < keyed.max())].tolist():
-            _keep_shape_beside(curve, end)
+            _keep_shape_around(curve, end)
             _insert(curve, end)
-            _keep_shape_beside(curve, end)
+            _keep_shape_around(curve, end)
         for frame in own.tolist():
             _insert(curve, frame)
         shift_keys(curve, times, by)
@@ -346,7 +346,7 @@ def _insert(curve: FCurve, frame: float) -> None:
         points.insert(frame, curve.evaluate(frame))
 
 
-def _keep_shape_beside(curve: FCurve, frame: float) -> None:
+def _keep_shape_around(curve: FCurve, frame: float) -> None:
     """Make the handles next to a frame free, because Blender fits automatic handles to the neighboring values."""
     points: Any = curve.keyframe_points
     place = _index_of(points, frame)
@@ -391,19 +391,19 @@ def write_layer(armature: Object, frames: FloatArray, changed: Sequence[Changed]
     ends = min(first, frames[0]), max(last, frames[-1])
     both = np.concatenate([own, frames, [] if strip is None else [first - 1.0, last + 1.0]])
     times = np.unique(both[(both >= ends[0]) & (both <= ends[1])])
-    # Neither layer changes anything outside its own frames.
+    # Each layer only counts on its own frames.
     old, new = ((times >= start) & (times <= end) for start, end in ((first, last), (frames[0], frames[-1])))
     for path in dict.fromkeys([*curves, *layers]):
-        present, turned = curves.get(path, {}), path.endswith("rotation_quaternion")
+        current, turned = curves.get(path, {}), path.endswith("rotation_quaternion")
         values = np.tile([1.0, 0.0, 0.0, 0.0] if turned else [0.0, 0.0, 0.0], (len(times), 1))
         added = values.copy()
-        for index, curve in present.items():
+        for index, curve in current.items():
             values[old, index] = [curve.evaluate(time) for time in times[old].tolist()]
         bone, more, free = layers.get(path, (bone_in_path(path), None, ()))
         if more is not None:
             added[new] = np.stack([np.interp(times[new], frames, column) for column in more.T], axis=1)
         values = product(values, added) if turned else values + added
-        components = tuple(sorted({*present, *free}))
+        components = tuple(sorted({*current, *free}))
         write_curves(action, armature, path, times, values, bone, components=components)
     if strip is None:
         strip = add_strip(armature, action)

@@ -310,7 +310,7 @@ def span_over(
     Raises RigError if no bone can follow.
     """
     tree, frame = take.tree, also[0]
-    # The dragged or newly held points first, followed by other held points.
+    # List the dragged or newly held points first.
     names = tree.skeleton.names
     found = [
         Effector(name, bone_offset(armature.pose.bones[name], point), rotation_weight=1.0, priority=1)
@@ -325,7 +325,7 @@ def span_over(
     effectors = [*(held or found), *(effector for effector in others if effector.bone in free)]
     turning = _turning(armature, setup, effectors, take)
     ends, within = _within_a_round(take, turning, whole, ends)
-    # The frames with keys inside the ends, the frames `also`, and the ends.
+    # Solve the frames with keys between the ends, and the given frames.
     keys = take.key_frames(turning, within=ends)
     inside = keys[(keys > ends[0] + SAME_FRAME) & (keys < ends[1] - SAME_FRAME)]
     more = np.array([*also, *whole, *ends])
@@ -335,7 +335,7 @@ def span_over(
     root, free_root = names[0], False
     is_keyed = take.curves(take.place, "location") and posed.may_move_freely(root)
     if root in setup.tops and root not in setup.frozen and is_keyed:
-        # Points that are held softly don't count.
+        # Points that are held softly don't count as pins.
         pinned = sum(each.priority == 0 or each.bone in setup.dragged for each in effectors) > len(setup.dragged)
         top = root if root in setup.dragged else next(iter(setup.dragged))
         free_root = root_mode(armature, pinned=pinned, dragged=top, top=root, setting=setup.settings.root) != "FIXED"
@@ -367,8 +367,8 @@ def _within_a_round(
 def _turning(armature: Object, setup: DragSetup, effectors: list[Effector], take: EditedTake) -> list[str]:
     """The bones that may rotate. Raises RigError if there are none, or if something else moves bones of the chain."""
     skeleton = take.skeleton
-    on_the_way = {bone for each in effectors for bone in skeleton.path(skeleton.index(each.bone))}
-    names = [skeleton.names[bone] for bone in sorted(on_the_way)]
+    bones = {bone for each in effectors for bone in skeleton.path(skeleton.index(each.bone))}
+    names = [skeleton.names[bone] for bone in sorted(bones)]
     owned = next((name for name in names if name in setup.owned), None)
     if owned is not None:
         raise RigError(f"Bone {owned!r} can't be edited over time: {setup.owned[owned]}; {OTHERWISE}")
@@ -453,9 +453,9 @@ class SpreadDrag:
         # (F, 3) positions of the first dragged point in the original poses.
         effector = span.model.effectors[0]
         posed = span.posed[:, skeleton.index(effector.bone)] @ np.append(effector_offset(skeleton, effector), 1.0)
-        self._own_way = posed[:, :3] @ self._to_world.T + world[:3, 3]
+        self._own_path = posed[:, :3] @ self._to_world.T + world[:3, 3]
         self.left_alone, self.notice = list(span.left_alone), ""
-        self.start: FloatArray = self._own_way[now]
+        self.start: FloatArray = self._own_path[now]
         turn = Quaternion(self._coarse.own_rotations[self._row, 0].tolist())
         self.axes: FloatArray = np.array((self._rotation_to_world @ turn).to_matrix())
 
@@ -481,13 +481,13 @@ class SpreadDrag:
         return StepResult(error, held.max(initial=0.0), why=why)
 
     def _error(self, found: EditPoses, row: int) -> float:
-        """The distance of the dragged points from their targets in one of some poses, in world meters."""
+        """The largest distance of a dragged point from its target in one row of the poses, in world meters."""
         return float(self._scale * found.errors[row, self._is_dragged].max())
 
     def paths_before_and_after(self) -> tuple[FloatArray, FloatArray]:
         """The old and the new path of the dragged point, (F, 3) each on the span's frames, in world space."""
         shift = np.asarray((self._asked or (self.start, None))[0], dtype=np.float64) - self.start
-        return self._own_way, self._own_way + self._span.shares[:, None] * shift
+        return self._own_path, self._own_path + self._span.shares[:, None] * shift
 
     def finish(self, context: Context) -> int:
         """Solve all frames, and write the changes to the keys; returns the number of changed bones."""
@@ -495,17 +495,17 @@ class SpreadDrag:
             return 0
         span = self._span
         solver = span.solver(slice(None))
-        goals, told = self._goals(solver, slice(None)), self._error(self._last, self._row)
+        goals, dragged_error = self._goals(solver, slice(None)), self._error(self._last, self._row)
         if np.diff(span.motion.frames).max() <= _DENSE:
             near = between(self._last, self._knots, span.motion.rotations, span.motion.roots)
             found = solver.smoothed(*goals, near)
-            if told < SHOWN < self._error(found, span.now):
-                # The drag met its target, and the smoothed motion does not.
+            if dragged_error < SHOWN < self._error(found, span.now):
+                # The drag met its target, but the smoothed motion does not.
                 found = solver.solve(*goals, near)
         else:
             found = solver.solve(*goals)
         armature, names = self._armature, span.model.skeleton.names
-        if (error := self._error(found, span.now)) > told + SHOWN:
+        if (error := self._error(found, span.now)) > dragged_error + SHOWN:
             bone = span.take.posed.shown(next(iter(self._dragged)))
             self.left_alone.append(
                 f"Bone {bone!r} ends {length_text(error)} from its target, farther than during the drag"
@@ -532,7 +532,7 @@ class SpreadDrag:
         shares = self._span.shares[rows]
         shift = np.linalg.solve(self._to_world, np.asarray(location, dtype=np.float64) - self.start)
         targets, rotations = solver.own_points.copy(), solver.own_rotations.copy()
-        for place, effector in enumerate(self._span.model.effectors):
+        for index, effector in enumerate(self._span.model.effectors):
             if effector.bone not in self._dragged:
                 continue
             shifts = shares[:, None] * (self._dragged[effector.bone] * shift)
@@ -540,17 +540,17 @@ class SpreadDrag:
                 # Move down by at most the distance to the floor.
                 normal, room = np.array(self._floor.normal), self._rooms[effector.bone][rows]
                 shifts = shifts + np.maximum(-shifts @ normal - room, 0.0)[:, None] * normal
-            targets[:, place] += shifts
+            targets[:, index] += shifts
             # A root that can be moved directly keeps its rotation.
             leads = self._span.model.free_root and effector.bone == self._span.model.skeleton.names[0]
             if turn is None and not leads:
-                rotations[:, place] = np.nan
+                rotations[:, index] = np.nan
             elif turn is not None:
                 vector = self._rotation_to_world.conjugated() @ Vector(np.asarray(turn, dtype=np.float64).tolist())
-                # Mirrored like the translation.
+                # Mirror the rotation like the translation.
                 side = self._dragged[effector.bone][0]
                 vectors = shares[:, None] * (vector.x, side * vector.y, side * vector.z)
-                rotations[:, place] = product(quaternion_from_rotation_vector(vectors), rotations[:, place])
+                rotations[:, index] = product(quaternion_from_rotation_vector(vectors), rotations[:, index])
         return targets, rotations
 
 

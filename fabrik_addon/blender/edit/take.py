@@ -114,7 +114,7 @@ class EditedTake:
     def _evaluated(
         self, frames: FloatArray
     ) -> tuple[dict[str, FloatArray], FloatArray, list[Tree], dict[str, FloatArray]]:
-        """The channels and the location for `RigMotion`, and for control rigs the tree on each frame, and matrices."""
+        """`channels` and `location` of `RigMotion`; for control rigs also the tree on each frame, and `matrices`."""
         scene, bones = bpy.context.scene, self._armature.pose.bones
         turned = {self.place, *(self.holders[bone] for bone in self.keyed)}
         held: dict[str, list[list[float]]] = {
@@ -188,7 +188,7 @@ class PathKeeper:
         """The paths of a rig that `needs_sampling`: plays the frames around a frame in Blender; None without keys."""
         self._paths = _sampled(rig, frame, about)
         self._played += 1
-        self._state = self._look_at(rig)
+        self._state = self._key_state(rig)
         return self._paths
 
     def paths(self, rig: Object, frame: float) -> tuple[Paths | None, tuple[object, ...]]:
@@ -197,7 +197,7 @@ class PathKeeper:
         A rig that `needs_sampling` has no paths until it is sampled, and again after its keys have changed: see
         `is_current`.
         """
-        state = self._look_at(rig)
+        state = self._key_state(rig)
         if needs_sampling(rig):
             return (self._paths if state == self._state else None), state
         near = self._paths is not None and (
@@ -210,9 +210,9 @@ class PathKeeper:
 
     def is_current(self, rig: Object) -> bool:
         """Whether the cached paths match a rig's current keys, or the rig is known to have no keys."""
-        return self._look_at(rig) == self._state
+        return self._key_state(rig) == self._state
 
-    def _look_at(self, rig: Object) -> tuple[object, ...]:
+    def _key_state(self, rig: Object) -> tuple[object, ...]:
         """A value that changes if a key of the rig's bones changes; during playback keys are not checked.
 
         Checking 400 frames of 91 curves takes 2 ms. Rigs in different files have different session IDs, even if their
@@ -260,7 +260,7 @@ def _sampled(rig: Object, frame: float, about: float) -> Paths | None:
     for take in takes:
         skeleton, motion = take.skeleton, take.motion(frames)
         posed = forward_kinematics(skeleton, motion.rotations, motion.roots)
-        own = [take.key_frames([name], root=place == 0) for place, name in enumerate(skeleton.names)]
+        own = [take.key_frames([name], root=index == 0) for index, name in enumerate(skeleton.names)]
         keyed = np.stack([np.isin(frames, np.round(each)) for each in own], axis=1)
         parts.append(Paths(frames, skeleton.names, posed[:, :, :3, 3], tails(skeleton, posed), keyed))
     names = tuple(name for part in parts for name in part.names)

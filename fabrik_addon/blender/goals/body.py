@@ -141,7 +141,6 @@ def collision_of(armature: Object, skeleton: Skeleton, *, always: bool = False) 
     for capsule in found.capsules:
         each = capsule
         if each.bone not in skeleton.names:
-            # The capsule in armature space, in the current pose of its bone.
             matrix = as_array(armature.pose.bones[each.bone].matrix)
             start, end = (np.array([each.start, each.end]) @ matrix[:3, :3].T + matrix[:3, 3]).tolist()
             each = Capsule("", tuple(start), tuple(end), each.radius)
@@ -275,7 +274,7 @@ def _posed(armature: Object, points: Collection[Point], back: Mapping[str, Matri
 
 
 def _to_pin(armature: Object, foot: Collection[str]) -> Matrix:
-    """The transform in armature space that moves the pinned bones of a foot to their pins, as solving will."""
+    """The transform in armature space by which solving will move the pinned bones of a foot to their pins."""
     for pin in rig_settings(armature).effectors:
         if pin.kind == "PIN" and pin.enabled and pin.bone in foot:
             bone = armature.pose.bones[pin.bone]

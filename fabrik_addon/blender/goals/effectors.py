@@ -246,7 +246,7 @@ def _new_target(context: Context, rig: Object, bone: PoseBone, point: str, name:
     empty = bpy.data.objects.new(f"{name} target", None)
     empty.empty_display_type = "SPHERE"
     empty.empty_display_size = _TARGET_SIZE * bone.length * meters_per_unit(rig)
-    # Otherwise a click on it would select a rig that is drawn in front.
+    # Otherwise a click on the target would select a rig that is drawn in front.
     empty.show_in_front = True
     empty.location = rig.matrix_world @ armature_point(bone, point)
     empty.rotation_euler = (rig.matrix_world @ bone.matrix).to_euler()
@@ -406,4 +406,4 @@ def _pins_of(armature: Object, bone: str) -> list[int]:
     """The indices of a bone's pins in the list."""
     effectors = rig_settings(armature).effectors
     solved = solved_bone(armature, bone)
-    return [place for place, each in enumerate(effectors) if each.kind == "PIN" and each.bone in {bone, solved}]
+    return [index for index, each in enumerate(effectors) if each.kind == "PIN" and each.bone in {bone, solved}]

@@ -193,7 +193,7 @@ def is_seen(marker: Target, frame: float) -> bool:
     curve = next((each for each in keyframes.curves(marker[0]) if (each.data_path, each.array_index) == first), None)
     if curve is None:
         return True
-    before, after = keyframes.keys_beside(curve, frame)
+    before, after = keyframes.neighboring_keys(curve, frame)
     if after == frame:
         return True
     times = np.empty(0) if is_imported(marker) else keyframes.keys(curve)[:, 0]

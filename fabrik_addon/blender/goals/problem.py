@@ -270,9 +270,9 @@ def _problem_of(
     partners = [loop_partner(rig, effector) for effector in own]
     effectors = close_loops(skeleton, [core_effector(effector) for effector in own], partners, held)
     ends = {name for effector in effectors for name in (effector.bone, effector.target_bone) if name}
-    on_way = {bone for name in ends for bone in skeleton.path(skeleton.index(name))}
-    check_unscaled(rig, [skeleton.names[bone] for bone in on_way])
-    here = {name: held[name] for bone, name in enumerate(skeleton.names) if bone in on_way and name in held}
+    moving = {bone for name in ends for bone in skeleton.path(skeleton.index(name))}
+    check_unscaled(rig, [skeleton.names[bone] for bone in moving])
+    here = {name: held[name] for bone, name in enumerate(skeleton.names) if bone in moving and name in held}
     turned_by = _turned_by(skeleton, effectors, here)
     # A loop needs bones that can open and close it. It cannot have a target rotation.
     for each, effector, turned in zip(own, effectors, turned_by, strict=True):

@@ -294,7 +294,7 @@ def fix_action(context: Context, rig: Object, bones: Sequence[PoseBone]) -> tupl
     keyed = [bone.name for bone in turned]
     try:
         if not posed_rig(rig).by_channels:
-            # Clamp the pose, and key the controls.
+            # A body's limits don't apply to its controls' curves, so clamp each pose and key the controls.
             own = {bone.name: limits[bone.name] for bone in turned}
             controls: dict[str, None] = {}
             for frame in np.unique(np.concatenate([breach.frames for breach in broken])).tolist():
@@ -370,8 +370,8 @@ def window_around(swings: FloatArray, margin: float) -> FloatArray:
     size = np.linalg.norm(wide, axis=1, keepdims=True)
     corners = convex_hull(np.asarray(wide * np.minimum(1.0, pi / np.maximum(size, pi))))
     while len(corners) > _MOST_CORNERS:
-        ways = [(*_without(corners, edge), edge) for edge in range(len(corners))]
-        added, tip, edge = min(ways, key=lambda way: way[0])
+        removals = [(*_without(corners, edge), edge) for edge in range(len(corners))]
+        added, tip, edge = min(removals, key=lambda removal: removal[0])
         if not np.isfinite(added):
             break
         rolled = np.roll(corners, -edge, axis=0)
@@ -431,8 +431,8 @@ def fitted_limit(
     axis: Any = min(AXES, key=off_axis.__getitem__)
     if shape == "FITTED" and off_axis[axis] <= hinge_tolerance + _STILL_THROUGHOUT:
         return Hinge(axis, *_range(np.asarray(Hinge(axis).angle(many, quaternions)), margin))
-    lean = swing_of(many, quaternions)
-    swings = np.stack([lean.x, lean.z], axis=-1).reshape(-1, 2)
+    swing = swing_of(many, quaternions)
+    swings = np.stack([swing.x, swing.z], axis=-1).reshape(-1, 2)
     twist = _range(np.asarray(twist_of(many, quaternions, 0.0)), margin)
     if shape == "FITTED":
         half_axes = _half_axes(np.concatenate([swings, -swings], axis=1).T)
@@ -442,7 +442,7 @@ def fitted_limit(
 
 
 def _range(angles: FloatArray, margin: float) -> Range:
-    """The range of successive angles, (F,) radians, widened by a margin. Angles may continue beyond half a turn."""
+    """The range of successive angles, (F,) radians, widened by a margin. Angles may continue beyond 180°."""
     counted = np.unwrap(angles)
     low, high = float(counted.min()) - margin, float(counted.max()) + margin
     if high - low >= _FULL_TURN:

@@ -32,7 +32,7 @@ CONSTRAINT_NAME: Final = "FABRIK Limit"
 _NEARLY: Final = 0.1
 # If the rotation about Y comes first, the twist affects only the angle about Y.
 _ORDERS: Final = ("YXZ", "YZX")
-# If the sum of the angles is larger, the same rotation has another triple of angles, which Blender may use.
+# Beyond this sum of the angles, the other triple for the same rotation may be smaller, and Blender may use it.
 _OTHER_ANGLES: Final = 1.5 * pi
 # The number of samples along each dimension of a limit, and along its edge.
 _PLACES: Final = 32

@@ -54,7 +54,7 @@ from ..settings.selection import active_bone
 
 Bones = Sequence[PoseBone]
 
-# A new outline has this many points. They follow the cone, but their swings are between these two.
+# The number of points of a new outline, and their smallest and largest swing.
 _CORNERS: Final = 8
 _WINDOW_LEAST: Final = radians(5.0)
 _WINDOW_MOST: Final = radians(45.0)
@@ -107,8 +107,8 @@ def _changed(bone: PoseBone, values: dict[str, Any]) -> LimitSettings:
     if kind == FREE and not given_type:
         # Choose the type that has these values.
         turns = {"axis", "hinge"} & given.keys()
-        beside = given.keys() <= set(EXTRA_FIELDS)
-        kind = "POLYGON" if "window" in given else FREE if beside else "HINGE" if turns else "BALL"
+        is_extra = given.keys() <= set(EXTRA_FIELDS)
+        kind = "POLYGON" if "window" in given else FREE if is_extra else "HINGE" if turns else "BALL"
     changed = replace(kept, **given, type=kind)
     if kind == "POLYGON" and not changed.window:
         changed = replace(changed, window=window_in(changed.cone))
@@ -155,7 +155,7 @@ def window_in(cone: Sequence[float]) -> tuple[float, ...]:
     """The outline of an octagon as wide as a cone; very small and very large widths are clamped."""
     moderate = np.clip(cone, _WINDOW_LEAST, _WINDOW_MOST)
     corners = outline(moderate, np.linspace(0.0, 2.0 * pi, _CORNERS, endpoint=False))
-    # Without a sign, because Blender would show -0°.
+    # Remove the sign of zero, because Blender would show -0°.
     return flat((np.round(corners, _DIGITS) + 0.0).tolist())
 
 
@@ -201,8 +201,8 @@ def _limits(bones: Bones) -> str:
 def current_swing(bone: PoseBone) -> Corner:
     """The current (X, Z) swing of a bone, in radians."""
     rig = cast("Object", bone.id_data)
-    lean = swing_of(many, many.quaternion(posed_rig(rig).local([bone.name])[bone.name][None]))
-    return float(np.asarray(lean.x).item()), float(np.asarray(lean.z).item())
+    swing = swing_of(many, many.quaternion(posed_rig(rig).local([bone.name])[bone.name][None]))
+    return float(np.asarray(swing.x).item()), float(np.asarray(swing.z).item())
 
 
 def add_point(bone: PoseBone, *, from_pose: bool = False) -> str:
@@ -241,20 +241,20 @@ def remove_point(bone: PoseBone, index: int) -> str:
 
 def _with_swing_point(bone: PoseBone, corners: Corners) -> Corners:
     """The points with the bone's current swing inserted into the edge that it lengthens least."""
-    lean = current_swing(bone)
-    if any(dist(lean, corner) < _SAME_POINT for corner in corners):
+    swing = current_swing(bone)
+    if any(dist(swing, corner) < _SAME_POINT for corner in corners):
         raise RigError(f"There is already a point at the current swing of {bone.name!r}: rotate the bone first")
     simple = list[Corners]()
     for place in range(1, len(corners) + 1):
-        way = [*corners[:place], lean, *corners[place:]]
+        outline = [*corners[:place], swing, *corners[place:]]
         with suppress(LimitError):
-            Polygon(way)
-            simple.append(way)
+            Polygon(outline)
+            simple.append(outline)
     if not simple:
         raise RigError(
             f"A point at the current swing of {bone.name!r} would make the outline cross itself: rotate the bone first"
         )
-    return min(simple, key=lambda way: sum(_edges(way)))
+    return min(simple, key=lambda outline: sum(_edges(outline)))
 
 
 def _edges(corners: Corners) -> list[float]:
@@ -280,7 +280,7 @@ _Pair: TypeAlias = tuple[PoseBone, PoseBone]
 
 _PLANE: Final = (0, 2)
 # Toward +X, +Z, -X and -Z, in the order of the angles of a cone.
-_WAYS: Final = np.array([(1, 0), (0, 1), (-1, 0), (0, -1)])
+_DIRECTIONS: Final = np.array([(1, 0), (0, 1), (-1, 0), (0, -1)])
 # Axes count as mirrored if they are within 10° of the mirror image's axes.
 _NEAR: Final = cos(radians(10.0))
 
@@ -355,8 +355,8 @@ def _settings(bone: PoseBone, axes: IntArray | None) -> LimitSettings | None:
         return None
     read_limit(bone)
     # The mirror images of the four directions, in the other bone's frame.
-    images = _WAYS @ axes.T
-    cone = [settings.cone[int(np.argmax(images @ way))] for way in _WAYS]
+    images = _DIRECTIONS @ axes.T
+    cone = [settings.cone[int(np.argmax(images @ direction))] for direction in _DIRECTIONS]
     axis, sign = settings.axis, -1
     if axis != "Y":
         # A reflection reverses rotations.
@@ -369,7 +369,7 @@ def _settings(bone: PoseBone, axes: IntArray | None) -> LimitSettings | None:
         twist=_signed(settings.twist, -1),
         axis=axis,
         hinge=_signed(settings.hinge, sign),
-        # Reversed, so that the outline keeps its orientation.
+        # Reverse the points, so that the outline keeps its orientation.
         window=flat((np.reshape(settings.window, (-1, 2))[::-1] @ axes.T).tolist()),
     )
 

@@ -132,7 +132,7 @@ class DragPart:
     """A bone and the bones below it, prepared once and solved at every move of the mouse.
 
     Attributes:
-        on_the_way: names of the bones whose rotation moves a grip.
+        moving_bones: names of the bones whose rotation moves a grip.
         turned: the bones that may rotate, as indices in the skeleton.
         written: these bones, and the joints of limbs without goals.
         moves_root: whether the top bone's location may change.
@@ -160,12 +160,12 @@ class DragPart:
         self.grips, self.moves_root = tuple(grips), root != "FIXED"
         is_rope = root == "FOLLOW" and all(grip.is_dragged for grip in grips)
         turned = {bone for grip in grips for bone in rotating_bones(skeleton, grip.effector)}
-        self.on_the_way = {skeleton.names[bone] for bone in turned}
+        self.moving_bones = {skeleton.names[bone] for bone in turned}
         self.turned = sorted(bone for bone in turned if skeleton.names[bone] not in setup.frozen)
         # Other bones follow only if the whole rig should. If its root is dragged without pins, it rotates as a whole.
         follows = setup.settings.reach == "WHOLE"
         hangs = follows and rig_settings(armature).free_limbs_hang and (bool(setup.held) or not leads)
-        led = {*self.on_the_way, *setup.frozen, *posed.limb_bones}
+        led = {*self.moving_bones, *setup.frozen, *posed.limb_bones}
         solved = sorted([*self.turned, *(_free_joints(armature, tree, led, hangs=hangs) if follows else ())])
         # The joints of limbs that are placed by IK are solved but not written.
         left = {bone for bones in by_ik.values() for bone in bones}
@@ -209,18 +209,18 @@ class DragPart:
         *,
         depth: FloatArray | None = None,
         settled: bool = False,
-        apart: Mapping[str, FloatArray] = MappingProxyType({}),
+        ik_offsets: Mapping[str, FloatArray] = MappingProxyType({}),
     ) -> tuple[DragPose, StepResult]:
         """The pose after the dragged points are translated by `armature_shift` (3,) and their bones rotated.
 
-        Translation and rotation are in armature space. depth: (3,) the unit direction along which the translation is
-        free. apart: (3,) the dragged points in the solver's poses, minus those of the rig, by bone. The result's `why`
-        is empty.
+        All vectors are in armature space. depth: (3,) the unit direction along which the translation is free.
+        ik_offsets: by bone, (3,) the dragged point in the solver's pose minus that of the rig. The result's `why` is
+        empty.
         """
         targets = self._positions + self._shift_factors * armature_shift
         for row, grip in enumerate(self.grips):
-            if grip.is_dragged and grip.effector.bone in apart:
-                targets[row] += apart[grip.effector.bone]
+            if grip.is_dragged and grip.effector.bone in ik_offsets:
+                targets[row] += ik_offsets[grip.effector.bone]
         target_rotations = np.array([_turned(grip, armature_turn) for grip in self.grips]) if self._oriented else None
         if self._ropes:
             pulls = [pull_chain(joints, point, targets[grip]) for grip, joints, point in self._ropes]
@@ -362,7 +362,7 @@ class DragSetup:
         for bone in self.dragged:
             path, first = self._path(bone), 0
             if self.settings.reach == "PIN":
-                first = max((place + 1 for place, name in enumerate(path[:-1]) if name in pinned), default=0)
+                first = max((index + 1 for index, name in enumerate(path[:-1]) if name in pinned), default=0)
             elif self.settings.reach == "BONES":
                 # A bone that is dragged by its head does not rotate.
                 turning = len(path) - (self.point == "HEAD" and len(path) > 1)
@@ -381,13 +381,13 @@ class DragSetup:
         """The bones that may follow a dragged bone, including itself, uppermost first."""
         skeleton = self.trees[bone].skeleton
         path = [skeleton.names[each] for each in skeleton.path(skeleton.index(bone))]
-        first = max((place + 1 for place, name in enumerate(path) if name in self.owned), default=0)
+        first = max((index + 1 for index, name in enumerate(path) if name in self.owned), default=0)
         return path[first:]
 
     def grips(
         self, tree: Tree, top: str, *, turning: bool, leads: bool, one_piece: bool
     ) -> tuple[list[Grip], dict[str, list[str]]]:
-        """The grips on a tree below the bone `top`, and the bones of each limb held by IK, by name of the held bone.
+        """The grips on a tree below the bone `top`, and the bones of limbs held by IK, by name of each held bone.
 
         leads: whether the top bone is dragged and moves. one_piece: whether its trunk moves as one piece.
         """
@@ -466,7 +466,7 @@ class DragSetup:
 # exactly as at the start.
 _LEAST_SHIFT: Final = 1e-7
 _LEAST_TURN: Final = 1e-7
-# On release, the middle of a limb that IK stretches is brought to its target in at most this many steps.
+# On release, an elbow or knee of a limb that IK stretches is moved to its target in at most this many steps.
 _CORRECTIONS: Final = 4
 
 
@@ -501,7 +501,7 @@ class Drag:
             )
             for part in self._turning_parts
         ]
-        self._apart = self._compare(self._parts)
+        self._ik_offsets = self._find_ik_offsets()
         leaving = [bone for each in self._writers for bone in each.leaving_ik]
         self.notice = f"Limbs switched from IK to FK: {first_few(leaving)}" if leaving else ""
         # The pins that were moved to their bones before the drag, to be restored with the pose.
@@ -512,8 +512,8 @@ class Drag:
         self._has_soft_depth = part_of(armature, bone) == "hips"
         self._least_shift = _LEAST_SHIFT * armature.data.bones[bone].length
         axes = nearest_rotations(as_array(armature.pose.bones[bone].matrix)[None, :3, :3])[0]
-        way = {name for part in self._parts for name in part.on_the_way}
-        alone = {name: reason for name, reason in setup.frozen.items() if name in way}
+        moving = {name for part in self._parts for name in part.moving_bones}
+        alone = {name: reason for name, reason in setup.frozen.items() if name in moving}
         for top in setup.tops:
             above = armature.pose.bones[top].parent
             if above is not None and above.name in setup.owned:
@@ -573,7 +573,7 @@ class Drag:
         self._last_parts = parts
         for part, writer in zip(parts, self._writers, strict=True):
             pose, result = part.solve(
-                armature_shift, armature_turn, depth=armature_depth, settled=settled, apart=self._apart
+                armature_shift, armature_turn, depth=armature_depth, settled=settled, ik_offsets=self._ik_offsets
             )
             writer.write(pose.rotations, pose.root_location)
             results.append(result)
@@ -586,13 +586,13 @@ class Drag:
             parts[worst].problem.why_short(parts[worst].session),
         )
 
-    def _compare(self, parts: Sequence[DragPart]) -> dict[str, FloatArray]:
-        """(3,) the dragged points on limbs on IK in the solver's pose, minus those of the rig, by bone.
+    def _find_ik_offsets(self) -> dict[str, FloatArray]:
+        """By bone of a limb on IK, (3,) the dragged point in the solver's pose minus that of the rig, armature space.
 
-        IK may stretch a limb, and its middle is then not where the solver has it.
+        They differ if IK stretches the limb, because the solver does not stretch it.
         """
         found, bones = dict[str, FloatArray](), self._armature.pose.bones
-        for part, writer in zip(parts, self._writers, strict=True):
+        for part, writer in zip(self._last_parts, self._writers, strict=True):
             on_ik = {bone for limb in writer.limbs.values() for bone in limb.bones}
             points = part.session.points(part.session.rotations, part.session.location)
             for point, grip in zip(points, part.grips, strict=False):
@@ -652,29 +652,29 @@ class Drag:
         return len({bone for bone, _ in changed})
 
     def _correct(self) -> None:
-        """Bring the middle of a limb that IK stretches to its target, as long as each step brings it nearer."""
-        off, bone = self._off()
+        """Move an elbow or knee of a limb that IK stretches to its target, while each step brings it nearer."""
+        error, bone = self._ik_error()
         for _ in range(_CORRECTIONS):
-            if self._asked is None or off < MOST_OFF[0]:
+            if self._asked is None or error < MOST_OFF[0]:
                 break
-            before, self._apart = self._apart, self._compare(self._last_parts)
+            before, self._ik_offsets = self._ik_offsets, self._find_ik_offsets()
             self.step(*self._asked, settled=True)
-            left, bone = self._off()
-            if left >= off:
-                self._apart = before
+            new_error, new_bone = self._ik_error()
+            if new_error >= error:
+                self._ik_offsets = before
                 self.step(*self._asked, settled=True)
                 break
-            off = left
-        if off > SHOWN:
+            error, bone = new_error, new_bone
+        if error > SHOWN:
             bone = self._setup.posed.shown(bone)
             self.left_alone.append(
-                f"Bone {bone!r} ends {length_text(off)} from its target, farther than during the drag"
+                f"Bone {bone!r} ends {length_text(error)} from its target, farther than during the drag"
             )
 
-    def _off(self) -> tuple[float, str]:
-        """The largest error of dragged points that the solver does not know, in world meters, and its bone."""
-        found, scale = self._compare(self._last_parts), float(object_scale(as_array(self._armature.matrix_world)))
-        errors = ((scale * float(np.linalg.norm(found[bone] - self._apart[bone])), bone) for bone in found)
+    def _ik_error(self) -> tuple[float, str]:
+        """The largest error of a dragged point that IK adds to the solver's, in world meters, and its bone."""
+        found, scale = self._find_ik_offsets(), float(object_scale(as_array(self._armature.matrix_world)))
+        errors = ((scale * float(np.linalg.norm(found[bone] - self._ik_offsets[bone])), bone) for bone in found)
         return max(errors, default=(0.0, ""))
 
     def cancel(self) -> None:

@@ -71,8 +71,8 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
             can be keyed; on a control rig, the controls in use. "SELECTED": the selected bones.
 
     Raises:
-        FabrikError: with nothing changed, if there is nothing to key, the action cannot be written, a switch of a
-            control rig is missing, or the active keying set has none of those bones or a missing property.
+        FabrikError: if there is nothing to key, the action cannot be written, a switch of a control rig is missing, or
+            the active keying set has none of those bones or a missing property; nothing is changed.
     """
     check_editable(rig)
     check_action(rig, new=False)
@@ -105,10 +105,10 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
         # path.
         pose_bone = rig.pose.bones[bone]
         mode, channel = pose_bone.rotation_mode, property_name(pose_bone.rotation_mode)
-        present = np.array(getattr(pose_bone, channel), dtype=np.float64)
-        near = _keyed_values(rig, bone_path(bone, channel), present, frame)
+        current = np.array(getattr(pose_bone, channel), dtype=np.float64)
+        near = _keyed_values(rig, bone_path(bone, channel), current, frame)
         if near is not None:
-            setattr(pose_bone, channel, to_channels(mode, from_channels(mode, present)[None], previous=near)[1][0])
+            setattr(pose_bone, channel, to_channels(mode, from_channels(mode, current)[None], previous=near)[1][0])
     try:
         keyed = key_channels(context, rig, chosen, automatic=False, before=_before(rig))
         if not keyed:
@@ -128,10 +128,10 @@ def _posed_since_last_key(rig: Object, frame: float) -> Iterator[_Channel]:
     for kept in rig_settings(rig).unkeyed:
         bone: PoseBone | None = rig.pose.bones.get(kept.name)
         for pair in () if bone is None else _all_channels(bone):
-            present = np.array(getattr(bone, pair[1]), dtype=np.float64)
-            keyed = _keyed_values(rig, bone_path(*pair), present, frame)
+            current = np.array(getattr(bone, pair[1]), dtype=np.float64)
+            keyed = _keyed_values(rig, bone_path(*pair), current, frame)
             was = _before(rig)[pair] if keyed is None else keyed
-            if np.abs(present - was).max() > _ROUNDING:
+            if np.abs(current - was).max() > _ROUNDING:
                 yield pair
 
 
@@ -142,8 +142,8 @@ def _before(rig: Object) -> dict[_Channel, tuple[float, ...]]:
         bone: PoseBone | None = rig.pose.bones.get(kept.name)
         if bone is not None:
             mode, rotation = bone.rotation_mode, np.array(kept.rotation, dtype=np.float64)
-            present = np.array(getattr(bone, property_name(mode)), dtype=np.float64)
-            channel, values = to_channels(mode, rotation[None], previous=present)
+            current = np.array(getattr(bone, property_name(mode)), dtype=np.float64)
+            channel, values = to_channels(mode, rotation[None], previous=current)
             found[kept.name, channel] = tuple(values[0].tolist())
             found[kept.name, "location"] = tuple(kept.location)
     return found
@@ -155,7 +155,7 @@ def _all_channels(bone: PoseBone) -> list[_Channel]:
     return [(bone.name, channel) for channel in channels]
 
 
-def _keyed_values(rig: Object, path: str, present: FloatArray, frame: float) -> FloatArray | None:
+def _keyed_values(rig: Object, path: str, current: FloatArray, frame: float) -> FloatArray | None:
     """The values of a channel's curves on a frame; None without curves."""
     found: Sequence[FCurve] = [curve for curve in keyframes.curves(rig) if curve.data_path == path]
-    return keyframes.channel_values(present, found, np.array([frame]))[0] if found else None
+    return keyframes.channel_values(current, found, np.array([frame]))[0] if found else None

@@ -148,11 +148,11 @@ def _pose_all(graph: Depsgraph, scene: Scene, updated: set[bpy.types.ID] | None)
                 posed.clear()
             _pose(graph, scene, rig)
             posed.add(rig)
-    if not bpy.app.background and _on_the_way() and not bpy.app.timers.is_registered(go_on):
+    if not bpy.app.background and _catching_up() and not bpy.app.timers.is_registered(go_on):
         bpy.app.timers.register(go_on, first_interval=_PAUSE)
 
 
-def _on_the_way() -> list[Any]:
+def _catching_up() -> list[Any]:
     """The sessions whose joints are still catching up."""
     return [tree for rig in _WATCHED.posed.values() for tree in rig.values() if tree.is_catching_up]
 
@@ -165,7 +165,7 @@ def go_on() -> float | None:
     if bpy.app.is_job_running("RENDER"):
         # Accessing the evaluated scene evaluates it, which would crash a render.
         return _PAUSE
-    for session in _on_the_way():
+    for session in _catching_up():
         session.may_continue = True
     graph = bpy.context.evaluated_depsgraph_get()
     _pose_all(graph, graph.scene, None)

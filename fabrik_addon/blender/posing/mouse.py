@@ -51,7 +51,7 @@ class Lock:
 
     @property
     def fields(self) -> list[int]:
-        """The axes along which a drag may move, 0 to 2."""
+        """The indices, 0 to 2, of the axes along which a drag may move."""
         if not self.axis:
             return [0, 1, 2]
         number = _AXES.index(self.axis)

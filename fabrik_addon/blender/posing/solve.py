@@ -131,7 +131,7 @@ class BasePose:
         return root_place(pose_bone, self._keyed(bone_path(bone, "location"), location))
 
     def _keyed(self, path: str, values: FloatArray) -> FloatArray:
-        """Replace a channel's values (n,) by those of its curves on the frame, where there are any."""
+        """Replace a channel's values (n,) by those of its curves on the frame, if there are any."""
         for curve in self._curves.get(path, ()):
             values[curve.array_index] = curve.evaluate(self._frame)
         return values
@@ -232,12 +232,12 @@ def _solve(
     solution: Solution | DragPose
     if is_by_posture(problem, places):
         session = session_for(problem, (begin.rotations, begin.root_location), problem.locks(begin.rotations))
-        asked, present = (places.points, places.rotations), (problem.tree.rotations, problem.tree.root_location)
+        asked, current = (places.points, places.rotations), (problem.tree.rotations, problem.tree.root_location)
         # If the pose does not change, solve again only to find why targets are missed.
         solution = session.solve_from_preferred(*asked, try_passes=True)
         if stays:
-            errors = session.misses(*present, *asked)[: len(problem.effectors)]
-            solution = DragPose(*present, errors, np.full(len(errors), np.nan), 0)
+            errors = session.misses(*current, *asked)[: len(problem.effectors)]
+            solution = DragPose(*current, errors, np.full(len(errors), np.nan), 0)
         solution = replace(solution, errors=np.where(unseen, np.nan, solution.errors))
         why = problem.why_short(session)
     else:
@@ -368,11 +368,11 @@ class LiveSession:
         return True
 
     def pose(
-        self, places: SampledTargets, base: _Pose, locks: Mapping[int, WithLocks], frame: float, present: Tree | None
+        self, places: SampledTargets, base: _Pose, locks: Mapping[int, WithLocks], frame: float, current: Tree | None
     ) -> _Pose:
         """(J, 4) local rotations and (3,) the root's head for targets on a frame.
 
-        present: the rig's current pose to start from; None if it is not the result of a session.
+        current: the rig's current pose to start from; None if it is not the result of a session.
         """
         problem = self._problem
         last, self.asked = self.asked, (frame, places)
@@ -391,11 +391,11 @@ class LiveSession:
             solver.continue_from(rotations, location)
         solver.lock(locks)
         asked = places.points, places.rotations
-        if last is None and present is not None and self._is_there(solver, present, asked):
-            solver.begin(present.rotations, present.root_location)
+        if last is None and current is not None and self._is_there(solver, current, asked):
+            solver.begin(current.rotations, current.root_location)
             self.is_catching_up = False
-        elif last is None and present is not None and not self._is_base(present):
-            solver.begin(present.rotations, present.root_location)
+        elif last is None and current is not None and not self._is_base(current):
+            solver.begin(current.rotations, current.root_location)
             self.is_catching_up = solver.solve(*asked, eased=IS_EASED, settled=not IS_EASED).is_held_back
         elif last is None or last[1] is None or frame != last[0]:
             self.is_catching_up = solver.solve_from_preferred(
@@ -405,18 +405,18 @@ class LiveSession:
             self.is_catching_up = solver.solve(*asked, eased=IS_EASED, settled=not IS_EASED).is_held_back
         return solver.rotations, solver.location
 
-    def _is_base(self, present: Tree) -> bool:
+    def _is_base(self, current: Tree) -> bool:
         """Whether the rig is in its base pose."""
-        turned = angle_between(present.rotations, self._base[0]).max()
-        return bool(turned <= _LEGAL and np.allclose(present.root_location, self._base[1], atol=_THERE))
+        turned = angle_between(current.rotations, self._base[0]).max()
+        return bool(turned <= _LEGAL and np.allclose(current.root_location, self._base[1], atol=_THERE))
 
-    def _is_there(self, solver: DragSolver, present: Tree, asked: tuple[FloatArray, FloatArray | None]) -> bool:
+    def _is_there(self, solver: DragSolver, current: Tree, asked: tuple[FloatArray, FloatArray | None]) -> bool:
         """Whether the pose already meets its targets, inside the limits."""
         size = float(self._problem.tree.skeleton.lengths.sum())
-        misses = solver.misses(present.rotations, present.root_location, *asked)
-        legal = legal_pose(present.skeleton, self._problem.limits, present.rotations[None])[0]
+        misses = solver.misses(current.rotations, current.root_location, *asked)
+        legal = legal_pose(current.skeleton, self._problem.limits, current.rotations[None])[0]
         return bool(
-            misses.max(initial=0.0) <= _THERE * size and angle_between(legal, present.rotations).max() <= _LEGAL
+            misses.max(initial=0.0) <= _THERE * size and angle_between(legal, current.rotations).max() <= _LEGAL
         )
 
     def stays(self, wanted: _Pose, on_ik: Collection[str]) -> bool:
@@ -425,20 +425,20 @@ class LiveSession:
         wanted: (J, 4) local rotations and (3,) the root's head. on_ik: names of bones on IK.
         """
         tree, bones = self._problem.tree, self._problem.bones
-        present = tree.rotations, tree.root_location
+        current = tree.rotations, tree.root_location
         length = max(float(tree.skeleton.lengths[0]), _SHORTEST)
 
         def alike(one: _Pose, other: _Pose, most: FloatArray) -> bool:
             turned = angle_between(one[0][bones], other[0][bones])
             return bool((turned <= most[bones]).all() and np.abs(one[1] - other[1]).max() <= most.min() * length)
 
-        if alike(wanted, present, np.full(len(tree.skeleton), _SAME_TURN)):
+        if alike(wanted, current, np.full(len(tree.skeleton), _SAME_TURN)):
             return True
         if self.wanted is None:
             return False
-        self.made = self.made or present
+        self.made = self.made or current
         most = np.array([SAME_TURN_ON_IK if name in on_ik else _SAME_TURN_MADE for name in tree.skeleton.names])
-        return alike(wanted, self.wanted, most) and alike(present, self.made, most)
+        return alike(wanted, self.wanted, most) and alike(current, self.made, most)
 
     def why_short(self) -> str:
         """The reasons why effectors miss their targets, as text; "" if all are met."""
@@ -515,8 +515,8 @@ def _pose_tree(
             if np.array_equal(legal_rotations(limit, start[bone][None])[0], start[bone]):
                 rotations[bone] = legal_rotations(limit, rotations[bone][None])[0]
     location = head + share * (solved_head - head) if free else None
-    present = current_factors(rig, stretches) if stretches else {}
-    stretched = any(abs(present[name] - factor) > _SAME_TURN for name, factor in stretches.items())
+    current = current_factors(rig, stretches) if stretches else {}
+    stretched = any(abs(current[name] - factor) > _SAME_TURN for name, factor in stretches.items())
     if stretched or not session.stays((rotations, place if location is None else location), posed.on_ik):
         if stretches:
             write_stretches(rig, stretches)

@@ -91,16 +91,16 @@ def _matrices(source: Object, moved: Sequence[tuple[FloatArray, FloatArray]], pa
     """(F, N, 4, 4) matrices of the bones in armature space on some frames, from the result of `plain_poses`."""
     places: dict[str, int] = {}
     posed = np.empty((len(moved[0][0][part]), len(moved), 4, 4))
-    for place, (bone, (turned, shifted)) in enumerate(zip(source.data.bones, moved, strict=True)):
-        places[bone.name] = place
+    for index, (bone, (turned, shifted)) in enumerate(zip(source.data.bones, moved, strict=True)):
+        places[bone.name] = index
         own = np.tile(np.eye(4), (len(posed), 1, 1))
         own[:, :3, :3], own[:, :3, 3] = matrix_from_quaternion(turned[part]), shifted[part]
         rest = np.array(bone.matrix_local, dtype=np.float64)
         if bone.parent:
             rest = np.linalg.inv(np.array(bone.parent.matrix_local, dtype=np.float64)) @ rest
-            posed[:, place] = posed[:, places[bone.parent.name]] @ (rest @ own)
+            posed[:, index] = posed[:, places[bone.parent.name]] @ (rest @ own)
         else:
-            posed[:, place] = rest @ own
+            posed[:, index] = rest @ own
     return posed
 
 
@@ -147,11 +147,11 @@ def sample_source(
         raise RetargetError(f"{source.name!r} has an invalid position on frame {frames[lost[0]]}: fix its keys")
     rest = worlds[0] @ np.array([bone.matrix_local for bone in bones])
     rest[:, :3, :3] = nearest_rotations(rest[:, :3, :3])
-    places = {bone.name: place for place, bone in enumerate(bones)}
+    indices = {bone.name: index for index, bone in enumerate(bones)}
     motion = Motion(
         source.name,
-        tuple(places),
-        np.array([places[bone.parent.name] if bone.parent else -1 for bone in bones]),
+        tuple(indices),
+        np.array([indices[bone.parent.name] if bone.parent else -1 for bone in bones]),
         float(object_scale(worlds[0])) * np.array([bone.length for bone in bones]),
         rest,
         rotations,
@@ -213,7 +213,7 @@ def _found_steps(
     owned = {**posed.frozen, **posed.owned}
     held = {name: owned[name] for name in names if name in owned}
     check_unscaled(rig, names)
-    # The source gives the root's position, like a pin, so the root moves.
+    # The source determines the root's position, as a pin does.
     free = posed.may_move(names[0]) and root_mode(rig, pinned=True) != "FIXED"
     bones = [bone for bone, name in enumerate(names) if name not in held]
     problem = rig_problem(posed, tree, [Effector(names[0])], bones, free_root=free, baked=True, held=held)
@@ -233,7 +233,7 @@ def _found_steps(
         replace(solution, rotations=legal),
         object_scale(matrices),
         stances=found.stances,
-        turned_off={pair.bone: found.turned_off[:, place] for place, pair in enumerate(found.pairs)},
+        turned_off={pair.bone: found.turned_off[:, index] for index, pair in enumerate(found.pairs)},
         notes=(f"Reference: {at}, {reference.pose}",),
         doubts=found.doubts,
     )
@@ -335,23 +335,22 @@ def add_recorded(
         rig = bpy.data.objects.new(name, armature)
         context.scene.collection.objects.link(rig)
         set_mode(context, "EDIT", rig)
-        for place, bone_name in enumerate(body.names):
+        for index, bone_name in enumerate(body.names):
             bone = armature.edit_bones.new(bone_name)
-            bone.head, bone.tail = (scale * body.heads[place]).tolist(), (scale * body.tails[place]).tolist()
-            if body.parents[place] >= 0:
-                bone.parent = armature.edit_bones[body.names[body.parents[place]]]
+            bone.head, bone.tail = (scale * body.heads[index]).tolist(), (scale * body.tails[index]).tolist()
+            if body.parents[index] >= 0:
+                bone.parent = armature.edit_bones[body.names[body.parents[index]]]
     action = new_action(rig, name)
-    for place, bone_name in enumerate(body.names):
-        # The bone's axes at rest.
-        axes = np.array(armature.bones[bone_name].matrix_local, dtype=np.float64)[:3, :3]
-        own = quaternion_from_matrix(axes)
-        quaternions = product(product(conjugate(own), body.rotations[:, place]), own)
+    for index, bone_name in enumerate(body.names):
+        rest_axes = np.array(armature.bones[bone_name].matrix_local, dtype=np.float64)[:3, :3]
+        own = quaternion_from_matrix(rest_axes)
+        quaternions = product(product(conjugate(own), body.rotations[:, index]), own)
         # Choose signs so that each quaternion is nearest to the previous one.
         flips = np.where((quaternions[1:] * quaternions[:-1]).sum(axis=1) < 0.0, -1.0, 1.0)
         rotations = quaternions * np.append(1.0, np.cumprod(flips))[:, None]
         write_curves(action, rig, bone_path(bone_name, "rotation_quaternion"), frames, rotations, bone_name)
-        if body.parents[place] < 0:
-            moved = scale * (body.root - body.heads[place]) @ axes
+        if body.parents[index] < 0:
+            moved = scale * (body.root - body.heads[index]) @ rest_axes
             write_curves(action, rig, bone_path(bone_name, "location"), frames, moved, bone_name)
     return rig
 
@@ -428,7 +427,7 @@ def imported(
         things = [thing for thing in things if len(thing.data.bones)]
         if not things:
             raise RetargetError(f"{path.name}: no armature with bones found: choose another file")  # noqa: TRY301
-        # Preferably an animated one.
+        # Prefer an armature with keys.
         armature = min(things, key=lambda thing: (not curves(thing), thing.name))
         armature.name = path.stem
         yield armature, tuple(f"{path.name}: {note}" for note in notes)
@@ -445,7 +444,7 @@ def _import_bvh(path: Path, rate: float | None) -> tuple[str, ...]:
         checked, notes = checked_bvh(file_bytes(path), rate)
     except FabrikError as trouble:
         raise RetargetError(f"{path.name}: {trouble}") from None
-    # Blender's importer leaves its file open, so that Windows can't remove it yet.
+    # Blender's importer leaves its file open, so Windows can't remove it yet.
     with tempfile.TemporaryDirectory(dir=bpy.app.tempdir, ignore_cleanup_errors=True) as folder:
         copy = Path(folder) / path.name
         copy.write_bytes(checked.encode())
@@ -468,7 +467,7 @@ def _import(path: Path) -> None:
         lines = [line for line in str(trouble).splitlines() if line.strip() and not line.startswith("Location:")]
         why = lines[-1].removeprefix("Error: ").strip()
         if why == "KeyboardInterrupt":
-            # Stop all takes after Ctrl-C; an error would stop only this one.
+            # Ctrl-C must stop all takes. An error would stop only this one.
             raise KeyboardInterrupt from None
         raise RetargetError(f"{path.name}: cannot be read ({why}): export it again") from None
 

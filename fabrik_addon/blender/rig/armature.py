@@ -127,8 +127,8 @@ def read_trees(armature: Object, *, at_rest: bool = False) -> list[Tree]:
     check_rig(armature)
     bones, channels = armature.data.bones, read_channels(armature)
     names = bones.keys()
-    places = {name: place for place, name in enumerate(names)}
-    parents = np.array([places[bone.parent.name] if bone.parent else -1 for bone in bones])
+    indices = {name: index for index, name in enumerate(names)}
+    parents = np.array([indices[bone.parent.name] if bone.parent else -1 for bone in bones])
     # Blender returns matrices column by column.
     matrices = floats(bones, "matrix_local", 16).reshape(-1, 4, 4).transpose(0, 2, 1).copy()
     lengths, inherits_rotation = floats(bones, "length", 1)[:, 0], flags(bones, "use_inherit_rotation")
@@ -216,7 +216,7 @@ def root_location_channel(pose_bone: PoseBone, root_locations: npt.ArrayLike) ->
     moves: FloatArray = np.asarray(root_locations, dtype=np.float64) - rest[:3, 3]
     if not pose_bone.bone.use_local_location:
         return moves
-    # The inverse, not the transpose: Blender's rest matrices are not exactly rotations, and a root may be far away.
+    # Rest matrices are not exactly rotations, so the transpose would be wrong for a root that is far away.
     return moves @ np.linalg.inv(rest[:3, :3]).T
 
 
@@ -246,7 +246,7 @@ def nearest_rotations(matrices: FloatArray) -> FloatArray:
     """(N, 3, 3) proper rotations nearest to `matrices` (N, 3, 3).
 
     Blender's rest matrices are not exactly rotations. Their error is up to 1e-4 for bones within 15 degrees of pointing
-    back along their parent, such as a thigh below a pelvis. This halves the error of a rigid bone.
+    back along their parent, such as a thigh below a pelvis. The nearest rotations halve the error of a rigid bone.
     """
     left, _, right = np.linalg.svd(matrices)
     nearest: FloatArray = left @ right
@@ -278,14 +278,14 @@ def cut_tree(tree: Tree, owned: Collection[str], ends: Collection[str]) -> list[
     tips = [bone for bone, name in enumerate(names) if name in ends]
     if not tips or not any(name in owned for name in names):
         return [(tree, "")] if tips else []
-    ways: dict[int, set[int]] = {}
+    members_by_root: dict[int, set[int]] = {}
     for tip in tips:
         path = tree.skeleton.path(tip)
-        first = max((place for place, bone in enumerate(path) if names[bone] in owned), default=0)
-        ways.setdefault(path[first], set()).update(path[first:])
+        first = max((index for index, bone in enumerate(path) if names[bone] in owned), default=0)
+        members_by_root.setdefault(path[first], set()).update(path[first:])
     parts = []
-    for root in sorted(ways):
-        members, carrier = sorted(ways[root]), names[root] if names[root] in owned else ""
+    for root in sorted(members_by_root):
+        members, carrier = sorted(members_by_root[root]), names[root] if names[root] in owned else ""
         rotations = tree.rotations[members]
         if carrier:
             rotations[0] = IDENTITY
@@ -394,5 +394,5 @@ def keep_size_of_children(bones: Sequence[PoseBone]) -> None:
 
 
 def _growing_children(bones: Sequence[PoseBone]) -> Iterator[PoseBone]:
-    """The children that inherit the scale of their parents among the bones."""
+    """The bones' children that inherit scale from them."""
     return (child for bone in bones for child in bone.children if child.bone.inherit_scale not in _KEEP_SIZE)

@@ -40,7 +40,7 @@ def new_action(owner: Object, name: str) -> Action:
 
 
 def check_action(owner: Object, *, new: bool) -> None:
-    """Raise KeyframeError, with the reason, if the owner's action cannot be replaced (`new`) or written."""
+    """Raise KeyframeError, with the reason, if the owner's action cannot be written, or with `new`, replaced."""
     _check_owner(owner)
     animation = owner.animation_data
     if not new and animation is not None and animation.action is not None and not animation.action.is_editable:
@@ -113,14 +113,14 @@ def add_strip(owner: Object, action: Action) -> bpy.types.NlaStrip:
     The owner's current action, which would hide every strip, becomes a strip below it, as with Blender's Push Down.
     """
     animation = _animation_data(owner)
-    present = animation.action
-    if present is not None and present != action:
+    current = animation.action
+    if current is not None and current != action:
         # Make the current action a strip with the same influence, blending and extrapolation, so that it plays the
         # same.
         slot, influence = animation.action_slot, animation.action_influence
         blend_type, extrapolation = animation.action_blend_type, animation.action_extrapolation
         animation.action = None
-        strip = _new_strip(animation, present, slot)
+        strip = _new_strip(animation, current, slot)
         strip.blend_type, strip.extrapolation = blend_type, extrapolation
         if influence < 1.0:
             # A strip uses its own influence only if the influence is animated. This sets the value of its single key.
@@ -343,7 +343,7 @@ def cycle_of(curve: FCurve) -> tuple[float, float] | None:
 
 
 def in_cycle(cycle: tuple[float, float], frames: FloatArray) -> FloatArray:
-    """Map frames (F,) into the cycle that has the keys; its last frame becomes its first."""
+    """(F,) the frames in the cycle with keys that frames (F,) repeat; its last frame counts as its first."""
     first, last = cycle
     places = np.mod(frames - first, last - first)
     return np.asarray(first + np.where(places > last - first - SAME_FRAME, 0.0, places))
@@ -375,15 +375,15 @@ def values_at(curve: FCurve, frames: FloatArray | IntArray, known: FloatArray | 
     return np.array([curve.evaluate(frame) for frame in frames.tolist()])
 
 
-def channel_values(present: npt.ArrayLike, curves: Iterable[FCurve], frames: FloatArray | IntArray) -> FloatArray:
+def channel_values(current: npt.ArrayLike, curves: Iterable[FCurve], frames: FloatArray | IntArray) -> FloatArray:
     """(F, n) values of a property on frames (F,); components without a curve keep their current value (n,)."""
-    values = np.tile(np.asarray(present, dtype=np.float64), (len(frames), 1))
+    values = np.tile(np.asarray(current, dtype=np.float64), (len(frames), 1))
     for curve in curves:
         values[:, curve.array_index] = values_at(curve, frames)
     return values
 
 
-def keys_beside(curve: FCurve, frame: float) -> tuple[float, float]:
+def neighboring_keys(curve: FCurve, frame: float) -> tuple[float, float]:
     """The frame of the last key before a frame, and of the first key on or after it; infinite if there is none.
 
     Reads only a few keys, even if there are many.
@@ -393,11 +393,11 @@ def keys_beside(curve: FCurve, frame: float) -> tuple[float, float]:
     return points[place - 1].co[0] if place else -inf, points[place].co[0] if place < len(points) else inf
 
 
-def frames_beside(armature: Object, frame: float) -> list[float]:
-    """The nearest frames before and after a frame on which an armature has keys."""
+def neighboring_frames(armature: Object, frame: float) -> list[float]:
+    """The nearest frames before and after a frame on which an armature has keys, if there are any."""
     every = curves(armature)
-    last = max((keys_beside(curve, frame - SAME_FRAME)[0] for curve in every), default=-inf)
-    following = min((keys_beside(curve, frame + SAME_FRAME)[1] for curve in every), default=inf)
+    last = max((neighboring_keys(curve, frame - SAME_FRAME)[0] for curve in every), default=-inf)
+    following = min((neighboring_keys(curve, frame + SAME_FRAME)[1] for curve in every), default=inf)
     return [each for each in (last, following) if abs(each) < inf]
 
 
@@ -463,9 +463,9 @@ def _replace_keys(curve: FCurve, frames: FloatArray, values: FloatArray) -> None
     # Removing keys one by one is slow, but a repeated bake replaces the same number of keys.
     for place in inside[count:][::-1]:
         points.remove(points[int(place)], fast=True)
-    present = len(points)
+    current = len(points)
     points.add(max(0, count - len(inside)))
-    rows = np.concatenate((inside[:count], np.arange(present, len(points))))
+    rows = np.concatenate((inside[:count], np.arange(current, len(points))))
     _set(points, "co", np.column_stack((frames, values)).astype(np.float32), rows)
     for name, item in _KEY_KINDS.items():
         # New keys all have the same properties. Setting them again is slow.

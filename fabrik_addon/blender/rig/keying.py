@@ -14,9 +14,9 @@ from .keyframes import (
     bone_path,
     curves,
     curves_by_key,
-    frames_beside,
     is_locked,
     make_steps,
+    neighboring_frames,
 )
 from .locks import unlocked_location, unlocked_rotation
 from .pose_writer import has_property
@@ -48,8 +48,8 @@ def key_channels(
 
     before: former values of properties without curves, by bone and property.
 
-    Raises KeyframeError, naming the bone, if a property of the keying set does not exist. Automatic keys are inserted
-    for the others, but no other keys.
+    Raises KeyframeError, naming the bone, if a property of the keying set does not exist. With `automatic` the other
+    properties are keyed first; otherwise nothing is keyed.
     """
     channels = list(channels)
     options, kind = _options(context, automatic=automatic), context.scene.tool_settings.keyframe_type
@@ -65,18 +65,18 @@ def key_channels(
         raise KeyframeError(why[0])
     found = [each for each in found if each not in missing]
     frame, keyed = context.scene.frame_current_final, dict[str, None]()
-    beside = frames_beside(armature, frame)
+    neighbors = neighboring_frames(armature, frame)
     by_path = curves_by_key(curves(armature))
-    # The values on these frames, by data path and index, from the curves or else the former values.
+    # The values on these frames, by data path and index: those of the curves, else the former values.
     held: dict[tuple[str, int], list[float]] = {}
-    for bone, path, index in found if beside else ():
+    for bone, path, index in found if neighbors else ():
         former = before.get((bone, path.rpartition(".")[2]))
         for number in range(len(former or "wxyz")) if index < 0 else (index,):
             curve = by_path.get((path, number))
             if curve is not None and len(curve.keyframe_points):
-                held[path, number] = [curve.evaluate(each) for each in beside]
+                held[path, number] = [curve.evaluate(each) for each in neighbors]
             elif former is not None:
-                held[path, number] = [former[number]] * len(beside)
+                held[path, number] = [former[number]] * len(neighbors)
     first = not any(True for _ in curves(armature))
     for bone, path, index in found:
         # Without a frame, Blender would ignore the subframe.
@@ -84,7 +84,7 @@ def key_channels(
             keyed[bone] = None
     by_path = curves_by_key(curves(armature))
     for key, values in held.items():
-        for each, value in zip(beside, values, strict=True):
+        for each, value in zip(neighbors, values, strict=True):
             curve = by_path.get(key)
             if curve is not None and abs(curve.evaluate(each) - value) > _ROUNDING:
                 curve.keyframe_points.insert(each, value)
@@ -101,14 +101,14 @@ def key_in_steps(armature: Object, path: str, frame: float, before: float | None
 
     Its values on the nearest keyed frames of the armature don't change. before: its former value, if it has no curve.
     """
-    beside, curve = frames_beside(armature, frame), curves_by_key(curves(armature)).get((path, 0))
+    neighbors, curve = neighboring_frames(armature, frame), curves_by_key(curves(armature)).get((path, 0))
     if curve is not None and is_locked(curve):
         return
-    held = [before if curve is None else curve.evaluate(each) for each in beside]
+    held = [before if curve is None else curve.evaluate(each) for each in neighbors]
     armature.keyframe_insert(path, frame=frame)
     curve = curves_by_key(curves(armature))[path, 0]
     make_steps(curve)
-    for each, value in zip(beside, held, strict=True):
+    for each, value in zip(neighbors, held, strict=True):
         if value is not None and curve.evaluate(each) != value:
             curve.keyframe_points.insert(each, value)
     make_steps(curve)

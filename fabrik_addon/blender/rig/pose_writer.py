@@ -53,9 +53,9 @@ class PoseKeeper:
             rows = [row for row, bone in enumerate(bones) if bone.name in keyed]
             is_changed = False
             for name, before in self._pose.items():
-                present, wanted = read_channel(self._rig, name, _CHANNELS[name]), before.copy()
-                wanted[rows] = present[rows]
-                if not np.array_equal(wanted, present):
+                current, wanted = read_channel(self._rig, name, _CHANNELS[name]), before.copy()
+                wanted[rows] = current[rows]
+                if not np.array_equal(wanted, current):
                     bones.foreach_set(name, wanted.ravel())
                     is_changed = True
             if is_changed:
@@ -189,13 +189,13 @@ class ChannelGroup:
 def channel_groups(armature: Object, names: Sequence[str]) -> list[ChannelGroup]:
     """Bones grouped by rotation mode, with their current channels."""
     bones, having_locks = armature.pose.bones, bones_with_locks(armature)
-    places = {name: place for place, name in enumerate(bones.keys())}
+    indices = {name: index for index, name in enumerate(bones.keys())}
     modes = [bones[name].rotation_mode for name in names]
     groups = []
     for mode in sorted(set(modes)):
         rows = [row for row, each in enumerate(modes) if each == mode]
         own = [names[row] for row in rows]
-        before = floats(bones, property_name(mode), channel_count(mode))[[places[name] for name in own]]
+        before = floats(bones, property_name(mode), channel_count(mode))[[indices[name] for name in own]]
         rotations = from_channels(mode, before)
         locked, locks = np.zeros(before.shape, dtype=bool), dict[int, WithLocks]()
         for row, name in enumerate(own):
@@ -251,7 +251,7 @@ class PoseWriter:
         self._held = HeldChannels(armature, [*names, self._root])
 
     def write(self, rotations: FloatArray, head: FloatArray | None) -> None:
-        """Pose the bones by local rotations (J, 4), and move the root's head to (3,), armature space, if allowed."""
+        """Set local rotations (J, 4), and move the root's head to (3,) in armature space if the root is written."""
         for group in self._groups:
             group.write(self._armature, rotations[self._bones[group.rows]])
         if self._moves_root:

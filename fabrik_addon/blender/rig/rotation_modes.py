@@ -78,7 +78,7 @@ def to_channels(
         has_axis = half_sine > _NO_AXIS
         axis = unit[..., 1:] / np.where(has_axis, half_sine, 1.0)
         if before is None:
-            # The first axis that exists; local Y if there is none.
+            # Begin with the axis of the first rotation, or local Y if nothing rotates.
             found = np.take_along_axis(axis, np.argmax(has_axis, axis=0)[None], axis=0)[0]
             first = np.where(has_axis.any(axis=0), found, np.array((0.0, 1.0, 0.0)))
         else:
@@ -93,7 +93,8 @@ def to_channels(
     other = angles + np.pi
     other[..., order[1]] = np.pi - angles[..., order[1]]
     earlier = np.concatenate((np.broadcast_to(start, angles.shape[1:])[None], angles[:-1]))
-    # The step to the next frame is equally long from both triples of angles, so only switches between the two matter.
+    # Two triples of angles give the same rotation. The step to the next frame is equally long from both, so count the
+    # switches between them.
     change = np.abs(wrapped(other - earlier)).sum(axis=-1) < np.abs(wrapped(angles - earlier)).sum(axis=-1)
     on_other = np.cumsum(change, axis=0) % 2 == 1
     return name, _unwrapped(np.where(on_other[..., None], other, angles), start)

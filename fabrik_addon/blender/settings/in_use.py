@@ -82,7 +82,7 @@ _TIMERS: Final[list[Callable[[], float | None]]] = []
 
 
 def call_later(timer: Callable[[], float | None], seconds: float) -> None:
-    """Start a timer."""
+    """Run a timer after some seconds, unless it is already running."""
     if timer not in _TIMERS:
         _TIMERS.append(timer)
     if not bpy.app.timers.is_registered(timer):
@@ -110,15 +110,12 @@ class Moment:
         self._per_take = per_take
 
     def __set_name__(self, _owner: type, name: str) -> None:
-        """Store the attribute's name."""
         self._name = name
 
     def __get__(self, group: Any, _owner: type) -> Any:
-        """The value."""
         return _MOMENTS.get(self._key(group), "")
 
     def __set__(self, group: Any, value: Any) -> None:
-        """Set the value."""
         _MOMENTS[self._key(group)] = value
 
     def _key(self, group: Any) -> tuple[object, ...]:
@@ -142,15 +139,12 @@ class Stored(Generic[_Value]):
         self._default: _Value = default
 
     def __set_name__(self, _owner: type, name: str) -> None:
-        """Store the attribute's name."""
         self._name = name
 
     def __get__(self, item: Any, _owner: type) -> _Value:
-        """The value."""
         return type(self._default)(item.get(self._name, self._default))
 
     def __set__(self, item: Any, value: _Value) -> None:
-        """Set the value."""
         item[self._name] = type(self._default)(value)
 
 

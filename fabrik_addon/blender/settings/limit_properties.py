@@ -73,11 +73,11 @@ def put(pose_bone: PoseBone, name: str, value: str | float | tuple[float, ...]) 
     return made
 
 
-def fits(present: Any, value: Any) -> bool:
+def fits(current: Any, value: Any) -> bool:
     """Whether a property can hold another value without a change of type."""
     if isinstance(value, (str, float)):
-        return isinstance(present, type(value))
-    return getattr(present, "typecode", "") == "d" and len(present) == len(value)
+        return isinstance(current, type(value))
+    return getattr(current, "typecode", "") == "d" and len(current) == len(value)
 
 
 def number(value: Any) -> float:
@@ -255,8 +255,8 @@ def clear_limit(pose_bone: PoseBone) -> None:
 
     Raises LimitPropertyError if the bone can't be changed.
     """
-    present = [name for name in NAMES.values() if name in held(pose_bone)]
-    if not present:
+    current = [name for name in NAMES.values() if name in held(pose_bone)]
+    if not current:
         return
     reason = why_not_writable(pose_bone)
     if reason:
@@ -266,7 +266,7 @@ def clear_limit(pose_bone: PoseBone) -> None:
         for field in EXTRA_FIELDS:
             _put(pose_bone, field, getattr(_FREE_BONE, field))
     else:
-        for name in present:
+        for name in current:
             del pose_bone[name]
     pose_bone.id_data.update_tag(refresh={"DATA"})
 

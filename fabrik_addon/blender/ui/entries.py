@@ -40,8 +40,8 @@ class FABRIK_MT_menu(Menu):
 
     def draw(self, context: Context) -> None:
         posing = _POSING if context.mode == "POSE" else (("fabrik.pose_mode",), *_POSING[1:])
-        for place, group in enumerate((*posing, *_MOTION)):
-            if place:
+        for index, group in enumerate((*posing, *_MOTION)):
+            if index:
                 self.layout.separator()
             for operator in group:
                 self.layout.operator(operator)

@@ -79,7 +79,7 @@ def takes(options: Mapping[str, Any]) -> Callable[[_Class], _Class]:
 
 
 class OnRig:
-    """An operator on the current rig, usually the active armature. FABRIK_OT_pin is called fabrik.pin."""
+    """An operator on the current rig, usually the active armature. The `bl_idname` of FABRIK_OT_pin is fabrik.pin."""
 
     bl_idname: str
     bl_options: Any = {"REGISTER", "UNDO"}

@@ -94,14 +94,14 @@ def _ball_shapes(limit: Ball, turn: Quaternion) -> list[Shape]:
     index = np.concatenate(
         [np.zeros((1, _RIM_POINTS), dtype=np.int64), 1 + np.arange(rings.size // 2).reshape(_RINGS, -1)]
     )
-    beside = np.roll(index, -1, axis=1)
-    outer = np.stack([index[:-1], index[1:], beside[1:]], axis=-1).reshape(-1, 3)
-    inner = np.stack([index[1:-1], beside[2:], beside[1:-1]], axis=-1).reshape(-1, 3)
-    ways = index[:, :: _RIM_POINTS // 4]
-    rim_lines = np.stack([index[-1], beside[-1]], axis=1)
-    way_lines = np.stack([ways[:-1], ways[1:]], axis=-1).reshape(-1, 2)
+    rolled = np.roll(index, -1, axis=1)
+    outer = np.stack([index[:-1], index[1:], rolled[1:]], axis=-1).reshape(-1, 3)
+    inner = np.stack([index[1:-1], rolled[2:], rolled[1:-1]], axis=-1).reshape(-1, 3)
+    spokes = index[:, :: _RIM_POINTS // 4]
+    rim_lines = np.stack([index[-1], rolled[-1]], axis=1)
+    spoke_lines = np.stack([spokes[:-1], spokes[1:]], axis=-1).reshape(-1, 2)
     surface = Shape(ShapeKind.RANGE, binds, points, np.concatenate([outer, inner]), rim_lines)
-    return [surface, Shape(ShapeKind.GUIDE, binds, points, _none(3), way_lines), _marker(turn, binds), *twist]
+    return [surface, Shape(ShapeKind.GUIDE, binds, points, _none(3), spoke_lines), _marker(turn, binds), *twist]
 
 
 def _polygon_shapes(limit: Polygon, turn: Quaternion) -> list[Shape]:
@@ -129,8 +129,8 @@ def _twist_shapes(twist: tuple[float, float], turn: Quaternion) -> list[Shape]:
     low, high = twist
     if high - low >= _FULL_TURN:
         return []
-    lean = swing_of(_BACKEND, turn)
-    swing = _BACKEND.exp_map(_BACKEND.Vector((lean.z, 0.0, -lean.x)))
+    angles = swing_of(_BACKEND, turn)
+    swing = _BACKEND.exp_map(_BACKEND.Vector((angles.z, 0.0, -angles.x)))
     # If no twist is allowed, the bone is always at its limit. Show this only if the bone is twisted.
     binds = _is_at_limit(Ball(pi, twist), turn) if high > low else _is_beyond_limit(Ball(pi, twist), turn)
     return _round_shapes(low, high, twist_of(_BACKEND, turn, 0.5 * (low + high)), swing, binds=binds)

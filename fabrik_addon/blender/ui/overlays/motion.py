@@ -47,22 +47,22 @@ def trail_lines(paths: Paths, bones: Sequence[str], frame: float, about: int) ->
     pairs = np.repeat(np.arange(len(frames)), 2)[1:-1]
     for bone in bones:
         place = paths.names.index(bone)
-        way = paths.tails[rows, place]
+        path = paths.tails[rows, place]
         size = _CROSS * float(np.linalg.norm(paths.tails[0, place] - paths.heads[0, place]))
         keyed = paths.keyed[rows, place]
-        yield TRAIL, way[pairs].astype(np.float32), rgba[pairs].astype(np.float32)
-        yield TICK, *_crosses(way[~keyed], 0.5 * size, rgba[~keyed])
+        yield TRAIL, path[pairs].astype(np.float32), rgba[pairs].astype(np.float32)
+        yield TICK, *_crosses(path[~keyed], 0.5 * size, rgba[~keyed])
         white = np.concatenate([np.broadcast_to(_WHITE, (len(frames), 3)), share], axis=1)
-        yield (TICK if keyed.all() else KEY), *_crosses(way[keyed], size, white[keyed])
+        yield (TICK if keyed.all() else KEY), *_crosses(path[keyed], size, white[keyed])
 
 
 def held_lines(paths: Paths, bone: str, first: float, last: float) -> tuple[Single, Single]:
     """(2 L, 3) ends and (2 L, 4) colors of a tail's path during a hold, with a cross at each end."""
-    way = paths.tails[paths.rows(first, last), paths.names.index(bone)]
-    pairs = np.repeat(np.arange(len(way)), 2)[1:-1]
+    path = paths.tails[paths.rows(first, last), paths.names.index(bone)]
+    pairs = np.repeat(np.arange(len(path)), 2)[1:-1]
     size = 2.0 * _CROSS * float(np.linalg.norm(paths.tails[0] - paths.heads[0], axis=1).max())
-    crosses, _ = _crosses(way[[0, -1]], size, np.zeros((2, 4))) if len(way) else (way, way)
-    ends = np.concatenate([way[pairs], crosses]).astype(np.float32)
+    crosses, _ = _crosses(path[[0, -1]], size, np.zeros((2, 4))) if len(path) else (path, path)
+    ends = np.concatenate([path[pairs], crosses]).astype(np.float32)
     return ends, np.full((len(ends), 4), (*_HELD, 1.0), dtype=np.float32)
 
 

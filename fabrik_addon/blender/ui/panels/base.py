@@ -238,7 +238,7 @@ def next_in_pose(rig: Object | None) -> str:
 
 
 def next_in_motion(context: Context, rig: Object | None) -> tuple[str, str]:
-    """The next step from a recording to keyframes, and its operator or ""."""
+    """The next step from a recording to keyframes, and its operator; "" for none."""
     takes = imported_takes(context.scene)
     reason = why_no_rig(rig)
     if not takes and (rig is None or not mapped_markers(rig)):

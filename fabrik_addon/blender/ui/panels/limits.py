@@ -165,8 +165,8 @@ def _draw_window(layout: UILayout, bone: PoseBone, corners: int) -> None:
     column.use_property_split = False
     for point in range(corners):
         row = column.row(align=True)
-        for place, axis in enumerate("XZ", 2 * point):
-            row.prop(bone, f'["{limit_properties.WINDOW}"]', index=place, text=axis, slider=True)
+        for index, axis in enumerate("XZ", 2 * point):
+            row.prop(bone, f'["{limit_properties.WINDOW}"]', index=index, text=axis, slider=True)
         row.operator("fabrik.move_limit_point", text="", icon="EYEDROPPER").index = point
         row.operator("fabrik.remove_limit_point", text="", icon="REMOVE").index = point
     more = column.row(align=True)
