@@ -179,7 +179,7 @@ def _degrees(one: FloatArray, other: FloatArray) -> float:
 
 
 def _line(body: RestBody, part: str) -> FloatArray | None:
-    """(3,) from the head of a part's right bone to that of its left one; None without both."""
+    """(3,) from the head of a part's right bone to that of its left one; None if either is missing."""
     left, right = body.head_of(part, "L"), body.head_of(part, "R")
     return None if left is None or right is None or length(left - right) < ROUNDING else left - right
 
@@ -223,7 +223,7 @@ def align(motion: Motion, reference: Reference, target: RestBody, pairs: Sequenc
         # On a reference frame the body may be off the floor.
         at_rest = reference.frame is None and abs(taken - standing) <= _SAME_FLOOR * leg
         standing = standing if at_rest else taken
-    # A limb's rotation from the rig's rest to the source's is in addition to that of the limb above it.
+    # A limb's rotation from the rig's rest to the source's adds to that of the limb above it.
     corrections: dict[str, FloatArray] = {}
     for pair in sorted(pairs, key=lambda pair: depth(target, pair.bone)):
         correction = _base(reference, target, axes, pair.bone)

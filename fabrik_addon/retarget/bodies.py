@@ -54,7 +54,7 @@ def _known_without_root(bones: Mapping[str, RestBone]) -> TreeBody:
     # The same names may mean other parts: on Rigify's wolf, the bone recognized as hips is a descendant of the neck.
     necks = set(parts.get("neck", ()))
     if "thigh" in parts and any(necks.isdisjoint(above(bones, hips)) for hips in parts.get("hips", ())):
-        # Bones named hips without legs are ignored if others have legs.
+        # Bones named hips are ignored if they have no legs and others do.
         carried = {bone for thigh in parts["thigh"] for bone in above(bones, thigh)}
         legless = set(parts["hips"]) - carried if carried & set(parts["hips"]) else ()
         roles = {name: role for name, role in named.items() if name not in legless}

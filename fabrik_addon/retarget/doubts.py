@@ -35,7 +35,7 @@ _FAR_LIMB: Final = 25.0
 _OPPOSITE: Final = 100.0
 # RMS of a target's errors, as a share of the legs' length. It is at most 3 % in the same takes.
 _MISSED: Final = 0.06
-# A limit holds a bone that is at it on more than this share of the frames.
+# A limit holds a bone if the bone is at it on more than this share of the frames.
 _MOSTLY: Final = 0.5
 # Arms or a trunk are of another size if they differ by this factor from what the legs suggest.
 _OTHER_SIZE: Final = 2.5
@@ -164,7 +164,7 @@ def _direction_doubts(
 
 
 def _size_doubts(bodies: tuple[RestBody, RestBody]) -> Iterator[str]:
-    """A reason if, relative to the legs, arms or trunk of the rig are of another size than the source's."""
+    """A reason if arms or trunk of the rig are, relative to the legs, of another size than the source's."""
     legs, other = leg_length(bodies[1]) / leg_length(bodies[0]), []
     for words, side, parts in (
         ("the arms", "L", ("upper_arm", "forearm", "hand")),

@@ -1,4 +1,4 @@
-"""Transfers rotations: each bone rotates from its rest as its source bones do from theirs."""
+"""Transfers rotations: each bone rotates from rest as its source bones rotate from their rest."""
 
 from collections.abc import Sequence
 

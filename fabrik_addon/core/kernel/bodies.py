@@ -307,7 +307,7 @@ class Bodies:
         return columns, moved, (columns * pulls[..., self.body_of, :]).sum(axis=-1)
 
     def symmetric(self, products: FloatArray) -> FloatArray:
-        """(..., D, D) symmetric matrices from `products`, which are only valid if the first column is above the second.
+        """(..., D, D) symmetric matrices from `products`, whose entries u, l are only valid if u is above l.
 
         The two products of a pair of columns on one body are averaged. Changes `products`.
         """

@@ -101,7 +101,7 @@ class Goals:
         return np.asarray(np.where(wanted.seen[..., None], missing, 0.0))
 
     def toward(self, pose: Pose, wanted: Wanted, share: float) -> Wanted:
-        """Targets at a share of the way from the effectors in a pose to the wanted ones."""
+        """Targets between the effectors in a pose (share 0) and the wanted targets (share 1)."""
         missing = share * self.residual(pose, wanted)
         found = self.points(pose)
         points = found[..., : self.count, :]

@@ -132,7 +132,7 @@ class HangingTerm:
         rows = (strength / sizes)[:, None, None] * (shifts[0] - shifts[1])
         rows -= along[:, :, None] * (along[:, None] @ rows)
         changes = (strengths - strength)[..., None] * along - (pulls - pulls[0, 0])
-        # One-sided differences of second order, from one step and two.
+        # One-sided differences of second order, from single and double steps.
         by_carrier = (4.0 * changes[0, 1:] - np.einsum("iilk->ilk", changes[1:, 1:])) / (2.0 * _DIFFERENCE)
         turns = self._bodies.turns(motions, self._carriers)
         rows += by_carrier.transpose(1, 2, 0) @ turns
