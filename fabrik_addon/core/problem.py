@@ -25,7 +25,7 @@ from .optimize.least_squares import LeastSquares
 from .optimize.poles import Poles
 from .rotations import IDENTITY
 
-# An unlimited chain needs little memory per frame, and numpy is only efficient with many frames.
+# Factor on a chunk of an unlimited chain, which needs little memory per frame; numpy is fastest with many frames.
 _CHUNKS_OF_A_CHAIN = 5
 # Number of poses among which restarts choose the nearest ones. With 256, a robot's hand on five hinges missed 4 of 400
 # targets; with 1,024, none.

@@ -90,7 +90,7 @@ _EASED: Final = {"shin": 90.0, "upper_arm": 40.0}
 # Hands are free: with a share of 0.0002 or more, wrists jerk when released.
 KEEPS_ORIENTATION: Final = {"foot": 0.002, "toe": 0.002, "head": 0.02, "hips": 1.9}
 # The force at which hips that are dragged or have a target are released, as a share of that of other bones; also for
-# all bones led with them. With 1, the trunk folds by 45 degrees or more if ankles at their limits stop hips that are
+# bones led with them. With 1, the trunk folds by 45 degrees or more if ankles at their limits stop hips that are
 # lowered. With a tenth, balance keeps hips that are dragged aside 11 mm farther from the mouse.
 LEADS_WITH: Final = {"hips": 1.0 / 7.0}
 # A rig is a human's if all of these parts are known.

@@ -37,7 +37,7 @@ _OPPOSITE: Final = 100.0
 _MISSED: Final = 0.06
 # A limit holds a bone if the bone is at it on more than this share of the frames.
 _MOSTLY: Final = 0.5
-# Arms or a trunk are of another size if they differ by this factor from what the legs suggest.
+# Arms or a trunk are of another size if they differ by this factor, after scaling to equal legs.
 _OTHER_SIZE: Final = 2.5
 # Feet point backward if the cosine between them and the body's back exceeds this.
 _BACKWARD: Final = 0.3

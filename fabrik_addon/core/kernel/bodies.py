@@ -147,7 +147,7 @@ class Bodies:
 
     @cached_property
     def ends(self) -> IntArray:
-        """(B, B) entry u, l: the body whose head ends the lever arm of u on l; -1 if the moved point ends it.
+        """(B, B) entry u, l: the body at whose head the lever arm of u on l ends; -1: at the moved point.
 
         Bodies above a body that does not inherit rotation move it, but do not rotate it.
         """

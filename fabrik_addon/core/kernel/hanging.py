@@ -22,7 +22,7 @@ from .bodies import Bodies, Motions, Pose, cross
 # limbs are pulled by their mass times their length, relative to the body's: otherwise the free leg of a person on one
 # foot kicks out for balance.
 _LEAST_PULL = 0.012
-# The pull on a bone, as a share of that on its limb. With 0 elbows bend instead of arms swinging.
+# The pull on a bone, as a share of that on its limb. With 0, elbows bend and arms do not swing.
 _OF_BONES = 0.5
 # If a carrier is tilted by an angle a, the share 1 - cos(a)^n of the pull is straight down. With n = 3 on the trunk, a
 # free hand moves up to 7 times as far as the mouse, and with 2, 4 times. With n = 2 on a limb, the forearm below a

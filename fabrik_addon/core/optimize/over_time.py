@@ -19,7 +19,7 @@ from ..arrays import TINY, FloatArray, IntArray
 # The length of the smooth kernel, as a share of the time in which a change fades. With 0.33, a hand jerks if a hold
 # moves it by 31 cm; with 1.0, limbs of some recorded walks jerk.
 _LENGTH: Final = 0.5
-# The smallest and largest share of the variance that the second part has.
+# The smallest and largest share of the second part in the variance.
 _ROUGH: Final = (1e-5, 0.1)
 # The variance of errors of the equations, as a share of the mean variance of their values. So equations that
 # contradict each other do not cause large changes.

@@ -182,7 +182,7 @@ class QuadraticProgram:
         frames = np.flatnonzero(wrong.any(axis=1))
         if not len(frames):
             return False
-        # (n, N, E) each force in its own column: how the multipliers fall as the compliance of one goal grows.
+        # (n, N, E) each goal's force in its own column, to find how multipliers fall as its compliance grows.
         alone = np.zeros((len(frames), multipliers.shape[1], caps.shape[1]))
         rows = np.arange(self._count)
         alone[:, rows, rows // 3] = multipliers[frames, : self._count]
