@@ -402,7 +402,7 @@ class DragSolver:
             lever = _LEVER if holder.kind == "LIMIT" else 1.0
             found[holder] = found.get(holder, 0.0) + multiplier / lever
         # The floor's force is the sum over all points. If a foot and its toes touch it, the foot is named. If the bone
-        # also has a goal, the floor only presses against that goal, so its force is subtracted from the goal's.
+        # also has a goal, the floor only presses against that goal, so its force is subtracted from that of the goal.
         floor = {holder: force for holder, force in found.items() if holder.kind == "FLOOR"}
         for holder in [each for each in floor if Holder("GOAL", each.bone) in found]:
             goal, pressing = Holder("GOAL", holder.bone), floor.pop(holder)

@@ -21,7 +21,7 @@ _PERSON: Final = frozenset({"spine", "head", "upper_arm", "forearm", "hand", "sh
 
 
 def find_bodies(motion: Motion, skeleton: Skeleton, pairs: Sequence[Pair] | None = None) -> tuple[RestBody, RestBody]:
-    """The source's body and the rig's, both at rest. A bone in a pair gets the role of the other bone of the pair."""
+    """The bodies of source and rig at rest. A bone in a pair gets the role of the other bone of the pair."""
     source_bones, bones = _bones(motion, skeleton)
     source, target = _known(source_bones).roles, _known(bones).roles
     if pairs is not None:
@@ -46,7 +46,7 @@ def _known(bones: Mapping[str, RestBone]) -> TreeBody:
 
 
 def _known_without_root(bones: Mapping[str, RestBone]) -> TreeBody:
-    """Recognize bones like `_known`, without the root."""
+    """Recognize all bones but the root, by name or by the bone tree."""
     named = match(bones)
     parts: dict[str, list[str]] = {}
     for name, role in named.items():

@@ -130,7 +130,7 @@ def _direction_doubts(
     of_bone.append({name: matrices[:, place, :3, 3] for place, name in enumerate(skeleton.names)})
 
     def off(one: tuple[str, str], other: tuple[str, str]) -> float:
-        """Median degrees between the source's line from one part to another and the rig's; 0 if a body lacks it."""
+        """Median degrees between the lines from one part to another on both bodies; 0 if one lacks it."""
         lines = []
         for body, place in zip(bodies, of_bone, strict=True):
             ends = [body.named(part, side or None) for part, side in (one, other)]
@@ -164,7 +164,7 @@ def _direction_doubts(
 
 
 def _size_doubts(bodies: tuple[RestBody, RestBody]) -> Iterator[str]:
-    """A reason if arms or trunk of the rig are, relative to the legs, of another size than the source's."""
+    """A reason if arms or trunk of rig and source differ in size, relative to the legs."""
     legs, other = leg_length(bodies[1]) / leg_length(bodies[0]), []
     for words, side, parts in (
         ("the arms", "L", ("upper_arm", "forearm", "hand")),

@@ -316,7 +316,7 @@ class Bodies:
 
     @cached_property
     def _upper(self) -> FloatArray:
-        """(D, D) 1 if a column's body is above the other's, ½ if it is the same."""
+        """(D, D) 1 if the body of column i is above that of column j, ½ if it is the same."""
         return np.where(self.body_of[:, None] == self.body_of, 0.5, self.above[self.body_of][:, self.body_of])
 
     def stiffness(

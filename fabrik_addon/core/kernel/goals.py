@@ -146,8 +146,8 @@ class Goals:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The normal equations of Σ weight · |residual|², if `is_composite`, as `Bodies.factors` gives them.
 
-        residual: (..., E + O, 3). weights: (..., E + O). The matrix is Gauss-Newton's, the gradient the direction of
-        descent, both halved.
+        residual: (..., E + O, 3). weights: (..., E + O). The matrix is half the Gauss-Newton matrix, the vector
+        half the negative gradient.
         """
         points, forces = self.points(pose), residual * weights[..., None]
         turning = None

@@ -19,7 +19,7 @@ from .bodies import Bodies, Motions, Pose, cross
 
 # The least pull on a limb, as a share of the body's size squared (the unit of the posture term). It is about ten times
 # the inertia of a light joint, so that limits and floor decide the limb's pose rather than its own stiffness. Heavy
-# limbs are pulled by their mass times their length, relative to the body's: otherwise the free leg of a person on one
+# limbs are pulled by their mass times their length, as shares of the body: otherwise the free leg of a person on one
 # foot kicks out for balance.
 _LEAST_PULL = 0.012
 # The pull on a bone, as a share of that on its limb. With 0, elbows bend and arms do not swing.
@@ -76,7 +76,7 @@ class HangingTerm:
             limbs: the bodies of each limb, from the trunk outward.
             carriers: for each limb, the body that carries it.
             shares: for each limb, the share of the carrier's tilt that it does not follow.
-            masses: of the limbs, as shares of the body's.
+            masses: of the limbs, as shares of the body's mass.
             start: the pose whose tilts are kept.
             on_limbs: the carriers that are bones of limbs. Their twists don't count: an upper arm that twists would
                 otherwise pull the forearm down, which twists it further, and the forearm would snap.

@@ -2,7 +2,7 @@
 
 ½ Σ s_b · ( m_b · |c_b - c_b⁰|² + I_b · |log(q_b q_b⁰⁻¹)|² ), with its gradient and Gauss-Newton matrix in the columns
 of `Bodies`. The first part's matrix is the mass matrix of composite rigid bodies (Featherstone, *Rigid Body Dynamics
-Algorithms*, 2008, chapter 6), the second one's is diagonal.
+Algorithms*, 2008, chapter 6), that of the second part is diagonal.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from ..model.kinematics import forward_kinematics
 from ..rotations import conjugate, matrix_from_quaternion, product, rotation_vector_from_quaternion
 from .bodies import Bodies, Motions, Pose, cross
 
-# Inertia of each joint in addition to its bone's, in squares of the body's size (1.7 m). With less, the light wrist
+# Inertia of each joint besides that of its bone, in squares of the body's size (1.7 m). With less, the light wrist
 # rotates to its limits instead of the arm, and jumps there. With more, joints share a movement evenly and the hips
 # follow: with 5e-3, by 4.3 cm instead of 3.7 for a hand 70 cm forward.
 _LEAST_INERTIA = 3e-3 / 1.7**2

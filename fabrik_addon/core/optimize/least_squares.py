@@ -284,7 +284,7 @@ class LeastSquares:
             right[:, : bodies.turning] += held[:, : bodies.turning] * pulls
             squares += held
         # A joint is scaled by the mean of two squared lengths: that of its own columns, and the mean over all joints
-        # that move a goal. With its own alone, poses far from their targets took 1.8 times the steps; with the mean
+        # that move a goal. With the first alone, poses far from their targets took 1.8 times the steps; with the second
         # alone, 1 % of a person's targets needed a restart.
         even = times(self._even, squares)
         joints = even[:, : bodies.turning]

@@ -1,8 +1,8 @@
 """The least change of a motion that meets linear equations on some of its frames, smooth over time.
 
-Of the changes x of F frames with D numbers each, the most probable one is found that meets A x = b on the given rows,
-if changes are drawn from a Gaussian process (Rasmussen and Williams, *Gaussian Processes for Machine Learning*, 2006,
-chapter 2). Its covariance has two parts:
+Finds the most probable change x of F frames, with D numbers each, that meets A x = b on the given rows, if changes are
+drawn from a Gaussian process (Rasmussen and Williams, *Gaussian Processes for Machine Learning*, 2006, chapter 2). Its
+covariance has two parts:
 
 * a change that is smooth over time and moves the masses as little as possible: a Matérn kernel of order 3/2, whose most
   probable curve is a spline of least acceleration, times the inverse of the mass matrix;
