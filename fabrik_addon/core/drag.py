@@ -69,8 +69,8 @@ _MAX_ROTATION: Final = 0.5
 # Stiffness along rows that are met. It changes no step, but the matrix then only has to be positive definite in the
 # other directions.
 _MET_STIFFNESS: Final = 10.0
-# Curvatures below _MARGIN, in units of the mass matrix, are raised to at least _RAISED. With a _MARGIN of 0.2, each
-# step near a flat optimum gains only a fifth; with 0.005, steps converge quadratically.
+# Curvatures below _MARGIN, in units of the mass matrix, are raised to at least _RAISED. With a _MARGIN of 0.2,
+# steps near a flat optimum gain little; with 0.005, they converge quadratically.
 _MARGIN, _RAISED = 0.005, 0.1
 # The cost of a unit of length below the floor, as a multiple of a goal's cap.
 _BOUNDS_CAP: Final = 3.0
@@ -93,7 +93,7 @@ _AT_REST, _NEARLY_AT_REST, _REST_SHARE = 1e-5, 2e-3, 0.05
 _MOST_DAMPING: Final = 1e4
 # A goal is missed if its distance exceeds this share of the body's size.
 _MISSED: Final = 1e-4
-# A limb counts as straight if the sine of its bend is below _STRAIGHT, like people's legs at rest. It is bent by _BEND
+# A limb counts as straight if the sine of its bend is below _STRAIGHT; people's legs at rest do. It is bent by _BEND
 # radians, and stays bent if that removes at least _GAIN of the miss.
 _STRAIGHT, _BEND, _GAIN = 0.1, 0.1, 0.1
 # Radians: ranges of joints are compared up to this angle.

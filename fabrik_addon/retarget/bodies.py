@@ -68,7 +68,7 @@ def _parts(roles: Mapping[str, Role]) -> set[str]:
 
 
 def _completed(roles: Mapping[str, Role], bones: Mapping[str, RestBone]) -> dict[str, Role]:
-    """Recognize the remaining bones, such as MVN's L5 to T8, by the bone tree, if both give the same legs."""
+    """Recognize the remaining bones, such as MVN's L5 to T8, by the bone tree, if names and tree give the same legs."""
     found, known_parts = tree_body(bones), _parts(roles)
     if found is None or any(found.roles.get(name) != role for name, role in roles.items() if role.part == "thigh"):
         return dict(roles)

@@ -18,7 +18,7 @@ _NEAR = 0.05
 # had these slopes along two axes. Rows for all points take 30 to 50 % longer.
 _SLOPES = np.array([(0.0, 0.0), (0.4, 0.0), (-0.4, 0.0), (0.0, 0.4), (0.0, -0.4)])
 # Points may be below the floor by this share of the body's size; otherwise the floor holds feet that pins already hold.
-# With 0, hips that are dragged by 30 cm above pinned feet stop 26 cm too early. Goals are met to a third of this.
+# With 0, hips that are dragged by 30 cm above pinned feet stop 26 cm too early. Goals are accurate to a third of this.
 _SLACK = 3e-5
 # The first keys of the rows of floor and support, larger than those of all joints.
 _FLOOR_KEYS, _SUPPORT_KEYS = 1_000_000, 2_000_000
