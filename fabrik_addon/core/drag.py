@@ -69,8 +69,8 @@ _MAX_ROTATION: Final = 0.5
 # Stiffness along rows that are met. It changes no step, but the matrix then only has to be positive definite in the
 # other directions.
 _MET_STIFFNESS: Final = 10.0
-# Curvatures below _MARGIN, in units of the mass matrix, are raised to at least _RAISED. With a _MARGIN of 0.2, each
-# step near a flat optimum gains only a fifth; with 0.005, steps converge quadratically.
+# Curvatures below _MARGIN, in units of the mass matrix, are raised to at least _RAISED. With a _MARGIN of 0.2,
+# steps near a flat optimum gain little; with 0.005, they converge quadratically.
 _MARGIN, _RAISED = 0.005, 0.1
 # The cost of a unit of length below the floor, as a multiple of a goal's cap.
 _BOUNDS_CAP: Final = 3.0
@@ -89,11 +89,11 @@ _STEPS_OF_A_FRAME: Final = 15
 # Radians: joints are at rest if a step rotates them by less than _AT_REST on release, or _NEARLY_AT_REST during a move.
 # During a move, _REST_SHARE of the largest rotation from the preferred pose is enough, too.
 _AT_REST, _NEARLY_AT_REST, _REST_SHARE = 1e-5, 2e-3, 0.05
-# The largest damping, as a multiple of the mass matrix. If a step needs more, no step gains anything.
+# The largest damping, as a multiple of the mass matrix. If a step needs more, no step reduces the merit.
 _MOST_DAMPING: Final = 1e4
 # A goal is missed if its distance exceeds this share of the body's size.
 _MISSED: Final = 1e-4
-# A limb counts as straight if the sine of its bend is below _STRAIGHT; people's knees at rest do. It is bent by _BEND
+# A limb counts as straight if the sine of its bend is below _STRAIGHT; people's legs at rest do. It is bent by _BEND
 # radians, and stays bent if that removes at least _GAIN of the miss.
 _STRAIGHT, _BEND, _GAIN = 0.1, 0.1, 0.1
 # Radians: ranges of joints are compared up to this angle.
@@ -107,8 +107,8 @@ _TRY, _OPEN_SHARE = 1e-4, 0.5
 _FOLLOWS, _MIN_DISTANCE, _CATCH_UP = 4.0, 5e-4, 1e-2
 # To keep goals met, joints may move this many times as far as otherwise allowed.
 _DETOUR: Final = 1.1
-# Limbs are gradually relaxed while a target moves by the first part of its path: this share of the body's size. A body
-# that starts off its support is also shifted over it.
+# Limbs are relaxed gradually over this first part of a target's path, as a share of the body's size. A body that starts
+# off its support is also shifted over it.
 _FULL_SHIFT: Final = 0.1
 # A rotation by a radian counts as a movement by this share of the body's size. So a person's bone rotates by at most
 # 5.5 degrees while the target moves by 1 cm, unless goals would be missed. With less, straight knees lag when the chest
@@ -281,7 +281,7 @@ class DragSolver:
             floor: the points that stay above the floor.
             support: the area above which the center of mass stays.
             locks: by index of a bone, the function to its nearest allowed local rotation.
-            hang_from: the pose whose tilts limbs without goals keep, above the floor; None: these limbs are rigid.
+            hang_from: the pose from which limbs without goals keep their tilts; None: these limbs are rigid.
             collision: capsules that must not overlap.
         """
         with_goals = participants(skeleton, with_partners(effectors))
@@ -389,8 +389,8 @@ class DragSolver:
     def blocking_constraint(self) -> Holder | None:
         """The constraint that most keeps effectors from their targets in the last pose; None if all targets are met.
 
-        Multipliers are compared as forces. Those of joint limits are torques divided by the body's size; here the lever
-        is _LEVER times that size.
+        Multipliers are compared as forces. Those of joint limits are torques divided by the body's size; here they are
+        divided by _LEVER times that size instead.
         """
         let_go = self._compliance[: self.goals.count] > _RIGID
         if not let_go.any():
@@ -402,7 +402,7 @@ class DragSolver:
             lever = _LEVER if holder.kind == "LIMIT" else 1.0
             found[holder] = found.get(holder, 0.0) + multiplier / lever
         # The floor's force is the sum over all points. If a foot and its toes touch it, the foot is named. If the bone
-        # also has a goal, the floor only presses against that goal, so its force is subtracted from the goal's.
+        # also has a goal, the floor only presses against that goal, so its force is subtracted from that of the goal.
         floor = {holder: force for holder, force in found.items() if holder.kind == "FLOOR"}
         for holder in [each for each in floor if Holder("GOAL", each.bone) in found]:
             goal, pressing = Holder("GOAL", holder.bone), floor.pop(holder)
@@ -462,8 +462,8 @@ class DragSolver:
         local = self.rotations[self.bodies.bones]
         first = _State(self, self._pose or self.bodies.pose(self._clamped(local), self.location), wanted)
         moved_distance = self._moved_distance(first)
-        # While targets move, an orientation that was missed before need not be met yet, such as that of hips above
-        # ankles at their limits.
+        # While targets move, an orientation that was missed before may stay missed, such as that of hips while ankles
+        # are at their limits.
         kept_goals = (
             (np.arange(len(self.caps)) < self.goals.count)
             | ~self._is_missed(first if self._wanted is None else self._last)
@@ -564,8 +564,7 @@ class DragSolver:
             both[:, body] = product(turns, pose.local[body])
             inside = np.array([self.limits.clamped(each)[body] for each in both])
             angles = angle_between(inside, pose.local[body])
-            # If both sides are free, always choose the same one, since rounding would otherwise choose between left and
-            # right.
+            # If both sides are free, always choose the same one; otherwise rounding would choose.
             local[body] = inside[int(angles[1] > angles[0] + _AT_REST)]
         return self._state(local, pose.root, state.wanted)
 
@@ -728,7 +727,7 @@ class DragSolver:
                 self._active = _Active(constraints.keys[pushes > 0.0], pushes[pushes > 0.0])
                 return trial, 0.1 * damping if damping > 0.1 else 0.0, share * longest
             share *= 0.4
-        # The forces of another pose may give the model far too much curvature: the next step begins without them.
+        # Forces from another pose can give the model far too much curvature, so the next step begins without them.
         self._forces, self._active = np.zeros_like(self._forces), _NONE_ACTIVE
         return state, max(10.0 * damping, 0.3), np.inf
 
@@ -764,7 +763,7 @@ class DragSolver:
     def _corrected(self, state: _State, step: FloatArray, met: BoolArray, closed: BoolArray, share: float) -> _State:
         """The state after a share of a step (D,), moved back onto goals that are met: they curve away from the step.
 
-        met: (3 (E + O),). closed: (K,) constraints whose gaps corrections only change to remove overlaps.
+        met: (3 (E + O),). closed: (K,) constraints whose gaps corrections keep, except to remove overlaps.
         Each correction is a Newton step with the rows of the pose it begins in, and moves as little mass as possible.
         With the rows and the Hessian of the first pose, chains that are almost stretched move away from their pins.
         """

@@ -63,7 +63,7 @@ _COMPLIANCE: Final = 1e-9
 _LONGEST_TURN, _LAST_TURN = 0.5, 1e-2
 # The largest number of steps: from the start, and for a move of the mouse, which continues from the last one.
 _MAX_STEPS, _STEPS_FROM_NEAR = 30, 4
-# Frames: the standard deviation of the Gaussian that smooths a change over time. 5 instead of 3 is not smoother.
+# Frames: the standard deviation of the Gaussian that smooths a change over time. With 5 the motion is not smoother.
 _SPREAD: Final = 3.0
 # The smallest eigenvalue of the Hessian, in units of the mass matrix, which is added if necessary. It is also the first
 # damping.
@@ -143,7 +143,7 @@ class EditSolver:
         """Prefer local rotations (F, J, 4) and the root's head at (F, 3), armature space.
 
         shares: (F,) how much of a change each frame gets. Own poses beyond limits are clamped by that share, so that
-        nothing jumps at the ends of the change; completely if None.
+        nothing jumps at the ends of the change; None: all of it.
         """
         self._model, self._own = model, EditPoses(rotations, roots, np.empty(0))
         self._shares = inside = np.ones(len(rotations)) if shares is None else shares
@@ -455,7 +455,7 @@ class _Stops:
         self._rows, self._values = np.zeros((0, bodies.columns)), np.zeros(0)
 
     def least(self, prior: ChangeOverTime, on: IntArray, rows: FloatArray, wanted: FloatArray) -> FloatArray:
-        """(F, D) the least change for rows (N, D) on frames (N,), with the joints that have met limits stopped.
+        """(F, D) the least change for rows (N, D) on frames (N,), while joints that have met limits are stopped.
 
         Drops limits whose multiplier has the wrong sign, so that their joints can move away.
         """
@@ -529,7 +529,7 @@ def _mean(change: FloatArray) -> FloatArray:
 
 
 def between(found: EditPoses, knots: IntArray, rotations: FloatArray, roots: FloatArray) -> EditPoses:
-    """Poses of all F frames from those found for K of them; the change is interpolated linearly.
+    """Interpolate the changes of the poses found for K frames linearly to all F frames.
 
     knots: (K,) increasing frames, including the first and the last. rotations: (F, J, 4), roots: (F, 3) before the
     change. The errors are empty.

@@ -25,7 +25,7 @@ from .optimize.least_squares import LeastSquares
 from .optimize.poles import Poles
 from .rotations import IDENTITY
 
-# An unlimited chain needs little memory per frame, and numpy is only efficient with many frames.
+# Factor on a chunk of an unlimited chain, which needs little memory per frame; numpy is fastest with many frames.
 _CHUNKS_OF_A_CHAIN = 5
 # Number of poses among which restarts choose the nearest ones. With 256, a robot's hand on five hinges missed 4 of 400
 # targets; with 1,024, none.
@@ -67,7 +67,7 @@ class Problem:
 
     @cached_property
     def _factors(self) -> dict[str, float]:
-        """For bones that slide, the length factors nearest to 1."""
+        """The length factors of sliding bones, as near to 1 as their ranges allow."""
         return {name: min(max(1.0, low), high) for name, (low, high) in self.slides.items()}
 
     @cached_property
@@ -203,7 +203,7 @@ class Problem:
 
     @cached_property
     def least_squares(self) -> LeastSquares:
-        """The optimizer; lengths are fractions of those nearest to rest."""
+        """The least-squares solver; its length factors are relative to the lengths nearest to rest."""
         names = [self.skeleton.names[self.bones[body]] for body in self._sliding]
         low, high = np.array([np.array(self.slides[name]) / self._factors[name] for name in names]).reshape(-1, 2).T
         return LeastSquares(self.bodies, self.goals, self.joint_limits, self.poles, (low, high))
@@ -227,7 +227,7 @@ class Problem:
 
     @cached_property
     def _legal_poses(self) -> dict[bytes, FloatArray]:
-        """A cache of one pose that all frames share, clamped to the limits; the key is the pose before clamping."""
+        """The last pose shared by all frames, clamped to the limits; the key is the pose before clamping."""
         return {}
 
     def legal(self, rotations: FloatArray) -> FloatArray:

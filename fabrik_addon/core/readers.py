@@ -16,7 +16,7 @@ _LONGEST_TEXT: Final = 60
 
 
 def number(value: object) -> float:
-    """A real number of Python or numpy, or an array of shape (); NaN for anything else, also for booleans."""
+    """A real number of Python or numpy, or an array of shape (); NaN for anything else, including booleans."""
     if type(value) is float and abs(value) >= TINY:  # the usual case, in a tenth of the time
         return value
     array = np.asarray(value if isinstance(value, int | float | np.number | np.ndarray) else np.nan)
@@ -25,7 +25,7 @@ def number(value: object) -> float:
 
 
 def numbers(values: object) -> FloatArray | None:
-    """Real numbers or NaN as an array of any shape; None for anything else, also for ragged lists.
+    """Real numbers or NaN as an array of any shape; None for anything else, including ragged lists.
 
     Numbers near zero become zero, so that the square of a positive number never vanishes.
     """

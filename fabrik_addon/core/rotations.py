@@ -49,7 +49,7 @@ def rotation_vector_from_quaternion(quaternion: FloatArray) -> FloatArray:
 
 
 def quaternion_from_rotation_vector(vector: FloatArray) -> FloatArray:
-    """(..., 4) unit quaternions of the rotations by (..., 3) axis times angle, radians."""
+    """(..., 4) unit quaternions of (..., 3) rotation vectors: axis times angle, radians."""
     angle = lengths(vector)[..., None]
     factor = np.where(angle > ROUNDING, np.sin(0.5 * angle) / np.maximum(angle, ROUNDING), 0.5)
     return np.concatenate([np.cos(0.5 * angle), vector * factor], axis=-1)
@@ -102,7 +102,7 @@ def rotation_between(starts: FloatArray, ends: FloatArray) -> FloatArray:
 
 
 def rotation_vector_from_matrix(matrix: FloatArray) -> FloatArray:
-    """(..., 3) axis times angle, at most π radians, of (..., 3, 3) rotation matrices; faster than by quaternions."""
+    """(..., 3) axis times angle, at most π radians, of (..., 3, 3) rotation matrices; faster than via quaternions."""
     entries = matrix.reshape(*matrix.shape[:-2], 9)
     cosine = 0.5 * (entries[..., 0] + entries[..., 4] + entries[..., 8] - 1.0)
     if (cosine < _FAR_TURNED).any():

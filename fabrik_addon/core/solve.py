@@ -309,8 +309,8 @@ def _why_unmet(problem: Problem, roots: FloatArray, state: State, binding: BoolA
     """(F,) the status of frames on which a target is missed; binding: (F, J) bones whose limits are active."""
     beyond = problem.is_beyond_lengths(state.wanted.points, state.weights, roots)
     several = (state.weights > 0).sum(axis=1) > 1
-    # A fixed joint may be why a single target is missed. Several targets may contradict each other in any case, so then
-    # fixed joints don't count.
+    # If a single target is missed, a fixed joint may be the cause. Several targets may contradict each other anyway, so
+    # fixed joints don't count then.
     limits = zip(problem.bones, problem.body_limits, strict=True)
     turning = [bone for bone, limit in limits if limit is not None and limit.freedom]
     binds = np.where(several, binding[:, turning].any(axis=1), binding.any(axis=1))

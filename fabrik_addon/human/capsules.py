@@ -27,8 +27,8 @@ class _Limb(NamedTuple):
     """The ends of a limb's capsule as shares of its bone, and its radius as a share of the height.
 
     A capsule that begins beyond the joint leaves space for the flesh that hip and shoulder press together. is_tip:
-    whether the rounded end, not the segment, ends there. percentile: that of the vertices' distances from the axis that
-    is the radius; it is low for flat parts, such as a hand.
+    whether the rounded end, not the segment, ends at the bone's end. percentile: the radius is this percentile of the
+    vertices' distances from the axis; it is low for flat parts, such as a hand.
     """
 
     radius: float
@@ -208,7 +208,7 @@ def _limbs(body: RestBody, vertices: Mapping[str, FloatArray], height: float) ->
     placed = []
     for name, role in body.roles.items():
         limb = _LIMBS.get(role.part)
-        # Only the middle finger has capsules: on its first bone, and from its second bone to its tip.
+        # Only the middle finger has capsules: one on its first bone, and one from its second bone to its tip.
         if limb is None or (role.part == "finger" and (role.finger != "middle" or role.number > _SECOND)):
             continue
         beyond = body.named("toe", role.side, number=1) if role.part == "foot" else []

@@ -59,7 +59,7 @@ _SIDED: Final = ("upper_arm", "forearm", "hand", "thigh", "shin", "foot")
 # Factor on the pelvis's mass in the posture term: people reach with the arm, then with the trunk, and hardly move the
 # pelvis. For a hand 70 cm forward, the hips move by 2.2 cm with 4, and by 1.2 with 8.
 _PELVIS_KEEPS: Final = 8.0
-# Joint stiffness as a multiple of what the bone's inertia gives.
+# Joint stiffness as a multiple of that from the bone's inertia.
 # Spine and thigh: people who bend forward also bend at the hips. The pelvis takes 45 to 65 % of the trunk's tilt; Esola
 # et al. (*Spine* 21, 1996) measured 35 to 70 %. A softer thigh lets straight legs swivel. A spine with half the
 # stiffness buckles if the head is pushed down.
@@ -90,7 +90,7 @@ _EASED: Final = {"shin": 90.0, "upper_arm": 40.0}
 # Hands are free: with a share of 0.0002 or more, wrists jerk when released.
 KEEPS_ORIENTATION: Final = {"foot": 0.002, "toe": 0.002, "head": 0.02, "hips": 1.9}
 # The force at which hips that are dragged or have a target are released, as a share of that of other bones; also for
-# all bones led with them. With 1, the trunk folds by 45 degrees or more if ankles at their limits stop hips that are
+# bones led with them. With 1, the trunk folds by 45 degrees or more if ankles at their limits stop hips that are
 # lowered. With a tenth, balance keeps hips that are dragged aside 11 mm farther from the mouse.
 LEADS_WITH: Final = {"hips": 1.0 / 7.0}
 # A rig is a human's if all of these parts are known.
@@ -121,7 +121,7 @@ def body_masses(lengths: Mapping[str, float]) -> dict[str, BoneMass]:
 
 
 def _human(lengths: Mapping[str, float], roles: Mapping[str, Role]) -> dict[str, BoneMass]:
-    """The masses of bones with known names, in percent of the body's."""
+    """The masses of bones with known names, in percent of the total."""
     found: dict[str, BoneMass] = {}
     for name, segment in _SEGMENTS.items():
         for side in ("L", "R") if name in _SIDED else ("",):

@@ -24,8 +24,8 @@ from .body_parts import Role
 from .joints import JOINTS, BallJoint, HingeJoint, UnplacedError, perpendicular_unit
 from .rest_body import ALONG, RestBody, RestBone, signed_angle
 
-# A bone's axes may differ from its joint's by this many degrees without a report. Thumbs are excluded, since their rest
-# rotation differs from hand to hand.
+# A bone's axes may differ from those of its joint by this many degrees without a report. Thumbs are excluded, since
+# their rest rotation differs from hand to hand.
 _TURNED: Final = 20.0
 _TRUNK: Final = frozenset({"hips", "spine", "chest"})
 # A rig with this many trunk bones, but without arms and legs, is that of an animal, such as a shark. The rig of a hand
@@ -41,7 +41,7 @@ class LimitPreset:
 
     Attributes:
         limits: by bone.
-        turned: bones whose own X and Z axes are far from their joint's, with the degrees.
+        turned: bones whose X and Z axes are far from those of the joint, with the degrees.
         unplaced: bones that are known but cannot be limited, with the reason.
         free: hips, and other bones without a parent.
         unknown: bones with unknown names.
@@ -57,7 +57,7 @@ class LimitPreset:
 def why_not_human(bones: Mapping[str, RestBone]) -> str:
     """Why an armature at rest is not a human's, as the end of a sentence; "" if it may be one.
 
-    A human's trunk is above its legs, an animal's lies across them. Part of a body, such as a hand, may be a human's.
+    A human's trunk is above its legs, an animal's trunk lies across them. Part of a body, such as a hand, may be human.
     """
     body = RestBody(bones)
     trunk = [body.bones[name].head for name, role in body.roles.items() if role.part in _TRUNK]
@@ -124,7 +124,7 @@ def human_limits(bones: Mapping[str, RestBone], names: Collection[str] | None = 
 
 
 def _limit(body: RestBody, name: str, role: Role) -> tuple[Limit, float]:
-    """The limit of a bone, and the degrees between its own axes and the joint's."""
+    """The limit of a bone, and the degrees between its own axes and those of the joint."""
     joint = JOINTS[role.part](body, name, role)
     if joint is None:
         return Fixed(), 0.0
@@ -152,7 +152,7 @@ def _ball(bone: RestBone, along: FloatArray, joint: BallJoint) -> tuple[Ball, fl
 
 
 def _hinge(bone: RestBone, along: FloatArray, joint: HingeJoint) -> tuple[Hinge, float]:
-    """A hinge limit about the bone's axis that is nearest to the joint's."""
+    """A hinge limit about the bone's axis that is nearest to that of the joint."""
     ideal = np.cross(along, perpendicular_unit(joint.flexion, along))
     shares = bone.axes.T @ ideal
     index = int(np.argmax(np.abs(shares)))

@@ -67,7 +67,7 @@ TRUNK: Final = BallRange(80, 25, 35, 35, 45, 45)  # AAOS
 # Panjabi, *Clinical Biomechanics of the Spine*, 1990). Divided evenly, people twisted 20 degrees too far at the top.
 NECK: Final = BallRange(50, 60, 45, 45, 80, 80)  # AMA; AAOS has 45 forward, back and sideways, twist 60
 
-# Sternoclavicular joint: up 45, down 5…10, 15 each forward and back; the acromioclavicular joint adds about 10. Twist:
+# Sternoclavicular joint: up 45, down 5…10, forward and back 15; the acromioclavicular joint adds about 10. Twist:
 # chosen; raising the arm rolls the real bone back much farther.
 COLLAR: Final = BallRange(25, 25, 45, 10, 10, 10)
 

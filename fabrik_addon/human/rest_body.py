@@ -19,8 +19,8 @@ from .naming_schemes import match
 _TOLD: Final = ("side", "finger", "number")
 # The smallest cosine (45 degrees) between directions that count as alike: a bone's Y axis and its limb, trunk and legs.
 ALONG: Final = 0.7
-# The smallest cosine between the bone before and a hand, or a finger's last bone. If it is smaller, an importer made up
-# the tail: in Blender, bones point along Y if a file does not contain their ends.
+# The smallest cosine between a hand, or a finger's last bone, and its parent. If it is smaller, an importer made up the
+# tail: in Blender, bones point along Y if a file does not contain their ends.
 _ON: Final = 0.5
 # A body aligned with the armature's axes to within this angle counts as exactly aligned, since people slouch and feet
 # point out.
@@ -208,7 +208,7 @@ class RestBody:
         return {"L": 1, "R": -1}.get(self.roles[name].side, 0)
 
     def palm(self, side: str) -> Palm | None:
-        """The directions of a side's hand; None if unknown."""
+        """The directions of the hand on a side; None if unknown."""
         return self._palms[side]
 
     @cached_property

@@ -21,8 +21,8 @@ _KEPT: Final = ("chest", "neck", "thigh", "shin", "foot")
 # Weight of the bend of arms, and of how far they point forward or back: in a T or an A pose both are zero. With a
 # larger weight, hips are 0.3 degrees farther off on the chosen frames. With none, upper arms are up to 80 degrees off.
 _ARMS_COUNT: Final = 0.3
-# Degrees (RMS): a rest pose is used if it is at most this far from the rig's. T poses are 3 to 8 off, poses with all
-# limbs along one axis 85 to 100.
+# Degrees (RMS): a rest pose is used if it is at most this far from that of the rig. T poses are 3 to 8 off, poses
+# with all limbs along one axis 85 to 100.
 _LIKE: Final = 30.0
 # Number of frames that are compared.
 _LOOKED_AT: Final = 100
@@ -98,7 +98,7 @@ class Alignment:
         turn: (4,) the rotation; axes: (3, 3) the same as a matrix.
         scale: rig's units for one meter of the source's movement.
         source_origin, target_origin: (3,) points that correspond: below the body, at the height of planted ankles.
-        corrections: by bone of the rig, (4,) the rotation of its limb from its rest to the source's, armature space.
+        corrections: by bone of the rig, (4,) the rotation of its limb from rest to that of the source, armature space.
     """
 
     turn: FloatArray
@@ -114,7 +114,7 @@ class Alignment:
 
 
 def find_reference(motion: Motion, rest: RestBody, target: RestBody, frame: int | None) -> Reference:
-    """The rest pose if it is like the rig's, else the frame on which the source is most like the rig.
+    """The rest pose if it is like that of the rig, else the frame on which the source is most like the rig.
 
     rest: the source's. frame: use this frame instead, counted from 0. Raises RetargetError if the source has no body.
     """
@@ -179,7 +179,7 @@ def _degrees(one: FloatArray, other: FloatArray) -> float:
 
 
 def _line(body: RestBody, part: str) -> FloatArray | None:
-    """(3,) from the head of a part's right bone to that of its left one; None without both."""
+    """(3,) from the head of a part's right bone to that of its left one; None if either is missing."""
     left, right = body.head_of(part, "L"), body.head_of(part, "R")
     return None if left is None or right is None or length(left - right) < ROUNDING else left - right
 
@@ -223,7 +223,7 @@ def align(motion: Motion, reference: Reference, target: RestBody, pairs: Sequenc
         # On a reference frame the body may be off the floor.
         at_rest = reference.frame is None and abs(taken - standing) <= _SAME_FLOOR * leg
         standing = standing if at_rest else taken
-    # A limb's rotation from the rig's rest to the source's is in addition to that of the limb above it.
+    # A limb's rotation from rig to source adds to that of the limb above it.
     corrections: dict[str, FloatArray] = {}
     for pair in sorted(pairs, key=lambda pair: depth(target, pair.bone)):
         correction = _base(reference, target, axes, pair.bone)
@@ -246,7 +246,7 @@ def align(motion: Motion, reference: Reference, target: RestBody, pairs: Sequenc
 
 
 def _base(reference: Reference, target: RestBody, axes: FloatArray, bone: str) -> FloatArray:
-    """(4,) the rotation in armature space from a part of the rig at rest to the source's; limbs are posed later.
+    """(4,) the rotation in armature space from a part of the rig at rest to that of the source; limbs come later.
 
     A rest pose is rotated as a whole. On a frame of the take hips, shoulders and feet face different directions, so
     each has its own rotation; the spine's are interpolated between those of hips and shoulders.

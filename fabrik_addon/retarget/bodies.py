@@ -21,7 +21,7 @@ _PERSON: Final = frozenset({"spine", "head", "upper_arm", "forearm", "hand", "sh
 
 
 def find_bodies(motion: Motion, skeleton: Skeleton, pairs: Sequence[Pair] | None = None) -> tuple[RestBody, RestBody]:
-    """The source's body and the rig's, both at rest. A bone in a pair gets the role of the other bone of the pair."""
+    """The bodies of source and rig at rest. A bone in a pair gets the role of the other bone of the pair."""
     source_bones, bones = _bones(motion, skeleton)
     source, target = _known(source_bones).roles, _known(bones).roles
     if pairs is not None:
@@ -46,7 +46,7 @@ def _known(bones: Mapping[str, RestBone]) -> TreeBody:
 
 
 def _known_without_root(bones: Mapping[str, RestBone]) -> TreeBody:
-    """Recognize bones like `_known`, without the root."""
+    """Recognize all bones but the root, by name or by the bone tree."""
     named = match(bones)
     parts: dict[str, list[str]] = {}
     for name, role in named.items():
@@ -54,7 +54,7 @@ def _known_without_root(bones: Mapping[str, RestBone]) -> TreeBody:
     # The same names may mean other parts: on Rigify's wolf, the bone recognized as hips is a descendant of the neck.
     necks = set(parts.get("neck", ()))
     if "thigh" in parts and any(necks.isdisjoint(above(bones, hips)) for hips in parts.get("hips", ())):
-        # Bones named hips without legs are ignored if others have legs.
+        # Bones named hips are ignored if they have no legs and others do.
         carried = {bone for thigh in parts["thigh"] for bone in above(bones, thigh)}
         legless = set(parts["hips"]) - carried if carried & set(parts["hips"]) else ()
         roles = {name: role for name, role in named.items() if name not in legless}
@@ -68,7 +68,7 @@ def _parts(roles: Mapping[str, Role]) -> set[str]:
 
 
 def _completed(roles: Mapping[str, Role], bones: Mapping[str, RestBone]) -> dict[str, Role]:
-    """Recognize the remaining bones, such as MVN's L5 to T8, by the bone tree, if both give the same legs."""
+    """Recognize the remaining bones, such as MVN's L5 to T8, by the bone tree, if names and tree give the same legs."""
     found, known_parts = tree_body(bones), _parts(roles)
     if found is None or any(found.roles.get(name) != role for name, role in roles.items() if role.part == "thigh"):
         return dict(roles)

@@ -35,9 +35,9 @@ _FAR_LIMB: Final = 25.0
 _OPPOSITE: Final = 100.0
 # RMS of a target's errors, as a share of the legs' length. It is at most 3 % in the same takes.
 _MISSED: Final = 0.06
-# A limit holds a bone that is at it on more than this share of the frames.
+# A limit holds a bone if the bone is at it on more than this share of the frames.
 _MOSTLY: Final = 0.5
-# Arms or a trunk are of another size if they differ by this factor from what the legs suggest.
+# Arms or a trunk are of another size if they differ by this factor, after scaling to equal legs.
 _OTHER_SIZE: Final = 2.5
 # Feet point backward if the cosine between them and the body's back exceeds this.
 _BACKWARD: Final = 0.3
@@ -130,7 +130,7 @@ def _direction_doubts(
     of_bone.append({name: matrices[:, place, :3, 3] for place, name in enumerate(skeleton.names)})
 
     def off(one: tuple[str, str], other: tuple[str, str]) -> float:
-        """Median degrees between the source's line from one part to another and the rig's; 0 if a body lacks it."""
+        """Median degrees between the lines from one part to another on both bodies; 0 if one lacks it."""
         lines = []
         for body, place in zip(bodies, of_bone, strict=True):
             ends = [body.named(part, side or None) for part, side in (one, other)]
@@ -164,7 +164,7 @@ def _direction_doubts(
 
 
 def _size_doubts(bodies: tuple[RestBody, RestBody]) -> Iterator[str]:
-    """A reason if, relative to the legs, arms or trunk of the rig are of another size than the source's."""
+    """A reason if arms or trunk of rig and source differ in size, relative to the legs."""
     legs, other = leg_length(bodies[1]) / leg_length(bodies[0]), []
     for words, side, parts in (
         ("the arms", "L", ("upper_arm", "forearm", "hand")),

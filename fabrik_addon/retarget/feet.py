@@ -34,7 +34,7 @@ _PULLED: Final = 1.5
 # A point planted at most this many times the contact height above the floor is put on it.
 _ON_FLOOR: Final = 1.5
 # Radians per second at which toes are raised before they would go through the ground, and lowered afterwards. Toes move
-# faster when people push off, so this changes a step little.
+# faster when people push off, so this hardly changes a step.
 _LIFTED: Final = 2.0
 
 
@@ -213,7 +213,7 @@ class ToeLift:
         self._angles, self._axes = np.zeros(frames), np.zeros((frames, 3))
 
     def look(self, frames: slice, matrices: FloatArray) -> None:
-        """Measure how far up the toes must bend on some frames, with bones at matrices (F, J, 4, 4)."""
+        """Measure how far the toes must bend up on some frames; matrices: (F, J, 4, 4) of the bones."""
         toe = matrices[:, self.bone]
         self.rotations[frames] = quaternion_from_matrix(toe[:, :3, :3])
         angles, axes = toe_angles(toe[:, :3, :3], toe[:, :3, 3], self._tip, self._floor)

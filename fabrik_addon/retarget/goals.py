@@ -33,8 +33,8 @@ class RetargetSettings:
 
     Attributes:
         places: 0 keeps rotations, and so the silhouette; 1 keeps positions, and so contacts.
-        hands_in_world: with 0, hands reach as far as the source's, relative to the arms' lengths; with 1, they are at
-            the source's positions.
+        hands_in_world: with 0, hands reach as far as the source's hands, relative to the arms' lengths; with 1, they
+            have the positions of the source's hands.
         plant_feet: planted feet of the source stay planted, and no foot goes through the floor.
         reference: the frame, counted from 0, on which the source has the rig's rest pose; None: detected.
     """

@@ -25,8 +25,8 @@ from ..core.rotations import (
 from .goals import End
 from .transfer import Transfer
 
-# Weight of the take's usual twist: that of a fold by 27 degrees (its squared sine). It is large because recorded knees
-# are up to 15 degrees beyond straight.
+# Weight of the take's usual twist: the squared sine of a fold by 27 degrees. It is large because recorded knees are up
+# to 15 degrees beyond straight.
 _USUAL: Final = 0.2
 # Seconds around a frame over which the twist is smoothed; a person's arm does not twist faster.
 _QUICK: Final = 0.08
@@ -128,7 +128,7 @@ class LimbSolver:
         return np.asarray(np.angle(_smooth(number + _USUAL * usual, max(1, round(_QUICK * rate))))), angle
 
     def _angle(self, axis: FloatArray, bent: FloatArray, reach: FloatArray) -> FloatArray:
-        """(F,) the smallest rotation about an axis of the lower bone, after `bent`, for a limb of length `reach`.
+        """(F,) the smallest angle about an axis of the lower bone, after `bent`, that makes the limb `reach` long.
 
         It solves |elbow + R(angle) forearm|² = a + b cos(angle) + c sin(angle). A hinge has the solution nearer to the
         middle of its range.

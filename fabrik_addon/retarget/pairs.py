@@ -191,7 +191,7 @@ class _Tree:
         self.middle = float(np.median(heads[:, 0]))
 
     def chain(self, name: str) -> list[str]:
-        """A bone and its descendants, by the child with the most descendants, to the end or a fork into many bones."""
+        """A chain from a bone, by the child with the most descendants, to the end or a fork into many bones."""
         chain = [name]
         while self.children[chain[-1]]:
             below = self.children[chain[-1]]

@@ -1,4 +1,4 @@
-"""Transfers rotations: each bone rotates from its rest as its source bones do from theirs."""
+"""Transfers rotations: each bone rotates from rest as its source bones rotate from their rest."""
 
 from collections.abc import Sequence
 
@@ -33,8 +33,7 @@ class Transfer:
         rest = quaternion_from_matrix(skeleton.rest[:, :3, :3])
         from_carrier = [skeleton.rest_turn(bone) for bone in range(len(skeleton))]
         self._from_carrier = conjugate(quaternion_from_matrix(np.stack(from_carrier)))
-        # For each bone: its source bones, each with the rotation of the rig's bone at rest in the source bone's frame;
-        # and the share.
+        # For each bone: its source bones, each with the rotation of the rig's bone at rest in the source bone's frame.
         self._pairs: dict[int, list[tuple[int, FloatArray]]] = {}
         self._shares: dict[int, float] = {}
         for pair in pairs:
@@ -68,7 +67,7 @@ class Transfer:
                 turned = own if carried is None else product(carried, own)
                 local[:, bone] = IDENTITY
             world.append(turned)
-        # The root is placed so that the hip joints coincide with the source's.
+        # The root is placed so that the hip joints coincide with those of the source.
         wanted = self.alignment.to_rig(motion.heads[frames][:, self._joints].mean(axis=1))
         path = skeleton.path(self.hips)
         matrices = forward_kinematics(skeleton.part(path), local[:, path])[:, -1]

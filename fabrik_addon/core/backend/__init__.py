@@ -1,1 +1,1 @@
-"""The two backends of the kernel: arrays over frames, and mathutils for one pose. Imports `core.arrays` alone."""
+"""The two backends of the kernel: arrays over frames, and mathutils for one pose. Imports only `core.arrays`."""

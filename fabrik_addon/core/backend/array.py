@@ -240,7 +240,7 @@ def quaternions(array: FloatArray, indices: Sequence[int]) -> list[protocol.Quat
 
 
 def _columns(array: FloatArray) -> list[Scalar]:
-    """The columns of (F, n); plain floats if one row has been broadcast over the frames."""
+    """The columns of (F, n), as plain floats if one row is broadcast over the frames."""
     if len(array) and array.strides[0] == 0:
         same: list[Scalar] = array[0].tolist()
         return same

@@ -191,7 +191,7 @@ def sweep(backend: Backend, points: list[Vector], distances: Sequence[float], ta
 
 
 def straight(backend: Backend, points: list[Vector], distances: Sequence[float], target: Vector) -> list[Vector]:
-    """The direct line for a target out of reach: toward it, or folded against the longest bone if it is too near.
+    """Lay the chain on the line to a target out of reach: stretched, or folded against the longest bone.
 
     Both give the reachable points nearest to the target (Algorithm 1, steps 1.3 to 1.12, and its counterpart for near
     targets).

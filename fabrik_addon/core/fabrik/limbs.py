@@ -20,7 +20,7 @@ _STEPS = 129
 
 @dataclass(frozen=True)
 class HingeLimb:
-    """A link: ball body, hinge bodies in order, an increasing table of length by share, and the hinges' limits."""
+    """A link: its ball, its hinges in order, a table of shares by increasing length, and the hinges' limits."""
 
     ball: int
     hinges: tuple[int, ...]

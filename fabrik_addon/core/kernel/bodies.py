@@ -147,7 +147,7 @@ class Bodies:
 
     @cached_property
     def ends(self) -> IntArray:
-        """(B, B) entry u, l: the body whose head ends the lever arm of u on l; -1 if the moved point ends it.
+        """(B, B) entry u, l: the body at whose head the lever arm of u on l ends; -1: at the moved point.
 
         Bodies above a body that does not inherit rotation move it, but do not rotate it.
         """
@@ -307,7 +307,7 @@ class Bodies:
         return columns, moved, (columns * pulls[..., self.body_of, :]).sum(axis=-1)
 
     def symmetric(self, products: FloatArray) -> FloatArray:
-        """(..., D, D) symmetric matrices from `products`, which are only valid if the first column is above the second.
+        """(..., D, D) symmetric matrices from `products`, whose entries u, l are only valid if u is above l.
 
         The two products of a pair of columns on one body are averaged. Changes `products`.
         """
@@ -316,7 +316,7 @@ class Bodies:
 
     @cached_property
     def _upper(self) -> FloatArray:
-        """(D, D) 1 if a column's body is above the other's, ½ if it is the same."""
+        """(D, D) 1 if the body of column i is above that of column j, ½ if it is the same."""
         return np.where(self.body_of[:, None] == self.body_of, 0.5, self.above[self.body_of][:, self.body_of])
 
     def stiffness(

@@ -17,9 +17,8 @@ _NEAR = 0.05
 # A body has rows only for its lowest points: the one that is lowest now, and those that would be lowest if the floor
 # had these slopes along two axes. Rows for all points take 30 to 50 % longer.
 _SLOPES = np.array([(0.0, 0.0), (0.4, 0.0), (-0.4, 0.0), (0.0, 0.4), (0.0, -0.4)])
-# Points may be below the floor by this share of the body's size, so that the floor does not hold pinned feet as well.
-# With 0, hips above pinned feet that are dragged by 30 cm stop 26 cm too early. Goals are met to within a third of this
-# distance.
+# Points may be below the floor by this share of the body's size; otherwise the floor holds feet that pins already hold.
+# With 0, hips that are dragged by 30 cm above pinned feet stop 26 cm too early. Goals are accurate to a third of this.
 _SLACK = 3e-5
 # The first keys of the rows of floor and support, larger than those of all joints.
 _FLOOR_KEYS, _SUPPORT_KEYS = 1_000_000, 2_000_000
@@ -215,7 +214,7 @@ class Bounds:
         return np.asarray(self._normals @ self._posture.center_of_mass(away) - self._reaches)
 
     def holder(self, key: int) -> Holder:
-        """The constraint of the row with a key."""
+        """The constraint of a row, by the row's key."""
         if key < _SUPPORT_KEYS:
             return Holder("FLOOR", self._bodies.skeleton.names[self._bones[key - _FLOOR_KEYS]])
         return self.capsules.holder(key) or Holder("BALANCE")

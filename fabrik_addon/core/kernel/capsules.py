@@ -23,7 +23,7 @@ from .joint_limits import ConstraintRows, Holder
 # Keys of these rows, beyond those of joints, floor and support. Each pair has five.
 _KEYS = 3_000_000
 _KINDS = 5
-# An end adds no row if its closest point is within this distance of the pair's, as a share of the segment.
+# An end adds no row if its closest points are those of the pair to within this share of each segment.
 _SAME = 0.15
 # An end adds a row only if its gap exceeds the pair's by at most this share of the distance at which rows are added.
 _BESIDE = 0.2
@@ -179,7 +179,7 @@ class Capsules:
         return ConstraintRows(rows, found[kind, pair], _KEYS + _KINDS * near[pair] + kind, np.zeros(len(pair)))
 
     def holder(self, key: int) -> Holder | None:
-        """The pair of bones of the row with a key; None if the key belongs to another kind of constraint."""
+        """The two bones that a row keeps apart, by the row's key; None for keys of other constraints."""
         if key < _KEYS:
             return None
         first, second = self._pairs[:, (key - _KEYS) // _KINDS]
@@ -198,7 +198,7 @@ class Capsules:
     def _rows(
         self, pose: Pose, motions: Motions, at: FloatArray, on: FloatArray, segments: FloatArray, pairs: IntArray
     ) -> FloatArray:
-        """(..., n, D) how fast columns bring the points (..., n, 3) on the two capsules of pairs (n,) together."""
+        """(..., n, D) how fast columns bring points `at` and `on` (..., n, 3) of pairs (n,) together."""
         across = at - on
         distances = lengths(across)[..., None]
         if distances.min(initial=1.0) <= ROUNDING:
@@ -264,5 +264,5 @@ def _between(segments: FloatArray, shares: FloatArray) -> FloatArray:
 
 
 def _share(values: FloatArray) -> FloatArray:
-    """Clamp `values` (...) to 0 and 1; `np.clip` takes three times as long on a few."""
+    """Clamp `values` (...) to 0…1; for few values `np.clip` takes three times as long."""
     return np.asarray(np.minimum(np.maximum(values, 0.0), 1.0))

@@ -101,7 +101,7 @@ class Goals:
         return np.asarray(np.where(wanted.seen[..., None], missing, 0.0))
 
     def toward(self, pose: Pose, wanted: Wanted, share: float) -> Wanted:
-        """Targets at a share of the way from the effectors in a pose to the wanted ones."""
+        """Targets between the effectors in a pose (share 0) and the wanted targets (share 1)."""
         missing = share * self.residual(pose, wanted)
         found = self.points(pose)
         points = found[..., : self.count, :]
@@ -146,8 +146,8 @@ class Goals:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The normal equations of Σ weight · |residual|², if `is_composite`, as `Bodies.factors` gives them.
 
-        residual: (..., E + O, 3). weights: (..., E + O). The matrix is Gauss-Newton's, the gradient the direction of
-        descent, both halved.
+        residual: (..., E + O, 3). weights: (..., E + O). The matrix is half the Gauss-Newton matrix, the vector
+        half the negative gradient.
         """
         points, forces = self.points(pose), residual * weights[..., None]
         turning = None

@@ -19,10 +19,10 @@ from .bodies import Bodies, Motions, Pose, cross
 
 # The least pull on a limb, as a share of the body's size squared (the unit of the posture term). It is about ten times
 # the inertia of a light joint, so that limits and floor decide the limb's pose rather than its own stiffness. Heavy
-# limbs are pulled by their mass times their length, relative to the body's: otherwise the free leg of a person on one
+# limbs are pulled by their mass times their length, as shares of the body: otherwise the free leg of a person on one
 # foot kicks out for balance.
 _LEAST_PULL = 0.012
-# The pull on a bone, as a share of that on its limb. With 0 elbows bend instead of arms swinging.
+# The pull on a bone, as a share of that on its limb. With 0, elbows bend and arms do not swing.
 _OF_BONES = 0.5
 # If a carrier is tilted by an angle a, the share 1 - cos(a)^n of the pull is straight down. With n = 3 on the trunk, a
 # free hand moves up to 7 times as far as the mouse, and with 2, 4 times. With n = 2 on a limb, the forearm below a
@@ -76,7 +76,7 @@ class HangingTerm:
             limbs: the bodies of each limb, from the trunk outward.
             carriers: for each limb, the body that carries it.
             shares: for each limb, the share of the carrier's tilt that it does not follow.
-            masses: of the limbs, as shares of the body's.
+            masses: of the limbs, as shares of the body's mass.
             start: the pose whose tilts are kept.
             on_limbs: the carriers that are bones of limbs. Their twists don't count: an upper arm that twists would
                 otherwise pull the forearm down, which twists it further, and the forearm would snap.
@@ -132,7 +132,7 @@ class HangingTerm:
         rows = (strength / sizes)[:, None, None] * (shifts[0] - shifts[1])
         rows -= along[:, :, None] * (along[:, None] @ rows)
         changes = (strengths - strength)[..., None] * along - (pulls - pulls[0, 0])
-        # One-sided differences of second order, from one step and two.
+        # One-sided differences of second order, from single and double steps.
         by_carrier = (4.0 * changes[0, 1:] - np.einsum("iilk->ilk", changes[1:, 1:])) / (2.0 * _DIFFERENCE)
         turns = self._bodies.turns(motions, self._carriers)
         rows += by_carrier.transpose(1, 2, 0) @ turns

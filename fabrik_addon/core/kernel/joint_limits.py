@@ -144,7 +144,7 @@ class JointLimits:
             self._kinds += (_Polygons(polygons),)
 
     def holder(self, key: int) -> Holder | None:
-        """The limit of the row with a key; None if the key belongs to another kind of constraint."""
+        """The joint limit of a row, by the row's key; None for keys of other constraints."""
         body = key // _KEYS
         return Holder("LIMIT", self._names[body]) if body < len(self._names) else None
 
@@ -162,7 +162,6 @@ class JointLimits:
 
         Those of balls come first. Also returns the balls' outlines; None if there are no balls.
         """
-        # Several lines approximate an outline.
         balls = [kind.outlines(local[None], within, len(_ANGLES)) for kind in self._kinds if isinstance(kind, _Balls)]
         others = [kind.sides(local[None], within) for kind in self._kinds if not isinstance(kind, _Balls)]
         sides = Sides.joined([*(each for each, _ in balls), *others])
@@ -184,7 +183,7 @@ class JointLimits:
         return result
 
     def near(self, local: FloatArray, within: float) -> BoolArray:
-        """(F, B) whether bodies in F poses (F, B, 4) are within some radians of a side, as fixed ones always are."""
+        """(F, B) whether bodies in F poses (F, B, 4) are `within` radians of a side; True for fixed bodies."""
         result = np.zeros(local.shape[:2], dtype=bool)
         result[:, self._fixed] = True
         sides = self.sides(local, within)
@@ -293,7 +292,7 @@ class _Balls:
         self._bodies: IntArray = np.array([body for body, _ in balls], dtype=np.int64)
         cones = np.array([limit.angles for _, limit in balls]).reshape(-1, 4)
         self._positive, self._negative = cones[:, None, :2], cones[:, None, 2:]
-        # A cone of π has no outline. A direction with a largest swing of zero has a limit of its own.
+        # A cone of π has no outline. Each half-axis of zero has a side of its own.
         self._least = cones.min(axis=1, initial=np.pi)
         self._open = self._least >= np.pi
         self._axis_gaps = np.where(cones > 0.0, np.inf, 0.0)
@@ -412,7 +411,7 @@ class _Polygons:
 
 
 def at_limit(limit: Limit, rotations: FloatArray, within: float) -> BoolArray:
-    """(F,) whether local rotations (F, 4) are within some radians of a side; always for a fixed joint."""
+    """(F,) whether local rotations (F, 4) are `within` radians of a side; True for a fixed joint."""
     return JointLimits(_one_joint(), [limit]).near(rotations[:, None], within)[:, 0]
 
 

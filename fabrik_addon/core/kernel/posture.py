@@ -2,7 +2,7 @@
 
 ½ Σ s_b · ( m_b · |c_b - c_b⁰|² + I_b · |log(q_b q_b⁰⁻¹)|² ), with its gradient and Gauss-Newton matrix in the columns
 of `Bodies`. The first part's matrix is the mass matrix of composite rigid bodies (Featherstone, *Rigid Body Dynamics
-Algorithms*, 2008, chapter 6), the second one's is diagonal.
+Algorithms*, 2008, chapter 6), that of the second part is diagonal.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from ..model.kinematics import forward_kinematics
 from ..rotations import conjugate, matrix_from_quaternion, product, rotation_vector_from_quaternion
 from .bodies import Bodies, Motions, Pose, cross
 
-# Inertia of each joint in addition to its bone's, in squares of the body's size (1.7 m). With less, the light wrist
+# Inertia of each joint besides that of its bone, in squares of the body's size (1.7 m). With less, the light wrist
 # rotates to its limits instead of the arm, and jumps there. With more, joints share a movement evenly and the hips
 # follow: with 5e-3, by 4.3 cm instead of 3.7 for a hand 70 cm forward.
 _LEAST_INERTIA = 3e-3 / 1.7**2
@@ -55,12 +55,11 @@ class Away(NamedTuple):
     """The difference between a body's pose and the preferred one.
 
     Attributes:
-        centers: (..., J, 3) mass centers, as if limbs without goals were fixed to the body.
-        balanced: (..., J, 3) the real mass centers.
+        centers: (..., J, 3) the mass centers if limbs without goals were fixed to the body.
+        balanced: (..., J, 3) the actual mass centers.
         moved: (..., J, 3) `centers` minus those of the preferred pose.
-        turned: (..., B, 3) rotation vectors of joints; those of joints above hinges are relative to the rotation that
-            follows the hinge.
-        own: (..., K, 3) the whole rotation vectors of the joints above the K hinges.
+        turned: (..., B, 3) rotation vectors of joints; above hinges, without the rotation that follows the hinge.
+        own: (..., K, 3) rotation vectors of the joints above the K hinges, including that rotation.
         extended: (..., K) radians by which these joints extend beyond their slack.
     """
 
@@ -199,7 +198,7 @@ class PostureTerm:
         return vectors
 
     def _torques(self, away: Away) -> FloatArray:
-        """(..., B, 3) gradients of the joints' part by rotations of bodies."""
+        """(..., B, 3) gradients of the joints' part with respect to rotations of bodies."""
         torques, stiffer = self.inertia[:, None] * away.turned, self._stiffer * away.extended
         for place, (hinge, above, axis, share) in enumerate(self._coupled):
             torques[..., hinge, :] += (torques[..., above, :] @ share)[..., None] * axis
@@ -213,7 +212,7 @@ class PostureTerm:
         return 0.5 * float(value + self._stiffer @ away.extended**2)
 
     def pulls(self, away: Away) -> FloatArray:
-        """(..., J, 3) the forces that hold the masses away from their preferred positions."""
+        """(..., J, 3) gradients of the first part with respect to the mass centers."""
         return np.asarray(self.masses[:, None] * away.moved)
 
     def equations(self, away: Away, pose: Pose, motions: Motions) -> tuple[FloatArray, FloatArray]:
@@ -243,7 +242,7 @@ class PostureTerm:
 
 
 def _by_rotation(vectors: FloatArray, slopes: FloatArray) -> FloatArray:
-    """(..., 3) gradients with respect to small rotations, from gradients (..., 3) by rotation vectors (..., 3).
+    """(..., 3) gradients with respect to small rotations, from those by rotation vectors (..., 3).
 
     The transposed inverse of the left Jacobian of SO(3) (Solà, Deray, Atchuthan, *A micro Lie theory*, 2018, eq. 146).
     """

@@ -15,7 +15,7 @@ from ..readers import numbers, shown
 from .base import Limit, Range, check_range, spread
 from .swing_twist import FULL_TURN, Between, between, clamped, compose_arrays
 
-# Newton steps to the nearest point of an ellipse; few are needed.
+# The largest number of Newton steps to the nearest point of an ellipse; few are needed.
 _STEPS = 12
 
 
@@ -55,7 +55,7 @@ class Ball(Limit):
 
     @cached_property
     def surely_inside(self) -> float:
-        """Swings with x² + z² of their quaternion below this are inside, despite single precision."""
+        """If x² + z² of a rotation's quaternion is below this, its swing is inside, despite single precision."""
         least = min(self.angles)
         return inf if least >= pi else sin(0.5 * least) ** 2 * (1.0 - SINGLE)
 

@@ -85,7 +85,7 @@ def compose_arrays(x: FloatArray, z: FloatArray, twist: FloatArray) -> FloatArra
 
 
 def between(ends: Range) -> Between:
-    """A range of angles, with its middle."""
+    """The ends of a range of angles, and its middle."""
     low, high = ends if ends[1] - ends[0] < FULL_TURN else (-inf, inf)
     return low, high, 0.5 * (ends[0] + ends[1])
 

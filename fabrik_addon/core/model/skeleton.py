@@ -100,7 +100,7 @@ class Skeleton:
         return path[::-1]
 
     def part(self, bones: Sequence[int], rest: npt.ArrayLike | None = None) -> "Skeleton":
-        """The skeleton of some of the bones, parents first; rest: (len(bones), 4, 4), None for the bones' own."""
+        """The skeleton of some of the bones, parents first; rest: (len(bones), 4, 4); unchanged if None."""
         members = np.asarray(bones, dtype=np.int64)
         # Bones that are left out get -1. So does the last, extra entry, which the parent -1 of a root selects.
         indices = np.full(len(self) + 1, -1)

@@ -35,8 +35,8 @@ _SMALL_GAIN, _OPTIMAL = 1e-3, 3e-3
 _NEWTON_GAIN, _AS_PREDICTED, NEARLY_OPTIMAL = 1e-2, 0.25, 0.03
 # With expected rotations, no goal has to be met exactly. Then a frame is also stationary after a step with at most the
 # damping _FIRST, on two conditions. The next step would gain about error² / gain, with the error of this step's
-# prediction: at most _PREDICTABLE of the remaining cost. Damping kept back at most _KEPT_BACK of that cost; without
-# this condition, a marker that had fallen off displaced a joint by 29 mm.
+# prediction: at most _PREDICTABLE of the remaining cost. Damping prevented a gain of at most _KEPT_BACK of that cost;
+# without this condition, a marker that had fallen off displaced a joint by 29 mm.
 _PREDICTABLE, _KEPT_BACK = 1e-5, 3e-3
 # After a step that gained at most this share of the cost, the next one includes the derivative of the goals' forces
 # (Newton's method). Farther away that matrix is often indefinite.
@@ -56,8 +56,8 @@ _WIDE = 0.6
 class _Step(NamedTuple):
     """The steps of F frames.
 
-    change: (F, D). predicted: (F,) gain. optimality: (F,) of the poses before them. kept_back: (F,) the part of the
-    cost that damping kept back, to first order.
+    change: (F, D). predicted: (F,) the predicted gain. optimality: (F,) of the poses before the steps. kept_back: (F,)
+    the gain that damping prevents, to first order.
     """
 
     change: FloatArray
@@ -284,7 +284,7 @@ class LeastSquares:
             right[:, : bodies.turning] += held[:, : bodies.turning] * pulls
             squares += held
         # A joint is scaled by the mean of two squared lengths: that of its own columns, and the mean over all joints
-        # that move a goal. With its own alone, poses far from their targets took 1.8 times the steps; with the mean
+        # that move a goal. With the first alone, poses far from their targets took 1.8 times the steps; with the second
         # alone, 1 % of a person's targets needed a restart.
         even = times(self._even, squares)
         joints = even[:, : bodies.turning]
@@ -333,7 +333,7 @@ class _System:
     wide: bool
 
     def part(self, frames: IntArray) -> "_System":
-        """The system on some of the frames."""
+        """The system restricted to some of the frames, `frames` (N,)."""
         scale, squares = self.scale[frames], self.squares[frames]
         return _System(self.matrix[frames], self.right[frames], scale, squares, self.wide)
 

@@ -1,8 +1,8 @@
 """The least change of a motion that meets linear equations on some of its frames, smooth over time.
 
-Of the changes x of F frames with D numbers each, the most probable one is found that meets A x = b on the given rows,
-if changes are drawn from a Gaussian process (Rasmussen and Williams, *Gaussian Processes for Machine Learning*, 2006,
-chapter 2). Its covariance has two parts:
+Finds the most probable change x of F frames, with D numbers each, that meets A x = b on the given rows, if changes are
+drawn from a Gaussian process (Rasmussen and Williams, *Gaussian Processes for Machine Learning*, 2006, chapter 2). Its
+covariance has two parts:
 
 * a change that is smooth over time and moves the masses as little as possible: a Matérn kernel of order 3/2, whose most
   probable curve is a spline of least acceleration, times the inverse of the mass matrix;
@@ -19,10 +19,10 @@ from ..arrays import TINY, FloatArray, IntArray
 # The length of the smooth kernel, as a share of the time in which a change fades. With 0.33, a hand jerks if a hold
 # moves it by 31 cm; with 1.0, limbs of some recorded walks jerk.
 _LENGTH: Final = 0.5
-# The smallest and largest share of the rough part in the variance.
+# The smallest and largest share of the second part in the variance.
 _ROUGH: Final = (1e-5, 0.1)
-# The variance of errors of the equations, as a share of the mean variance of their values: equations that contradict
-# each other do not cause large changes.
+# The variance of errors of the equations, as a share of the mean variance of their values. So equations that
+# contradict each other do not cause large changes.
 _SLACK: Final = 1e-6
 
 

@@ -111,8 +111,7 @@ class QuadraticProgram:
             changed = lengths((multipliers - last)[:, : self._count].reshape(*caps.shape, 3))
             if (changed < _CAP_ACCURACY * caps).all():
                 break
-        # Inequalities have slightly more compliance than wanted, which matters if nearly dependent ones have large
-        # multipliers.
+        # Undo the compliance added to inequalities, which matters if nearly dependent ones have large multipliers.
         missed = target - self._change(multipliers) - (yielding - self._least) * multipliers
         multipliers += self._multipliers(missed, yielding, used)
         forces, pushes = multipliers[:, : self._count], -multipliers[:, self._count :]
@@ -120,7 +119,7 @@ class QuadraticProgram:
         return QpStep(step, forces, np.maximum(pushes, 0.0), yielding[:, : self._count])
 
     def _change(self, multipliers: FloatArray, frames: IntArray | slice = slice(None)) -> FloatArray:
-        """(F, R + K) the change of the rows by multipliers (F, R + K)."""
+        """(F, R + K) how much multipliers (F, R + K) change the values of the rows."""
         return times(self._both[frames], times(self._solved[frames].swapaxes(1, 2), multipliers))
 
     def correction(self, wanted: FloatArray, compliance: FloatArray, active: BoolArray) -> FloatArray:
@@ -171,9 +170,9 @@ class QuadraticProgram:
     def _capped(
         self, multipliers: FloatArray, yielding: FloatArray, least: FloatArray, caps: FloatArray, used: BoolArray
     ) -> bool:
-        """Change the compliance of goals whose force does not match their caps, in place.
+        """Adjust in place the compliance of goals whose force exceeds its cap, or whose compliance is too large.
 
-        Returns whether there are any.
+        Returns whether any was adjusted.
         """
         shape = (len(caps), -1, 3)
         forces, own = multipliers[:, : self._count].reshape(shape), yielding[:, : self._count].reshape(shape)
@@ -183,7 +182,7 @@ class QuadraticProgram:
         frames = np.flatnonzero(wrong.any(axis=1))
         if not len(frames):
             return False
-        # (n, N, E) each force in its own column: how the multipliers fall as the compliance of one goal grows.
+        # (n, N, E) each goal's force in its own column, to find how multipliers fall as its compliance grows.
         alone = np.zeros((len(frames), multipliers.shape[1], caps.shape[1]))
         rows = np.arange(self._count)
         alone[:, rows, rows // 3] = multipliers[frames, : self._count]

@@ -1,1 +1,1 @@
-"""Files of bodies whose joints rotate, read without Blender."""
+"""Readers of files of poses: BVH, MVNX and SMPL. No bpy."""

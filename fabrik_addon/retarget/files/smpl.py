@@ -83,7 +83,7 @@ _KNUCKLES: Final = {
 _THUMB_WAY: Final = (0.7071, -0.7071, 0.0)
 _BODY_JOINTS: Final = 22
 _HAND_JOINTS: Final = 15
-# By the number of all joints, how many are between the body's and the hands': none, or SMPL-X's jaw and eyes.
+# By the number of joints: how many come between body and hands. Only SMPL-X has some: jaw and eyes.
 _BETWEEN: Final = {22: 0, 24: 0, 52: 0, 55: 3}
 # Radians: joints rotate by at most half a turn, so numbers above two turns must be degrees.
 _MOST_TURNED: Final = 4.0 * np.pi
