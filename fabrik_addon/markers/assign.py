@@ -38,7 +38,7 @@ _SCALED_FRAMES: Final = 5
 _ROUNDS: Final = ((1.0, 0.15), (0.7, 0.15), (0.5, 0.1), (0.3, 0.06), (0.3, 0.035))
 # Labels give only approximate positions. Each round moves a marker by this share toward its measured position.
 _BELIEVED: Final = 0.5
-# A guess weighs less than a label, and least if its margin is below the last number.
+# Weight of a guess, its weight if its margin is small, and the margin up to which it is small.
 _WEIGHT, _DOUBTED_WEIGHT, _DOUBTED = 0.2, 0.1, 0.5
 
 

@@ -27,7 +27,7 @@ _SURE: Final = 0.8
 # A person travels if they move farther than this share of the markers' extent. Without traveling, the lowest point of a
 # body moves by a few tenths of it.
 _TRAVELS: Final = 1.0
-# Most frames of a recording that are examined.
+# Maximum number of frames examined in a recording.
 _LOOKED_AT: Final = 2000
 # Along the up axis, the lowest point moves by at most this share of the extent.
 _STAYS: Final = 0.4

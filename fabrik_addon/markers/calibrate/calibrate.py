@@ -26,11 +26,11 @@ from .size import CalibrationError, first_scale
 
 Scale = Literal["uniform", "limbs"] | float
 
-# Most frames used of a reference, and of a take when offsets are refined. More frames take longer, and change joint
-# positions by only 0.1 mm.
+# Maximum number of frames used: of a reference, and of a take when offsets are refined. More frames
+# take longer, and change joint positions by only 0.1 mm.
 _REFERENCE_FRAMES = 5
 _TAKE_FRAMES = 50
-# The stillest frames are this share of a take's. They must show at least the second share of the largest marker count.
+# The stillest frames are this share of a take. They must show at least the second share of the largest marker count.
 _STILL_SHARE = 0.1
 _NEARLY_ALL = 0.9
 # A person is upright if the distance from feet to head is at least this share of its largest value (this percentile).

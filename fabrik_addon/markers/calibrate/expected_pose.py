@@ -48,7 +48,7 @@ class ExpectedPose:
 
 
 def any_pose(skeleton: Skeleton) -> ExpectedPose:
-    """The expected pose if nothing is known: rest, but so weak that it only affects undetermined joints."""
+    """The expected pose if nothing is known: a rest pose so weak that it only affects undetermined joints."""
     return ExpectedPose("MOVING", np.tile(IDENTITY, (len(skeleton), 1)), np.full(len(skeleton), _ANY))
 
 

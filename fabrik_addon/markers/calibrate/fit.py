@@ -183,7 +183,7 @@ class Fit:
 
 # Usual error of a guessed offset (standard deviation), as a share of the skeleton's size (15 mm on a person).
 _OFFSET_SHARE: Final = 0.0065
-# The same for a marker that is mapped to a joint (3 mm).
+# This error for a marker that is mapped to a joint (3 mm).
 _JOINT_SHARE: Final = 0.0013
 # Usual difference between a person's limb and the rig's, as a share of its length.
 _LENGTH_SHARE: Final = 0.2

@@ -210,7 +210,7 @@ def to_clip(
         chosen: the user's choices, which override the file's values.
         names: M labels.
         points: (F, M, 3) in the file's unit and axes.
-        unit: the file's; None: detected from a person's size.
+        unit: the unit of the file; None: detected from a person's size.
         usual_up: the up axis if the markers do not show it; a note says so.
         rate: Hz, from the header.
         timed: Hz, from the times in the file.
@@ -261,7 +261,7 @@ def rate_in_cell(cell: str) -> float | None:
 
 
 def rate_of_times(times: FloatArray) -> float | None:
-    """Rows per second from times (F,), NaN if unknown. None if they are plausible neither in s, ms, µs nor ns.
+    """Rows per second from times (F,), NaN if unknown. None if implausible in s, ms, µs and ns.
 
     The rate is measured from the first time to the last, since times are often rounded to a millisecond.
     """

@@ -52,7 +52,7 @@ class BoneEnd(NamedTuple):
     number: int = 0
 
     def role(self, side: str) -> Role:
-        """The role of the bone; side: for parts that have two."""
+        """The role of the bone. The side is ignored for parts in the middle."""
         number = self.number or int(self.part == "toe")
         return Role(self.part, "" if self.part in _MIDDLE else side, self.finger, number)
 

@@ -1,7 +1,7 @@
 """A report as text: a CSV file, and a table for a terminal.
 
-Distances are meters, and millimeters in the table. Means ignore missing samples and samples that were left out as
-wrong. Coverage shows how often a marker was seen.
+Distances are in meters in the CSV, and in millimeters in the table. Means ignore missing samples and samples that were
+left out as wrong. Coverage shows how often a marker was seen.
 
 The CSV has one header and these rows, by ``scope``, with ``name``, ``frame`` and ``worst``:
 

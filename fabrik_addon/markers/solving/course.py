@@ -139,7 +139,7 @@ _REST_COUNTS: Final = 3.5
 def solve_every_frame(recording: Recording, *, steady: bool) -> Generator[float, None, None]:
     """Solve every frame; yields the share done.
 
-    steady: bones that the markers do not determine are held to the course.
+    steady: hold bones that the markers do not determine to their smoothed motion.
     """
     count = len(recording.targets)
     several = max(1, int(np.ceil((count - 1) / max(1.0, SPACING * recording.rate)))) + 1
@@ -287,8 +287,7 @@ GAPS: Final = tuple(_HOW)
 _EASE: Final = 0.1
 # Weight of a lost bone's filled pose, relative to the course. With more, the filled pose of a forearm moves the elbow.
 _GUESSED: Final = 0.05
-# The same for the root, on which all other bones depend. With the weight of the other bones, hips of a hidden trunk
-# rotated by up to 141°.
+# The root's weight. All bones depend on it. With the weight above, hips of a hidden trunk rotated by up to 141°.
 _GUESSED_ROOT: Final = 4.0
 
 
