@@ -103,44 +103,40 @@ class FootPlan:
     ) -> None:
         """positions: (F, 3), rotations: (F, 4), of the source's foot. standing: thresholds for contacts."""
         self.positions, self.rotations = positions, rotations
-        self._ends = sole.heel, sole.ball
-        grounds = self._points()
-        self._ends = sole.heel, sole.pivot
+        ends, grounds = np.array([sole.heel, sole.pivot]), np.array([sole.heel, sole.ball])
         self.stances: list[Stance] = []
         up = floor.axes.up
-        points = self._points()
         raised = np.array([0.0, lengths(sole.pivot - sole.ball)])
-        shifts, shares = self._held(name, points, grounds, floor, rate, standing)
-        self._move(points, shifts, shares)
+        shifts, shares = self._held(name, ends, grounds, floor, rate, standing)
+        self._move(ends, shifts, shares)
         # Rotate the foot about its planted point until the other point is above the ground.
-        points = self._points()
+        points = self._points(ends)
         heights = floor.above(points) - raised
         low = leading(np.maximum(-heights, 0.0), _PULLED * standing.speed / rate)
         # Hold a point gradually as it approaches the ground. Otherwise the foot would rotate within one frame.
         near = np.clip(1.0 - (heights + low) / (_NEAR * standing.height), 0.0, 1.0)
-        self._move(points, low[..., None] * up, np.maximum(shares, near))
-        pivots = self._points()[:, 1]
-        self._ends = sole.heel, sole.ball
+        self._move(ends, low[..., None] * up, np.maximum(shares, near))
+        pivots = self._points(ends)[:, 1]
         # Roll it until neither side of the ball is below the ground: about the ball, or about the pivot if the heel is
         # not planted. The point that it rolls about does not move sideways.
-        balls = self._points()[:, 1]
+        balls = self._points(grounds)[:, 1]
         aside = matrix_from_quaternion(self.rotations) @ sole.aside
         height, most = aside @ up, np.maximum(floor.above(balls), 0.0)
         flat, level = aside - height[:, None] * up, np.clip(height, -most, most)
         across = np.sqrt(np.maximum(squares(aside) - level**2, 0.0)) / np.maximum(lengths(flat), ROUNDING)
         self._turn(balls, rotation_between(aside, across[:, None] * flat + level[:, None] * up))
-        slid = pivots - self.positions - matrix_from_quaternion(self.rotations) @ sole.pivot
+        slid = pivots - self._points(ends)[:, 1]
         self.positions = self.positions + (1.0 - shares[:, :1]) * (slid - (slid @ up)[:, None] * up)
-        heights = floor.above(self._points())
+        heights = floor.above(self._points(grounds))
         lift = np.maximum(-heights.min(axis=1), 0.0)
         self.positions = self.positions + lift[:, None] * up
         above = (heights + lift[:, None]) / (_NEAR * standing.height)
         self.standing = np.maximum(shares, np.clip(1.0 - above, 0.0, 1.0))
 
-    def _points(self) -> FloatArray:
-        """(F, 2, 3) positions of heel and ball, or of heel and pivot."""
+    def _points(self, offsets: FloatArray) -> FloatArray:
+        """(F, 2, 3) positions of two points (2, 3) in the frame of the bone, in armature space."""
         turned = matrix_from_quaternion(self.rotations)
-        return np.stack([self.positions + turned @ point for point in self._ends], axis=1)
+        return np.stack([self.positions + turned @ offset for offset in offsets], axis=1)
 
     def _turn(self, about: FloatArray, turn: FloatArray) -> None:
         """Rotate the foot by (F, 4) about points (F, 3)."""
@@ -150,7 +146,7 @@ class FootPlan:
     def _held(
         self,
         name: str,
-        points: FloatArray,
+        ends: FloatArray,
         grounds: FloatArray,
         floor: RigFloor,
         rate: float,
@@ -158,13 +154,15 @@ class FootPlan:
     ) -> tuple[FloatArray, FloatArray]:
         """(F, 2, 3) translations of heel and pivot to their planted positions, and (F, 2) their weights, 0 to 1.
 
-        points, grounds: (F, 2, 3) heel and pivot, and the points below them on a flat foot: heel and ball.
+        ends, grounds: (2, 3) heel and pivot, and the points below them on a flat foot: heel and ball. Both are in the
+        frame of the bone.
         """
+        points = self._points(ends)
         shifts, shares = np.zeros(points.shape), np.zeros(points.shape[:2])
         axes = np.stack([floor.axes.forward, floor.axes.left, floor.axes.up])
-        raised = lengths(points[0] - grounds[0])[:, None] * [0.0, 0.0, 1.0]
-        seen, below = points @ axes.T - raised, grounds @ axes.T
-        for index, offset in enumerate(self._ends):
+        raised = lengths(ends - grounds)[:, None] * [0.0, 0.0, 1.0]
+        seen, below = points @ axes.T - raised, self._points(grounds) @ axes.T
+        for index, offset in enumerate(ends):
             point = FootPoint(name, (float(offset[0]), float(offset[1]), float(offset[2])))
             for first, end in find_stances(seen[:, index], rate, settings=standing):
                 self.stances.append(Stance(point, first, end - 1, drift(seen[first:end, index]), np.nan))
@@ -181,14 +179,15 @@ class FootPlan:
                 shares[frames[more], index] = share[more]
         return shifts, shares
 
-    def _move(self, points: FloatArray, shifts: FloatArray, shares: FloatArray) -> None:
-        """Rotate and translate the foot so that its points (F, 2, 3) move by `shifts`, weighted by shares (F, 2)."""
+    def _move(self, ends: FloatArray, shifts: FloatArray, shares: FloatArray) -> None:
+        """Rotate and translate the foot so that its ends (2, 3) move by (F, 2, 3), weighted by shares (F, 2)."""
+        points = self._points(ends)
         weights = shares / (1.0 - shares + _CERTAIN)
         both = (shares[:, 0] * shares[:, 1])[:, None]
         span = points[:, 1] - points[:, 0]
         twist = np.cross(span, shifts[:, 1] - shifts[:, 0]) / np.maximum(squares(span), ROUNDING)[:, None]
         self._turn(self.positions, quaternion_from_rotation_vector(both * twist))
-        left = shifts + points - self._points()
+        left = shifts + points - self._points(ends)
         self.positions = self.positions + (weights[..., None] * left).sum(axis=1) / (1.0 + weights.sum(axis=1))[:, None]
 
 
