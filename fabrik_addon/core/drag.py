@@ -23,10 +23,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrays import CLOSE, ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, lengths
-from .kernel.bodies import Bodies, Motions, Pose, cross, joint_axes
+from .kernel.bodies import AT_REST, MAX_ROTATION, Bodies, Motions, Pose, cross, joint_axes
 from .kernel.bounds import Bounds, Floor, Support
 from .kernel.capsules import Contacts, SelfCollision
-from .kernel.goals import Goals, Wanted
+from .kernel.goals import PRIORITY, Goals, Wanted
 from .kernel.hanging import HangFrom, HangingTerm
 from .kernel.joint_limits import OUT_OF_REACH, ConstraintRows, Holder, JointLimits, Outlines
 from .kernel.posture import FOLLOWS, Away, Coupled, Masses, PostureTerm
@@ -36,7 +36,7 @@ from .model.bodies import participants
 from .model.effector import Effector, with_partners
 from .model.options import Options
 from .model.skeleton import Skeleton
-from .optimize.qp import QuadraticProgram
+from .optimize.qp import MAX_SHORTER, RIGID, SHORTER, QuadraticProgram
 from .rotations import (
     IDENTITY,
     angle_between,
@@ -55,16 +55,11 @@ Lock: TypeAlias = Callable[[FloatArray], FloatArray]
 
 # The force at which a goal is released, as a multiple of the body's size. In this unit, moving the whole body by its
 # size takes a force of 1. With 10, goals near the edge of reach are missed; with 100, joints rotate twice as far in a
-# step. Each higher priority has _PRIORITY_FACTOR times the cap.
+# step.
 _CAP: Final = 30.0
-_PRIORITY_FACTOR: Final = 100.0
-# The compliance of goals that are met. That of goals that are ignored in a step is one over it.
-_RIGID: Final = 1e-10
 # A target that jumps is followed in several moves: the length of each, as a share of the body's size, and the largest
 # number of moves.
 _MOVE, _MAX_MOVES = 0.06, 12
-# Radians: the largest rotation of a joint in one step, since the linear model is inaccurate beyond it.
-_MAX_ROTATION: Final = 0.5
 # Stiffness along rows that are met. It changes no step, but the matrix then only has to be positive definite in the
 # other directions.
 _MET_STIFFNESS: Final = 10.0
@@ -81,9 +76,9 @@ _STEPS_TO_REST: Final = 60
 # The largest number of steps for a frame of a live rig. Each frame starts from the same pose, so frames agree even if
 # they are not yet at rest. After 15 steps, the energy is within 0.3 % of the minimum.
 _STEPS_OF_A_FRAME: Final = 15
-# Radians: joints are at rest if a step rotates them by less than _AT_REST on release, or _NEARLY_AT_REST during a move.
-# During a move, _REST_SHARE of the largest rotation from the preferred pose is enough, too.
-_AT_REST, _NEARLY_AT_REST, _REST_SHARE = 1e-5, 2e-3, 0.05
+# Radians: during a move, joints are at rest if a step rotates them by less than _NEARLY_AT_REST, or by less than
+# _REST_SHARE of the largest rotation from the preferred pose.
+_NEARLY_AT_REST, _REST_SHARE = 2e-3, 0.05
 # A limb counts as straight if it is bent by less than _BEND radians; people's legs at rest are. It is then bent by that
 # angle, and stays bent if that removes at least _GAIN of the miss.
 _BEND, _GAIN = 0.1, 0.1
@@ -211,7 +206,7 @@ class _State:
         Rows of joint limits are in units of length: a radian counts as the body's size.
         """
         solver = self._solver
-        limits, outlines = solver.limits.rows(self.pose.local, _MAX_ROTATION)
+        limits, outlines = solver.limits.rows(self.pose.local, MAX_ROTATION)
         limits = limits.scaled(solver.size)
         bounds, contacts = solver.bounds.rows(self.pose, self.motions, self.away)
         contacts = contacts._replace(rows=contacts.rows + len(limits.gaps))
@@ -298,9 +293,7 @@ class DragSolver:
         self.prefer(np.tile(IDENTITY, (len(skeleton), 1)), skeleton.rest[0, :3, 3])
         self.tolerance = SINGLE * float(self.goals.lengths.max())
         ranks = np.unique([each.priority for each in effectors], return_inverse=True)[1].reshape(-1)
-        caps = (
-            np.array([each.weight for each in effectors]) * _CAP * self.size * _PRIORITY_FACTOR ** (ranks.max() - ranks)
-        )
+        caps = np.array([each.weight for each in effectors]) * _CAP * self.size * PRIORITY ** (ranks.max() - ranks)
         self.caps: FloatArray = np.concatenate([caps, caps[self.goals.oriented] * self.goals.shares])
         self.begin(*self.preferred)
 
@@ -359,7 +352,7 @@ class DragSolver:
     def _forget(self) -> None:
         self._damping = 0.0
         self._forces = np.zeros((len(self.caps), 3))
-        self._compliance = np.full(len(self.caps), _RIGID)
+        self._compliance = np.full(len(self.caps), RIGID)
         self._active = _NONE_ACTIVE
         self._bends_straight = True
 
@@ -380,7 +373,7 @@ class DragSolver:
         Multipliers are compared as forces. Those of joint limits are torques divided by the body's size; here they are
         divided by _LEVER times that size instead.
         """
-        let_go = self._compliance[: self.goals.count] > _RIGID
+        let_go = self._compliance[: self.goals.count] > RIGID
         if not let_go.any():
             return None
         forces = lengths(self._forces[: self.goals.count])
@@ -487,7 +480,7 @@ class DragSolver:
                 else:
                     self._forces, self._compliance, self._active = kept
         held = (
-            self._limited_motion(first, state, moved_distance, kept_goals & (self._compliance <= _RIGID))
+            self._limited_motion(first, state, moved_distance, kept_goals & (self._compliance <= RIGID))
             if eased
             else state
         )
@@ -509,10 +502,10 @@ class DragSolver:
         for step in range(1, 1 + most):
             last = state.merit
             state, self._damping, longest = self._step(state, self._damping)
-            done = np.abs(state.residual[self._compliance <= _RIGID]).max(initial=0.0) <= _MET * self.tolerance
+            done = np.abs(state.residual[self._compliance <= RIGID]).max(initial=0.0) <= _MET * self.tolerance
             share = 0.0 if settled else _REST_SHARE
             rest = max(_NEARLY_AT_REST, share * float(np.abs(state.away.turned).max(initial=0.0)))
-            if longest < _AT_REST or self._damping > most_damping:
+            if longest < AT_REST or self._damping > most_damping:
                 return state, step, True
             # Stop close to rest; joints continue in the next moves, or once the mouse rests.
             if not settled and longest < rest and done:
@@ -555,7 +548,7 @@ class DragSolver:
             inside = np.array([self.limits.clamped(each)[body] for each in both])
             angles = angle_between(inside, pose.local[body])
             # If both sides are free, always choose the same one; otherwise rounding would choose.
-            local[body] = inside[int(angles[1] > angles[0] + _AT_REST)]
+            local[body] = inside[int(angles[1] > angles[0] + AT_REST)]
         return self._state(local, pose.root, state.wanted)
 
     def solve_from_preferred(
@@ -681,7 +674,7 @@ class DragSolver:
         (mass, gradient, _), (constraints, *_) = state.equations, state.constraints
         rows, residual = state.rows, state.residual.ravel()
         multipliers = self._active.of(constraints)
-        active, met = multipliers > 0.0, np.repeat(self._compliance <= _RIGID, 3)
+        active, met = multipliers > 0.0, np.repeat(self._compliance <= RIGID, 3)
         # Constraints with compliance or an open gap get no stiffness: they are not met exactly, so it would be a force.
         exact = constraints.compliance == 0.0
         closed = active & exact & (constraints.gaps <= CLOSE * self.size)
@@ -698,26 +691,25 @@ class DragSolver:
         found = program.solve(
             residual[None],
             constraints.gaps[None],
-            np.full((1, len(residual)), _RIGID),
-            constraints.compliance[None],
-            self.caps[None],
-            active[None],
-            np.repeat(self._compliance, 3)[None],
+            constraint_compliance=constraints.compliance[None],
+            caps=self.caps[None],
+            active=active[None],
+            expected=np.repeat(self._compliance, 3)[None],
         )
         longest = float(np.abs(found.step[0, : self.bodies.turning]).max(initial=0.0))
-        met = found.compliance[0] <= _RIGID
+        met = found.compliance[0] <= RIGID
         # Meeting goals more exactly may raise the merit by their forces times the distance, so that much is allowed.
         least = float(np.abs(found.forces[0, met] * residual[met]).sum()) + ROUNDING * self.size**2
-        share = min(1.0, _MAX_ROTATION / max(longest, ROUNDING))
+        share = min(1.0, MAX_ROTATION / max(longest, ROUNDING))
         closed = found.active[0] & exact
-        for _ in range(4):
+        for _ in range(MAX_SHORTER):
             trial = self._corrected(state, found.step[0], met, closed, share)
             if trial.merit <= state.merit + least:
                 self._forces, self._compliance = found.forces.reshape(-1, 3), found.compliance[0, ::3]
                 pushes = found.pushes[0]
                 self._active = _Active(constraints.keys[pushes > 0.0], pushes[pushes > 0.0])
                 return trial, 0.1 * damping if damping > 0.1 else 0.0, share * longest
-            share *= 0.4
+            share *= SHORTER
         # Forces from another pose can give the model far too much curvature, so the next step begins without them.
         self._forces, self._active = np.zeros_like(self._forces), _NONE_ACTIVE
         return state, max(10.0 * damping, 0.3), np.inf
@@ -782,7 +774,7 @@ class DragSolver:
             square = rows @ by_forces
             diagonal = np.einsum("ii->i", square)
             diagonal *= 1.0 + SINGLE
-            diagonal += _RIGID
+            diagonal += RIGID
             trial = self._moved(trial, by_forces @ np.linalg.solve(square, off))
         return best
 
@@ -865,7 +857,7 @@ class DragSolver:
             still = np.zeros((1, self.bodies.columns))
             program = QuadraticProgram(state.equations[0][None], still, state.rows[None], rows[None])
             met = np.repeat(chosen, 3)
-            found = program.solve(off[None], gaps[None], np.where(met, _RIGID, 1.0 / _RIGID)[None], active=active[None])
+            found = program.solve(off[None], gaps[None], np.where(met, RIGID, 1.0 / RIGID)[None], active=active[None])
             closed = np.zeros(len(constraints.keys), dtype=bool)
             closed[exact[found.active[0]]] = True
             state = self._corrected(state, found.step[0], met, closed, 1.0)

@@ -25,6 +25,9 @@ _CROSSING: FloatArray = np.cross(np.eye(3), np.eye(3)[:, None]).swapaxes(1, 2).r
 # The largest number of entries in the cache of columns, since contact points change with each step.
 _KEPT = 64
 _YZX, _ZXY = [1, 2, 0], [2, 0, 1]
+# Radians: the largest rotation of a joint in a step of Newton's method, since the model is inaccurate beyond it, and
+# the rotation below which a joint is at rest.
+MAX_ROTATION, AT_REST = 0.5, 1e-5
 
 
 @dataclass(frozen=True)

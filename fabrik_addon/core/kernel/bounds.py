@@ -7,13 +7,10 @@ import numpy as np
 from ..arrays import ROUNDING, TINY, FloatArray, IntArray, lengths, squares, times
 from ..model.kinematics import forward_kinematics
 from .bodies import Bodies, Motions, Pose
-from .capsules import Capsules, Contacts, Place, SelfCollision, nearest
+from .capsules import NEAR, Capsules, Contacts, Place, SelfCollision, nearest
 from .joint_limits import ConstraintRows, Holder
 from .posture import Away, PostureTerm
 
-# A step is assumed not to close gaps larger than this share of the body's size, between points and the floor or between
-# capsules.
-_NEAR = 0.05
 # A body has rows only for its lowest points: the one that is lowest now, and those that would be lowest if the floor
 # had these slopes along two axes. Rows for all points take 30 to 50 % longer.
 _SLOPES = np.array([(0.0, 0.0), (0.4, 0.0), (-0.4, 0.0), (0.0, 0.4), (0.0, -0.4)])
@@ -151,7 +148,7 @@ class Bounds:
 
     def rows(self, pose: Pose, motions: Motions, away: Away) -> tuple[ConstraintRows, Contacts]:
         """The rows that a step could violate, with gaps in units of length, and their contact points."""
-        near = _NEAR * self._bodies.skeleton.extent
+        near = NEAR * self._bodies.skeleton.extent
         found = [
             self._floor_rows(pose, motions, near),
             (self.capsules.rows(pose, motions, near), self.capsules.contacts),
