@@ -185,7 +185,7 @@ def _add(
     if len(keys) and np.isinf(take.round_length(names)):
         # No easing is needed before the first key and after the last one.
         ends = max(ends[0], min(keys[0], whole[0]) - 1.0), min(ends[1], max(keys[-1], whole[1]) + 1.0)
-    span = span_over(armature, setup, settings.point, take, whole, ends, also=also, held=points)
+    span = span_over(setup, take, whole, ends, also=also, held=points)
     keeper = PoseKeeper(scene, armature)
     name = f"{bone} {whole[0]:g}-{whole[1]:g}"
     try:
