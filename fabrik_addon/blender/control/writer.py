@@ -28,7 +28,7 @@ from ...core.rotations import (
     rotation_vector_from_quaternion,
     slerp,
 )
-from ..rig.armature import as_array, bone_matrices, meters_per_unit, nearest_rotations, object_scale
+from ..rig.armature import as_array, bone_matrices, meters_per_unit, object_scale, rest_matrices, unscaled
 from ..rig.keying import key_in_steps
 from ..rig.locks import locked_channels, moved_by, with_locks
 from ..rig.pose_writer import ChannelGroup, HeldChannels, channel_groups, read_switch
@@ -206,13 +206,11 @@ def _read_matrices(
     rig: Object, names: Sequence[str], over: RigMotion | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """([F,] N, 3, 3) rotations, ([F,] N, 3) heads and (N, 3, 3) rest rotations of bones, armature space."""
-    bones = [rig.pose.bones[name] for name in names]
     if over is None:
-        posed = np.array([as_array(bone.matrix) for bone in bones]).reshape(-1, 4, 4)
+        posed = bone_matrices(rig, names)
     else:
-        posed = np.stack([over.matrices[name] for name in names], axis=1)
-    rest = np.array([as_array(bone.bone.matrix_local) for bone in bones]).reshape(-1, 4, 4)
-    return nearest_rotations(posed[..., :3, :3]), posed[..., :3, 3], nearest_rotations(rest[:, :3, :3])
+        posed = unscaled(np.stack([over.matrices[name] for name in names], axis=1))
+    return posed[..., :3, :3], posed[..., :3, 3], rest_matrices(rig, names)[:, :3, :3]
 
 
 def _inverse(rotations: FloatArray) -> FloatArray:

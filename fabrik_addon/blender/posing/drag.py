@@ -44,6 +44,7 @@ from ..rig.armature import (
     Tree,
     armature_point,
     as_array,
+    bone_matrices,
     check_bones,
     check_editable,
     check_rig,
@@ -51,7 +52,6 @@ from ..rig.armature import (
     current_factors,
     length_text,
     meters_per_unit,
-    nearest_rotations,
     stretched,
     tree_below,
 )
@@ -533,7 +533,6 @@ class Drag(DragBase):
         self._bones = armature.pose.bones.keys()
         self._has_soft_depth = part_of(armature, bone) == "hips"
         self._least_shift = _LEAST_SHIFT * armature.data.bones[bone].length
-        axes = nearest_rotations(as_array(armature.pose.bones[bone].matrix)[None, :3, :3])[0]
         moving = {name for part in self._parts for name in part.moving_bones}
         alone = {name: reason for name, reason in setup.frozen.items() if name in moving}
         for top in setup.tops:
@@ -543,7 +542,7 @@ class Drag(DragBase):
         shown = setup.posed.shown
         self.left_alone = [f"Bone {shown(name)!r} was not changed: {reason}" for name, reason in alone.items()]
         self.start = self._world[:3, :3] @ self._parts[0].grips[0].armature_position + self._world[:3, 3]
-        self.axes = self._rotation_to_world @ axes
+        self.axes = self._rotation_to_world @ bone_matrices(armature, [bone])[0, :3, :3]
 
     def step(
         self,
