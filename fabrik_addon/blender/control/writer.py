@@ -34,7 +34,7 @@ from ..rig.locks import locked_channels, moved_by, with_locks
 from ..rig.pose_writer import ChannelGroup, HeldChannels, channel_groups, read_switch
 from ..rig.rotation_modes import from_channels, local_rotation, property_name, to_channels
 from ..settings.control import FabrikControlRig, moves
-from ..settings.rig import rig_settings
+from ..settings.why_not import enabled_effectors
 from .switches import keyed_switches, switch_limbs, with_linked_values
 
 
@@ -398,7 +398,7 @@ def kept_on_ik(
     rig: Object, setup: FabrikControlRig, paths: Iterable[str], *, baked: bool
 ) -> Iterator[tuple[str, list[str]]]:
     """The switches of limbs that stay on IK, as in `limbs_kept_on_ik`, with the controls that place them."""
-    pins = [each.bone for each in rig_settings(rig).effectors if each.kind == "PIN" and each.enabled]
+    pins = [each.bone for each in enabled_effectors(rig) if each.kind == "PIN"]
     pinned = {row.switch for row in setup.carriers if row.name in pins}
     for path in paths:
         controls = [row.name for row in setup.controls if row.limb == path and row.name in rig.pose.bones]
