@@ -4,7 +4,7 @@ A bone that may stretch (the paper's prismatic joint) has its length factor as i
 with its tail but must not grow, so they do not inherit its scale.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -19,7 +19,7 @@ from ...core.arrays import BoolArray, FloatArray
 from ...core.errors import FabrikError
 from ...core.model.skeleton import Skeleton, scaled_skeleton
 from ...core.rotations import IDENTITY, matrix_from_quaternion
-from ..settings.limit_properties import LimitPropertyError, read_extra_field, read_slides
+from ..settings.limit_properties import read_extra_field, read_slides
 from ..settings.limit_values import NO_SLIDE
 from .rotation_modes import channel_count, from_channels, property_name
 
@@ -364,7 +364,7 @@ def solved_slides(rig: Object, bones: Collection[str]) -> dict[str, tuple[float,
     Raises RigError naming a child that would grow with its parent; LimitPropertyError for invalid factors.
     """
     slides = {name: slide for name, slide in read_slides(rig, bones).items() if not rig.pose.bones[name].lock_scale[1]}
-    for child in _growing_children([rig.pose.bones[name] for name in slides]):
+    for child in growing_children([rig.pose.bones[name] for name in slides]):
         raise RigError(
             f"Bone {child.name!r} would be scaled by its stretching parent {child.parent.name!r}: set "
             "its Inherit Scale to None"
@@ -389,24 +389,6 @@ def write_stretches(rig: Object, factors: Mapping[str, float]) -> None:
         rig.pose.bones[name].scale = (1.0, factor, 1.0)
 
 
-def check_children(bones: Sequence[PoseBone]) -> None:
-    """Raise LimitPropertyError if children of bones would grow with them and this can't be changed."""
-    for child in _growing_children(bones):
-        rig: Any = child.id_data
-        data = rig.data
-        if data.library is not None or data.override_library is not None:
-            raise LimitPropertyError(
-                f"Bone {child.name!r} would be scaled by its stretching parent, and its armature "
-                f"{data.name!r} is linked: set Inherit Scale to None there first"
-            )
-
-
-def keep_size_of_children(bones: Sequence[PoseBone]) -> None:
-    """Make the children of bones keep their size when the bones stretch."""
-    for child in list(_growing_children(bones)):
-        child.bone.inherit_scale = "NONE"
-
-
-def _growing_children(bones: Sequence[PoseBone]) -> Iterator[PoseBone]:
+def growing_children(bones: Sequence[PoseBone]) -> list[PoseBone]:
     """The bones' children that inherit scale from them."""
-    return (child for bone in bones for child in bone.children if child.bone.inherit_scale not in _KEEP_SIZE)
+    return [child for bone in bones for child in bone.children if child.bone.inherit_scale not in _KEEP_SIZE]
