@@ -83,6 +83,15 @@ class TestPosture:
         solution = posed(motions.skeleton_of(rows), raised)
         assert ["an animal with four legs" in doubt for doubt in doubts_of(solution)] == [True] * doubted
 
+    @pytest.mark.parametrize("degrees", [90.0, -90.0, 180.0])
+    def test_a_rig_that_lies_at_rest(self, degrees: float) -> None:
+        """A rig with Y up whose object is not rotated lay on its back, without a warning."""
+        world = np.tile(np.eye(4), (3, 1, 1))
+        world[:, :3, :3] = about_x(degrees)
+        solution = posed(motions.skeleton_of(humans.human(fingers=False)), 0.0)
+        (doubt,) = posture_doubts(solution, world)
+        assert doubt.startswith("The rig does not stand upright at rest: ")
+
     @pytest.mark.parametrize("raised", [0.0, 30.0, -30.0])
     def test_a_person(self, raised: float) -> None:
         assert doubts_of(posed(motions.skeleton_of(humans.human(fingers=False)), raised)) == []

@@ -198,3 +198,16 @@ def test_up_is_where_heads_are_on_most_frames():
     found = retarget(source(local, rest=False), PERSON, RetargetSettings(places=0.0))
     assert found.reference.frame >= 15
     assert found.doubts == ()
+
+
+def test_a_rest_pose_that_lies_is_raised_if_the_motion_stands():
+    """Some files have a rest pose with Y up, and a motion with Z up; it came out lying."""
+    motion = source(walked())
+    lying = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]])
+    rest = motion.rest.copy()
+    rest[:, :3] = lying @ rest[:, :3]
+    wanted = retarget(motion, PERSON, RetargetSettings())
+    found = retarget(replace(motion, rest=rest), PERSON, RetargetSettings())
+    assert found.doubts == ()
+    np.testing.assert_allclose(np.abs((found.solution.rotations * wanted.solution.rotations).sum(axis=2)), 1.0)
+    np.testing.assert_allclose(found.solution.root_location, wanted.solution.root_location, atol=1e-6)

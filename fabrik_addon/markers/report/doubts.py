@@ -147,7 +147,7 @@ def result_doubts(report: Report, size: float = _PERSON, moved: Sequence[str] = 
 
 
 def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
-    """A warning if a person lies or is upside down on most frames, or an animal is upright.
+    """A warning if a person lies or is upside down on most frames or at rest, or an animal is upright.
 
     matrices: (F, 4, 4) world matrices of the armature.
     """
@@ -166,7 +166,8 @@ def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
 
     if not tops or not hips:
         return
-    feet = legs[0] or legs[1]
+    feet, up = legs[0] or legs[1], matrices[places, 2, :3]
+    lies = median_angle(line(skeleton.rest, hips, tops), up[0]) > _LYING
     if shoulders and feet:
         leans = [
             median_angle(line(bones, hips, shoulders), line(bones, feet, hips)) for bones in (skeleton.rest, posed)
@@ -177,10 +178,9 @@ def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
                 "choose the rig of a person"
             )
             return
-    up = matrices[places, 2, :3]
-    if median_angle(line(skeleton.rest, hips, tops), up[0]) > _LYING or (
-        (tilted := median_angle(line(posed, hips, tops), up)) <= _LYING
-    ):
+        if lies and leans[0] <= _ON_FOUR:
+            yield "The rig does not stand upright at rest: rotate its object until the rig stands, then run this again"
+    if lies or (tilted := median_angle(line(posed, hips, tops), up)) <= _LYING:
         return
     how = "is upside down" if tilted > 180.0 - _LYING else "lies or crawls"
     yield f"The person {how} on most frames: if the recording shows something else, choose the other up axis"
