@@ -26,6 +26,8 @@ _ARMS_COUNT: Final = 0.3
 _LIKE: Final = 30.0
 # Number of frames that are compared.
 _LOOKED_AT: Final = 100
+# Z is up if the source stands along it on this share of the frames.
+_STANDS: Final = 0.1
 # Degrees: a trunk tilted by more is not upright.
 MAX_TILT: Final = 30.0
 # Degrees: a leg is bent if a part of it is tilted by more.
@@ -126,8 +128,12 @@ def find_reference(motion: Motion, rest: RestBody, target: RestBody, frame: int 
     frames = np.unique(np.linspace(0, len(motion) - 1, _LOOKED_AT).astype(int)).tolist()
     bodies = {each: rest.posed(motion.bones_at(each)) for each in frames}
     known = {each: body.axes for each, body in bodies.items() if body.axes is not None}
-    # Up is the axis along which bodies point on most frames, because on a single frame the source may be lying.
-    up = _nearest_axis(np.sum([axes.up for axes in known.values()], axis=0)) if known else _UP
+    # Up is the axis along which bodies point on most frames, because on a single frame the source may be lying. Someone
+    # who lies on most frames may stand on a few.
+    stands = sum(axes.up @ _UP > ALONG and _legs(bodies[each]) @ _UP < -ALONG for each, axes in known.items())
+    up = _UP
+    if stands < max(_STANDS * len(known), 1.0):
+        up = _nearest_axis(np.sum([axes.up for axes in known.values()], axis=0)) if known else _UP
     if at_rest and rest.axes is not None:
         # Some files have a rest pose with Y up, and a motion with Z up.
         stood = rest if up @ _UP < ALONG else rest.posed(_rotated(rest, rotation_between(rest.axes.up, _UP)))
@@ -153,6 +159,12 @@ def _nearest_axis(direction: FloatArray) -> FloatArray:
     """(3,) the coordinate axis nearest to a direction."""
     axis = int(np.argmax(np.abs(direction)))
     return np.asarray(np.sign(direction[axis]) * np.eye(3)[axis])
+
+
+def _legs(body: RestBody) -> FloatArray:
+    """(3,) the direction from the hip joints to the feet; zero if either are missing."""
+    hips, feet = body.head_of("thigh"), body.head_of("foot")
+    return np.zeros(3) if hips is None or feet is None else unit(feet - hips)
 
 
 def _rotated(body: RestBody, turn: FloatArray) -> dict[str, RestBone]:
