@@ -225,6 +225,8 @@ class _Active(NamedTuple):
 
 
 _NOTHING: Final = np.zeros((0, 3))
+# The direction of a bone in its own frame.
+_ALONG: Final = np.array((0.0, 1.0, 0.0))
 _NONE_ACTIVE: Final = _Active(np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
@@ -591,7 +593,8 @@ class DragSolver:
 
         This movement is the distance of targets from the effectors in the preferred pose. A straight leg bends its
         knee, and flexes its hip by FOLLOWS times that angle, like a person's leg that leaves the ground. A level arm,
-        as in a T pose, is lowered, so that its elbow is below the line from shoulder to hand.
+        as in a T pose, is lowered, so that its elbow is below the line from shoulder to hand. If its elbow is dragged
+        instead, the arm twists, so that the forearm can hang: a straight elbow that bends forward cannot bend down.
         """
         shares = lengths(self.goals.residual(self._preferred_pose, wanted)[: self.goals.count])
         shares = np.minimum(1.0, shares / (_FULL_SHIFT * self.size))
@@ -650,8 +653,16 @@ class DragSolver:
                 frame = self._preferred_pose.orientations[arm]
                 axis = cross(self._up, frame[:, 1])
                 from_level = np.arctan2(abs(self._up @ frame[:, 1]), np.linalg.norm(axis))
-                axis *= max(0.0, relaxed[arm] - from_level) / max(float(np.linalg.norm(axis)), ROUNDING)
+                most = max(0.0, relaxed[arm] - from_level)
+                axis *= most / max(float(np.linalg.norm(axis)), ROUNDING)
                 found.append(({arm: axis @ frame}, arm, np.flatnonzero(bodies.above[arm, on] & (on != arm))))
+                for elbow in np.flatnonzero(self._free & (bodies.parents == arm)).tolist():
+                    limit = self._own_limits.get(self.skeleton.names[bodies.bones[elbow]])
+                    if isinstance(limit, Hinge):
+                        hinge = np.sign(limit.middle) * np.array(limit.rotation_axis)
+                        bends = self._preferred_pose.orientations[elbow] @ cross(hinge, _ALONG)
+                        twist = np.arctan2(frame[:, 1] @ cross(self._up, bends), -bends @ self._up)
+                        found.append(({arm: np.clip(twist, -most, most) * _ALONG}, arm, np.flatnonzero(on == arm)))
         return [each for each in found if len(each[2]) and any(turn.any() for turn in each[0].values())]
 
     def _moved_distance(self, state: _State) -> float:

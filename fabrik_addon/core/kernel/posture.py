@@ -40,7 +40,7 @@ class Masses:
         bending: (J,) further factor on the rotation of its joint; all 1 when None.
         hanging: (J,) the share of a trunk's tilt that a bone of a limb without goals does not follow; none when None.
         eased: (J,) radians in a relaxed limb: the smallest bend of a hinge; for any other joint, how far its bone is
-            lowered from level. None: no joint is relaxed.
+            lowered from level, or twisted so that the hinge below it bends down. None: no joint is relaxed.
     """
 
     shares: FloatArray

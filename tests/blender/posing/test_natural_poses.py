@@ -216,6 +216,31 @@ def test_a_forearm_comes_down_gradually_as_the_elbow_is_raised(human, kind, shif
     assert np.degrees(max(turned)) < (10.0 if kind == "mixamo" else 5.5)
 
 
+@pytest.mark.parametrize("shift", [(-0.2, -0.3, 0.0), (-0.2, -0.2, 0.1), (-0.2, -0.45, 0.1)])
+def test_a_forearm_comes_down_gradually_as_the_elbow_of_a_level_arm_is_led_forward(clean_scene, shift):
+    """The trunk leaned while the arm stayed straight. On release the upper arm snapped, by 64 and 72 degrees."""
+    rig = open_mixamo()
+    bpy.ops.fabrik.pin(bones=",".join(MIXAMO_FEET))
+    session, turned = begin_drag(bpy.context, rig, "mixamorig:LeftArm"), []
+    steps = int(np.linalg.norm(shift) / 0.01) + 1
+    shares = [*(np.arange(1, steps + 1) / steps), None]
+    for share in shares:
+        before = [bone.rotation_quaternion.copy() for bone in rig.pose.bones]
+        if share is None:
+            session.finish(bpy.context)
+        else:
+            session.step(session.start + share * np.array(shift))
+        turns = [
+            a.rotation_difference(bone.rotation_quaternion).angle
+            for a, bone in zip(before, rig.pose.bones, strict=True)
+        ]
+        turned.append(np.degrees(max(turns)))
+    assert max(turned) < 10.0
+    assert turned[-1] < 2.0
+    assert from_vertical(rig, "mixamorig:LeftForeArm") < 30.0
+    assert tilt(rig, "mixamorig:Spine1") < 17.0
+
+
 @pytest.mark.parametrize("up", [0.6, 0.9])
 def test_a_collar_takes_less_than_half_of_an_arm_that_is_raised(human, up):
     """It took 70 and 48 percent; now 40 and 30. The arm is raised from 50 degrees below level."""
