@@ -18,11 +18,6 @@ _ROUNDS = 8
 # A frame is at rest if its tip, or all effectors, move by less than this share of the tolerance in a sweep.
 NO_CHANGE = 0.01
 
-# The distance from root to tip is found to this share of the chain's length: the accuracy of single precision.
-_EXACT = 1e-7
-# |u - c|² is 4 for a bone that points back along the chord. Its vector c + s (u - c) would vanish at s = 1/2.
-_MAX_BENT = 4.0 - ROUNDING
-
 
 @dataclass
 class Chain:
@@ -240,11 +235,12 @@ def scale_to_chord(
     Returns:
         The points and the number of steps. If the chain cannot be brought there, its tip misses the target.
     """
-    root, near = points[0], _EXACT * sum(distances)
+    root, near = points[0], 0.1 * SINGLE * sum(distances)
     span = points[-1] - root
     chord = first_direction(backend, span, points[1] - root, points[1] - root)
     bends = [(b - a) * (1.0 / distance) - chord for a, b, distance in zip(points, points[1:], distances, strict=False)]
-    squares = [backend.minimum(bend.length_squared, _MAX_BENT) for bend in bends]
+    # |u - c|² is 4 for a bone that points back along the chord. Its vector c + s (u - c) would vanish at s = 1/2.
+    squares = [backend.minimum(bend.length_squared, 4.0 - ROUNDING) for bend in bends]
     wanted = (target - root).length
     low, steps = wanted * 0.0, wanted * 0.0
     found, high, frames = low + 1.0, low + math.inf, backend.frames_where(wanted >= 0.0)
