@@ -404,7 +404,7 @@ class _Polygons:
         for body, limit in self._polygons:
             rotation, (low, high, middle) = many.quaternion(local[:, body]), limit.between
             lean, twist = swing_of(many, rotation), twist_of(many, rotation, middle)
-            edges = limit.shape.nearest_sides(many, lean.x, lean.z)
+            edges = limit.nearest_sides(many, lean.x, lean.z)
             leaning, vectors = _gradients(lean)
             normals = np.stack([np.stack(normal, axis=-1) for normal, _ in edges], axis=1) @ leaning
             normals = np.concatenate([normals, vectors[:, 3:], -vectors[:, 3:]], axis=1)
