@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ..arrays import ROUNDING, SINGLE, TINY, IntArray
 from ..backend.protocol import Backend, Quaternion, Scalar, Vector
-from ..model.bodies import Body, SweepPose, carried_turn, effector_points
+from ..model.bodies import Body, SweepPose, carried_turn
 from ..model.options import Options
 
 _OPENING_SWEEPS = 2
@@ -60,16 +60,6 @@ def is_chain(bodies: Sequence[Body]) -> bool:
         and len(body.attachments[0].children) + len(body.attachments[0].effectors) == 1
         for body in bodies
     )
-
-
-def links_of(bodies: Sequence[Body]) -> list[int]:
-    """Indices of the bodies of a chain that have a length."""
-    return [index for index, body in enumerate(bodies) if body.attachments[0].distance > 0]
-
-
-def chain_points(bodies: Sequence[Body], links: Sequence[int], pose: SweepPose) -> list[Vector]:
-    """The points of a chain in a pose: the heads of its links, and its tip."""
-    return [pose.heads[index] for index in links] + effector_points(bodies, pose, 1)
 
 
 def reach(backend: Backend, chain: Chain, target: Vector, tolerance: Scalar, options: Options) -> None:

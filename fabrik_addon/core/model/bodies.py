@@ -193,9 +193,3 @@ def attached_effectors(bodies: Sequence[Body]) -> Iterator[tuple[int, int, Attac
         for attachment in body.attachments:
             for effector in attachment.effectors:
                 yield effector, index, attachment
-
-
-def effector_points(bodies: Sequence[Body], pose: SweepPose, count: int) -> list[Vector]:
-    """The positions of `count` effectors."""
-    points = {effector: pose.point(index, attachment) for effector, index, attachment in attached_effectors(bodies)}
-    return [points[effector] for effector in range(count)]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from ..arrays import SINGLE, FloatArray, lengths
 from ..errors import LimitError, OptionsError, SkeletonError, TargetError
 from ..limits.base import Limit
-from ..readers import LARGEST, number, numbers, shown, whole
+from ..readers import LARGEST, number, numbers, shaped, shown, whole
 from ..rotations import IDENTITY
 from .effector import Effector
 from .options import Options
@@ -115,24 +115,9 @@ def check_slides(skeleton: Skeleton, slides: Mapping[str, tuple[float, float]]) 
             raise LimitError(f"Bone {name!r} has no length, so it cannot slide: remove its slide")
 
 
-def _given(what: str, values: object, frames: int | None, *shape: int) -> FloatArray:
-    """An array for one pose or F poses; raises TargetError if its shape is wrong or a number is too large.
-
-    frames: F; None for any number of poses. shape: of one pose. NaN is allowed.
-    """
-    array = numbers(values)
-    if array is None:
-        raise TargetError(f"{what} {shown(values)}: numbers are needed")
-    several = array.shape[1:] == shape if frames is None else array.shape == (frames, *shape)
-    if not several and array.shape != shape:
-        needed = ", ".join(map(str, (f"[{'F' if frames is None else frames},]", *shape))).replace("],", "]")
-        raise TargetError(f"{what} shape {array.shape}: it must be ({needed})")
-    return array
-
-
 def _points(what: str, name: str, values: object, frames: int | None, count: int) -> FloatArray:
     """([F,] E, 3) points; if one coordinate of a point is NaN, all are."""
-    array = _given(what, values, frames, count, 3)
+    array = shaped(TargetError, what, values, frames, count, 3)
     far = np.argwhere(np.abs(array) > LARGEST)
     if len(far):
         raise TargetError(f"The {name} of effector {far[0][-2]} is infinite or too far; use NaN for none")
@@ -167,7 +152,7 @@ def checked_targets(
     frames = len(positions)
     turned, bend = np.full((count, 4), np.nan), np.full((count, 3), np.nan)
     if target_rotations is not None:
-        turned = _unit(_given("The target rotations have", target_rotations, frames, count, 4))
+        turned = _unit(shaped(TargetError, "The target rotations have", target_rotations, frames, count, 4))
         wrong = np.argwhere(np.isinf(turned))
         if len(wrong):
             raise TargetError(
@@ -176,14 +161,14 @@ def checked_targets(
     if bend_targets is not None:
         bend = _points("The bend targets have", "bend target", bend_targets, frames, count)
     own = [effector.weight for effector in effectors] if weights is None else weights
-    pulls = _given("The weights have", own, frames, count)
+    pulls = shaped(TargetError, "The weights have", own, frames, count)
     if not ((pulls >= 0.0) & (pulls <= LARGEST)).all():
         raise TargetError("A weight is negative or not finite: each must be a number of 0 or more")
     if not isinstance(prior, PosePrior | None):
         raise TargetError(f"The prior is {shown(prior)}: it must be a PosePrior")
     if prior is not None:
         rotations, bones = checked_start(prior.rotations, skeleton, frames), len(skeleton)
-        shares = _given("The prior's weights have", prior.weights, frames, bones)
+        shares = shaped(TargetError, "The prior's weights have", prior.weights, frames, bones)
         if not ((shares >= 0.0) & (shares <= LARGEST)).all():
             raise TargetError("The prior's weights must be finite numbers of 0 or more")
         prior = PosePrior(rotations, np.broadcast_to(shares, (frames, bones)))
@@ -202,7 +187,7 @@ def checked_start(start: npt.ArrayLike | None, skeleton: Skeleton, frames: int) 
     count = len(skeleton)
     if start is None:
         return np.broadcast_to(IDENTITY, (frames, count, 4))
-    array = _unit(_given("The start pose has", start, frames, count, 4))
+    array = _unit(shaped(TargetError, "The start pose has", start, frames, count, 4))
     if not np.isfinite(array).all():
         raise TargetError("The start pose has a rotation that is not finite or has no length: give quaternions")
     return np.broadcast_to(array, (frames, count, 4))
@@ -211,7 +196,7 @@ def checked_start(start: npt.ArrayLike | None, skeleton: Skeleton, frames: int) 
 def checked_root_location(start_location: npt.ArrayLike | None, skeleton: Skeleton, frames: int) -> FloatArray:
     """(F, 3) the root's head to start from; at rest when None."""
     location = skeleton.rest[0, :3, 3] if start_location is None else start_location
-    array = _given("start_location has", location, frames, 3)
+    array = shaped(TargetError, "start_location has", location, frames, 3)
     if not (np.abs(array) <= LARGEST).all():
         raise TargetError("start_location must be finite")
     return np.broadcast_to(array, (frames, 3))
