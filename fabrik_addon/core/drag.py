@@ -22,7 +22,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import CLOSE, ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, lengths
+from .arrays import CLOSE, ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, joined, lengths
 from .kernel.bodies import AT_REST, MAX_ROTATION, Bodies, Motions, Pose, cross, joint_axes
 from .kernel.bounds import Bounds, Floor, Support
 from .kernel.capsules import Contacts, SelfCollision
@@ -210,7 +210,7 @@ class _State:
         limits = limits.scaled(solver.size)
         bounds, contacts = solver.bounds.rows(self.pose, self.motions, self.away)
         contacts = contacts._replace(rows=contacts.rows + len(limits.gaps))
-        return ConstraintRows.joined([limits, bounds]), contacts, outlines
+        return joined([limits, bounds]), contacts, outlines
 
 
 class _Active(NamedTuple):

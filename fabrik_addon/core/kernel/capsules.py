@@ -92,11 +92,6 @@ class Contacts(NamedTuple):
         """No points."""
         return cls(np.zeros((0, 3)), np.zeros(0, dtype=np.int64), np.zeros((0, 3)), np.zeros(0, dtype=np.int64))
 
-    @classmethod
-    def joined(cls, found: Sequence["Contacts"]) -> "Contacts":
-        """The points of several sets."""
-        return cls(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
-
     def forces(self, pushes: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
         """(n, 3) points on which pushes (K,) of the rows act, their bodies (n,) and forces (n, 3)."""
         pressed = np.flatnonzero(pushes[self.rows] > 0.0)
