@@ -35,7 +35,7 @@ from ..rig.pose_writer import ChannelGroup, HeldChannels, channel_groups, read_s
 from ..rig.rotation_modes import from_channels, local_rotation, property_name, to_channels
 from ..settings.control import FabrikControlRig, moves
 from ..settings.why_not import enabled_effectors
-from .switches import keyed_switches, switch_limbs, with_linked_values
+from .switches import keyed_switches, limbs_of, switch_limbs, with_linked_values
 
 
 def free_channels(bone: PoseBone) -> BoolArray:
@@ -379,9 +379,9 @@ def limbs_kept_on_ik(
 
     known: limbs that were placed before. baked: for a bake, in which limbs only stay on IK if they have a pin.
     """
-    found = {}
+    found, limbs = {}, limbs_of(setup)
     for path, controls in kept_on_ik(rig, setup, paths, baked=baked):
-        rows = [row for row in setup.carriers if row.switch == path]
+        rows = limbs[path]
         limb = LimbOnIk(rig, [row.name for row in rows], controls)
         if path in known and known[path].controls == controls:
             limb = known[path]
@@ -505,7 +505,7 @@ class ControlWriter:
     Attributes:
         limbs: by switch, the posed limbs that are on IK and stay on it.
         on_fk: by switch, its value on FK, for limbs that are on FK or are switched to it.
-        leaving: by switch, limbs that a bake switches to FK, if their IK controls are placed as well.
+        leaving: by switch, limbs on IK that a bake switches to FK. Their IK controls are placed as well.
     """
 
     def __init__(
@@ -530,7 +530,8 @@ class ControlWriter:
         led = dict.fromkeys(row.switch for row in posed if row.switch)
         self.limbs = limbs_kept_on_ik(armature, setup, led, known, baked=baked)
         self.on_fk = {path: setup.switches[path].fk for path in led if baked or path not in self.limbs}
-        self.leaving: dict[str, LimbOnIk] = {}
+        on_ik = limbs_kept_on_ik(armature, setup, led, known) if baked else {}
+        self.leaving = {path: limb for path, limb in on_ik.items() if path not in self.limbs}
         # Limbs without a posed bone, and bones below them, are left to the rig.
         names, self._left = {row.name for row in posed}, set[str]()
         for row in rows:
@@ -548,7 +549,7 @@ class ControlWriter:
     def leaving_ik(self) -> list[str]:
         """The first FK control of each limb that is on IK now, and is switched to FK when the body is posed."""
         paths = [path for path, value in self.on_fk.items() if self._before_switches[path] != value]
-        return [next(row.control for row in self._setup.carriers if row.switch == path) for path in paths]
+        return [limbs_of(self._setup)[path][0].control for path in paths]
 
     def write(self, rotations: FloatArray, head: FloatArray | None) -> None:
         """Pose the body by local rotations (J, 4) and its root's head (3,) in armature space; None: its rest head."""
