@@ -541,7 +541,7 @@ class ControlWriter:
         self._is_root, self._baked = not rows[0].parent, baked
         self._model: ControlModel | None = None
         self._groups: list[ChannelGroup] = []
-        self._held: list[HeldChannels] = []
+        self._held = HeldChannels(armature, ())
         self._place = np.zeros(3)
         self._wanted: FloatArray | None = None
 
@@ -601,7 +601,7 @@ class ControlWriter:
         left = []
         for path in [path for path in self.limbs if path in off]:
             if self._setup.limbs == "AUTO" and not self._setup.switches[path].only_ik:
-                self._held[-1].restore(self.limbs.pop(path).controls)
+                self._held.restore(self.limbs.pop(path).controls)
                 self.switch([path], to_ik=False)
                 control, by = self._setup.carriers[off[path].bone].control, _apart(off[path])
                 left.append(f"The limb of {control!r} was switched to FK: with IK it would be off by {by}")
@@ -614,8 +614,7 @@ class ControlWriter:
 
     def take_back(self) -> None:
         """Restore the controls' channels."""
-        for each in self._held:
-            each.restore()
+        self._held.restore()
 
     def deviations(self) -> list[Deviation]:
         """The bones that miss their written pose.
@@ -633,7 +632,7 @@ class ControlWriter:
 
     def changed(self) -> dict[tuple[str, str], tuple[float, ...]]:
         """Former values of all changed channels, by (bone, channel)."""
-        return {key: values for held in self._held for key, values in held.changed().items()}
+        return self._held.changed()
 
     def switched(self) -> dict[str, float]:
         """Former values of the switches that have changed since the start, by path."""
@@ -657,7 +656,7 @@ class ControlWriter:
             self._model = self._look()
             self._groups = channel_groups(self._rig, self._model.controls)
             on_ik = [name for limb in self.limbs.values() for name in limb.controls]
-            self._held = [HeldChannels(self._rig, self._model.controls), HeldChannels(self._rig, on_ik)]
+            self._held = HeldChannels(self._rig, [*self._model.controls, *on_ik])
             if self._model.place:
                 self._place = np.array(self._rig.pose.bones[self._model.place].location, dtype=np.float64)
         return self._model
