@@ -39,6 +39,7 @@ from ...markers.whole_files import prepared
 from ..capture.calibrate import CalibrationResult, calibrate_markers
 from ..capture.import_markers import Timing, choose_performer, import_clip, part_of, remove_take
 from ..capture.matching import guess_markers, marked_skeleton, match_markers, scaled_entry, scene_rate, set_entry
+from ..capture.takes import follow_take
 from ..control.set_up import use_control_rig
 from ..rig.armature import RigError, check_editable, check_rig, meters_per_unit
 from ..rig.locks import constrained_bones
@@ -144,10 +145,7 @@ def bake_file(chosen: argparse.Namespace, take: BatchTake) -> BakeFileResult:
     else:
         # The map's markers replace those of the rig. Its offsets are in meters.
         targets, meter = {empty[MARKER_NAME]: empty for empty in recorded.objects}, 1.0 / meters_per_unit(rig)
-        capture.markers.clear()
-        capture.factors.clear()
-        capture.calibrated = ""
-        capture.active_marker = 0
+        follow_take(rig, recorded)
         for entry in entries:
             marker = capture.markers.add()
             marker.name, marker.target = entry.marker, targets[entry.marker]
