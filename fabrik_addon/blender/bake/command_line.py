@@ -38,7 +38,7 @@ from ...markers.steps import finish
 from ...markers.whole_files import prepared
 from ..capture.calibrate import CalibrationResult, calibrate_markers
 from ..capture.import_markers import Timing, choose_performer, import_clip, part_of, remove_take
-from ..capture.matching import guess_markers, marked_skeleton, match_markers, scaled_entry, scene_rate, set_entry
+from ..capture.matching import guess_markers, marked_skeletons, match_markers, scaled_entry, scene_rate, set_entry
 from ..capture.takes import follow_take
 from ..control.set_up import use_control_rig
 from ..rig.armature import RigError, check_editable, check_rig, meters_per_unit
@@ -243,7 +243,7 @@ def _opened(path: Path, name: str) -> Object:
 def _measured_scale(rig: Object, entries: Sequence[MappedMarker], clip: Clip) -> float:
     """The factor that scales the recorded person to the size of the rig. Offsets of the entries are in meters."""
     meters = meters_per_unit(rig)
-    skeleton, own = marked_skeleton(rig, [scaled_entry(entry, 1.0 / meters) for entry in entries])
+    skeleton, own = marked_skeletons(rig, [scaled_entry(entry, 1.0 / meters) for entry in entries])[0]
     return meters * first_scale(skeleton, own, guessed_offsets(skeleton, own), positions_of(clip, own))
 
 
