@@ -227,7 +227,7 @@ def mapping_of(capture: FabrikCapture) -> list[MappedMarker]:
 def save_map(rig: Object, path: str | os.PathLike[str]) -> int:
     """Write the rig's marker map as JSON, with offsets in meters; returns the number of its markers.
 
-    Raises MarkerError if no marker has a bone, and MapError if the file can't be written.
+    Raises MarkerError if no marker has a bone, and WriteError if the file can't be written.
     """
     entries = mapping_of(rig_settings(rig).capture)
     if not entries:

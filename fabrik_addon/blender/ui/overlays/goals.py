@@ -323,19 +323,19 @@ def error_lines(rig: Object, frame: float) -> Drawing:
     )
 
 
-def _pairs(rig: Object, frame: float) -> Iterator[tuple[Vector, Vector]]:
+def _pairs(rig: Object, frame: float) -> Iterator[tuple[FloatArray, Vector]]:
     """The position of each marker, and of its point on the bone."""
     for marker in mapped_markers(rig):
         holder: Any = marker.target
         bone: Any = rig.pose.bones.get(marker.bone)
         if holder is None or bone is None or not is_seen((holder, marker.target_bone), frame):
             continue
-        place = holder.matrix_world.translation
-        if marker.target_bone:
-            if marker.target_bone not in holder.pose.bones:
-                continue
-            place = holder.matrix_world @ holder.pose.bones[marker.target_bone].head
-        yield place, rig.matrix_world @ armature_point(bone, marker.point, marker.offset)
+        if marker.target_bone and marker.target_bone not in holder.pose.bones:
+            continue
+        yield (
+            _object_place(holder, marker.target_bone),
+            rig.matrix_world @ armature_point(bone, marker.point, marker.offset),
+        )
 
 
 def draw_errors(rig: Object, context: Context) -> None:
