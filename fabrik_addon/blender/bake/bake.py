@@ -729,11 +729,12 @@ def make_result(
         lying = [doubt for tree in trees for doubt in posture_doubts(tree.solution, matrices)]
         report = replace(report, doubts=(*report.doubts, *lying))
     result = BakeResult(report, settings.frames, trees, warnings, seconds, notes, take)
+    capture = rig_settings(armature).capture
     rig_settings(armature).last_result = "\n".join((*result.lines, *notes))
-    rig_settings(armature).capture.doubts = "\n".join(report.doubts)
+    capture.doubts = "\n".join(report.doubts)
     if by_markers or take:
-        capture = rig_settings(armature).capture
-        for row in report.per_marker():
+        # The report of a retarget has the names of bones, which markers may have too.
+        for row in report.per_marker() if by_markers else ():
             entry = capture.markers.get(row.name)
             if entry is not None:
                 errors = (-1.0, 0.0) if np.isnan(row.rms) else (row.rms, row.max)

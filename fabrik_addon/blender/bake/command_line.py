@@ -482,21 +482,18 @@ def _carry_out(command: Command, chosen: argparse.Namespace, take: BatchTake) ->
         return Outcome(" ".join(str(error).split()))
     except Exception as error:  # noqa: BLE001
         return Outcome(unexpected(error))
-    times, doubts = (
-        ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in result.timings.items()),
-        result.report.doubts,
-    )
+    times = ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in result.timings.items())
     details = (
         *found,
         table_text(result.report),
         result.line,
         *result.notes,
         *(f"Note: {warning}" for warning in result.warnings),
-        *(f"Warning: {doubt}" for doubt in doubts),
+        *(f"Warning: {doubt}" for doubt in result.report.doubts),
         f"Took: {times}",
         f"Wrote {' and '.join(map(str, take.files))}",
     )
-    return Outcome("", result.line, tuple(doubts), details)
+    return Outcome("", result.line, tuple(result.report.doubts), details)
 
 
 def _absolute(value: Any) -> Any:
