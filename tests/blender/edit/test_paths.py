@@ -10,6 +10,7 @@ from support.takes import go_to
 from fabrik_addon.blender.edit.take import PathKeeper
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.ui.overlays import motion
+from fabrik_addon.blender.ui.overlays.drawing import Drawing
 from fabrik_addon.blender.ui.overlays.motion import HELD, KEY, TICK, TRAIL, trail_lines
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
@@ -80,7 +81,7 @@ def test_a_rig_that_cannot_be_read_has_no_trails(walk, layered):
 def test_keys_have_dots_and_other_frames_ticks():
     rig = takes.walking_human(41, step=8)
     paths, _ = PathKeeper().paths(rig, 21)
-    lines = {width: ends for width, ends, _ in trail_lines(paths, ["hand.R"], 21, 12)}
+    lines = {width: ends for width, (ends, _) in Drawing.of(trail_lines(paths, ["hand.R"], 21, 12)).lines.items()}
     assert {width: len(ends) for width, ends in lines.items()} == {TRAIL: 2 * 24, TICK: 4 * 21, KEY: 4 * 4}
     middle = lines[TRAIL].reshape(-1, 2, 3)[12, 0]
     assert np.abs(middle - paths.tails[20, paths.names.index("hand.R")]).max() < 1e-6

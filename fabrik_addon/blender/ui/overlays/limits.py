@@ -22,7 +22,7 @@ from ....core.limits.base import Limit
 from ....core.limits.swing_twist import swing_of, twist_of
 from ...settings.limit_properties import LimitPropertyError, has_limit, read_limit
 from ...settings.selection import active_bone, selected_bones
-from .drawing import COLORS, Color, Drawing, colored, draw_lines, draw_triangles, joined
+from .drawing import COLORS, Color, Drawing, draw_lines, draw_triangles
 
 _BACKEND: Final = scalar.BACKEND
 _FULL_TURN: Final = 2.0 * pi
@@ -311,11 +311,13 @@ def _drawing(shares: Sequence[tuple[Shape, float]]) -> Drawing:
     lines = (
         (
             _LINE_WIDTH[shape.kind] + (_BINDING_WIDTH if shape.binds else 0.0),
-            *colored([(shape.vertices, shape.lines, (*_color(shape), share * _LINE_ALPHA[shape.kind]))]),
+            shape.vertices,
+            shape.lines,
+            (*_color(shape), share * _LINE_ALPHA[shape.kind]),
         )
         for shape, share in shares
     )
-    return Drawing(joined(lines), *colored(surfaces))
+    return Drawing.of(lines, surfaces)
 
 
 def draw_limits(context: Context) -> None:
