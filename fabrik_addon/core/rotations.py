@@ -38,8 +38,8 @@ def conjugate(quaternions: FloatArray) -> FloatArray:
 
 def angle_between(quaternions: FloatArray, others: FloatArray) -> FloatArray:
     """(...) radians, 0 to π, between the rotations of (..., 4) unit quaternions."""
-    sine = np.linalg.norm(product(conjugate(quaternions), others)[..., 1:], axis=-1)
-    return np.asarray(2.0 * np.arctan2(sine, np.abs(np.sum(quaternions * others, axis=-1))))
+    turn = product(conjugate(quaternions), others)
+    return np.asarray(2.0 * np.arctan2(lengths(turn[..., 1:]), np.abs(turn[..., 0])))
 
 
 def rotation_vector_from_quaternion(quaternion: FloatArray) -> FloatArray:
