@@ -31,13 +31,12 @@ def checked_parts(
     if not isinstance(root, str) or root not in {"FIXED", "FREE"}:
         raise OptionsError(f"The root is {shown(root)}: it must be 'FIXED' or 'FREE'")
     try:
-        points = tuple(effectors)
+        given = tuple(effectors)
     except TypeError:
         raise TargetError(f"The effectors are {shown(effectors)}: give a list of Effector") from None
-    if not points:
+    if not given:
         raise TargetError("There is no effector: name at least one bone that is to reach a target")
-    for effector in points:
-        _check_effector(skeleton, effector)
+    points = tuple(_checked_effector(skeleton, effector) for effector in given)
     limits = {} if limits is None else limits
     slides = {} if slides is None else slides
     check_limits(skeleton, limits)
@@ -45,14 +44,11 @@ def checked_parts(
     if not isinstance(options, Options | None):
         raise OptionsError(f"The options are {shown(options)}: give Options or None")
     ends = {name: (float(low), float(high)) for name, (low, high) in slides.items()}
-    points = tuple(
-        replace(point, offset=_read(point.offset), target_offset=_read(point.target_offset)) for point in points
-    )
     return points, dict(limits), ends, options or Options()
 
 
-def _check_effector(skeleton: Skeleton, effector: Effector) -> None:
-    """Raise TargetError if this is not an Effector, or has an unknown bone or invalid numbers."""
+def _checked_effector(skeleton: Skeleton, effector: Effector) -> Effector:
+    """The effector with offsets as tuples; TargetError if it is none, or has an unknown bone or invalid numbers."""
     if not isinstance(effector, Effector):
         raise TargetError(f"One of the effectors is {shown(effector)}: each must be an Effector")
     if effector.bone not in skeleton:
@@ -65,18 +61,22 @@ def _check_effector(skeleton: Skeleton, effector: Effector) -> None:
     priority = whole(effector.priority)
     if priority is None or abs(priority) > LARGEST:
         raise TargetError(f"{what} priority {shown(effector.priority)}: it must be a whole number")
-    if effector.offset is not None and _read(effector.offset) is None:
+    offset, target_offset = _read(effector.offset), _read(effector.target_offset)
+    if effector.offset is not None and offset is None:
         raise TargetError(f"{what} an offset that must be three finite numbers")
     if target is not None and target not in skeleton:
         raise TargetError(f"{what} the target bone {shown(target)}: it must be one of the skeleton's")
     if target == effector.bone:
         raise TargetError(f"{what} its own bone as its target: choose another")
-    if target is not None and effector.target_offset is not None and _read(effector.target_offset) is None:
+    if target is not None and effector.target_offset is not None and target_offset is None:
         raise TargetError(f"{what} a target offset that must be three finite numbers")
+    return replace(effector, offset=offset, target_offset=target_offset)
 
 
 def _read(offset: object) -> tuple[float, float, float] | None:
     """Three finite numbers; None for anything else."""
+    if offset is None:
+        return None
     if not isinstance(offset, tuple):
         array = numbers(offset)
         offset = () if array is None or array.shape != (3,) else tuple(array.tolist())
