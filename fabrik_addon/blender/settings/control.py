@@ -159,7 +159,7 @@ def solved_parents(rig: Object) -> dict[str, str]:
     """The solved bones (all bones, or the body of a control rig), each with its parent's name or ""."""
     setup = control_rig(rig)
     if setup is None:
-        return {bone.name: bone.parent.name if bone.parent else "" for bone in rig.data.bones}
+        return {bone.name: above.name if (above := bone.parent) else "" for bone in rig.data.bones}
     return {row.name: row.parent for row in setup.carriers}
 
 
