@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from .arrays import SINGLE, TINY, FloatArray, lengths, times
+from .arrays import SINGLE, TINY, BoolArray, FloatArray, lengths, times
 from .backend import array
 from .fabrik.passes import sweep_frames
 from .kernel.bodies import Pose, cross
+from .kernel.goals import Goals
 from .optimize.poles import CLEAR
 from .problem import Problem
 from .rotations import (
@@ -50,16 +51,13 @@ def attempt(
     bending = bending and bool(problem.bend_limbs) and not np.isnan(state.bend[:, problem.poles.effectors]).all()
     goals, begun = problem.goals, state.pose
     by_passes = options.plain or not options.finish
-    missing = lengths(state.residual[:, : goals.count])
-    far = (missing > _FAR * goals.lengths).any(axis=1)
+    far = _is_far(goals, state)
     apart = np.flatnonzero(far & (problem.free_root and not problem.follows_end))
     if len(apart):
         part = state.part(apart)
         _align(problem, part)
-        part.residual = goals.residual(part.pose, part.wanted)
         state.put(apart, part)
-        missing = lengths(state.residual[:, : goals.count])
-        far = (missing > _FAR * goals.lengths).any(axis=1)
+        far = _is_far(goals, state)
     # Limbs stay straight if a target is beyond the chain's length, or pulls the whole chain along.
     within = ~problem.is_beyond_lengths(state.wanted.points, state.weights, state.pose.root) & ~problem.follows_end
     counts = state.weights * within[:, None]
@@ -86,24 +84,42 @@ def attempt(
         problem.least_squares.run(state, options.most_steps if most_steps is None else most_steps, bending=bending)
 
 
+def _is_far(goals: Goals, state: State) -> BoolArray:
+    """(F,) whether a target is farther away than a share of its effector's path."""
+    return np.asarray((lengths(state.residual[:, : goals.count]) > _FAR * goals.lengths).any(axis=1))
+
+
 def _align(problem: Problem, state: State) -> None:
-    """Rotate and move the whole pose of a free root so that it fits its targets best, in place."""
+    """Rotate and move the whole pose of a free root so that it fits its targets best, in place.
+
+    The best rigid fit of points to targets is the largest eigenvector of a 4×4 matrix (Horn 1987). If one or two points
+    do not determine the rotation, the smallest one is used; without visible targets nothing moves.
+    """
     goals, bodies, pose = problem.goals, problem.bodies, state.pose
     count, on = goals.count, goals.on[goals.oriented]
+    points, targets = goals.points(pose)[:, :count], state.wanted.points
     weights = state.weights[:, :count] * ~np.isin(np.arange(count), goals.loops)
-    # A rotation by θ then costs weight · θ², as in least squares.
-    turning = np.einsum(
-        "fo,foij,fokj->fik",
-        0.5 * state.weights[:, count:] * goals.arms**2,
-        pose.orientations[:, on],
-        state.wanted.frames,
-    )
-    rotation, center, goes_to = align_root(goals.points(pose)[:, :count], state.wanted.points, weights, turning)
+    total = np.maximum(weights.sum(axis=1), TINY)[:, None, None]
+    share = weights[..., None] / total
+    center, goes_to = (points * share).sum(axis=1), (targets * share).sum(axis=1)
+    spread = np.einsum("fei,fej->fij", (points - center[:, None]) * share, targets - goes_to[:, None])
+    # A rotation by θ costs weight · θ², as in least squares.
+    turning = 0.5 * state.weights[:, count:] * goals.arms**2
+    spread += np.einsum("fo,foij,fokj->fik", turning, pose.orientations[:, on], state.wanted.frames) / total
+    matrix = np.zeros((len(points), 4, 4))
+    trace = np.trace(spread, axis1=1, axis2=2)
+    skew = np.stack([spread[:, i, j] - spread[:, j, i] for i, j in ((1, 2), (2, 0), (0, 1))], axis=1)
+    size = np.abs(spread).sum(axis=(1, 2)) + TINY
+    matrix[:, 0, 0] = trace + SINGLE * size
+    matrix[:, 0, 1:] = matrix[:, 1:, 0] = skew
+    matrix[:, 1:, 1:] = spread + np.swapaxes(spread, 1, 2) - trace[:, None, None] * np.eye(3)
+    rotation = np.linalg.eigh(matrix)[1][..., -1]
     own = quaternion_from_matrix(bodies.rest_turns[0])
     local = pose.local.copy()
     local[:, 0] = product(product(conjugate(own), product(rotation, own)), local[:, 0])
     turned = times(matrix_from_quaternion(rotation), pose.root - center)
     state.pose = bodies.pose(problem.joint_limits.clamped(local), goes_to + turned, pose.factors)
+    state.residual = goals.residual(state.pose, state.wanted)
 
 
 def bend_straight_limbs(
@@ -151,35 +167,3 @@ def bend_straight_limbs(
             own = times(np.swapaxes(pose.carried[straight, body], -1, -2), axis * angle)
             local[straight, body] = product(quaternion_from_rotation_vector(own), local[straight, body])
     return local if local is pose.local else problem.joint_limits.clamped(local)
-
-
-def align_root(
-    points: FloatArray, targets: FloatArray, weights: FloatArray, turning: FloatArray | None = None
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The best rigid fit of all effectors to their targets (Horn 1987, the largest eigenvector of his 4×4 matrix).
-
-    Args:
-        points: (F, E, 3) the effectors.
-        targets: (F, E, 3) their targets.
-        weights: (F, E), zero if a target is not seen.
-        turning: (F, 3, 3) the contribution of target rotations to the spread of the points.
-
-    Returns:
-        (F, 4) rotation, (F, 3) its center and (F, 3) the target of the center. If one or two points do not determine
-        the rotation, the smallest one is used; without visible targets nothing moves.
-    """
-    share = (weights / np.maximum(weights.sum(axis=1, keepdims=True), TINY))[..., None]
-    middle, wanted = (points * share).sum(axis=1), (targets * share).sum(axis=1)
-    a, b = points - middle[:, None], targets - wanted[:, None]
-    spread = np.einsum("fei,fej->fij", a * share, b)
-    if turning is not None:
-        spread += turning / np.maximum(weights.sum(axis=1), TINY)[:, None, None]
-    matrix = np.zeros((len(points), 4, 4))
-    trace = np.trace(spread, axis1=1, axis2=2)
-    skew = np.stack([spread[:, i, j] - spread[:, j, i] for i, j in ((1, 2), (2, 0), (0, 1))], axis=1)
-    size = np.abs(spread).sum(axis=(1, 2)) + TINY
-    matrix[:, 0, 0] = trace + SINGLE * size
-    matrix[:, 0, 1:] = matrix[:, 1:, 0] = skew
-    matrix[:, 1:, 1:] = spread + np.swapaxes(spread, 1, 2) - trace[:, None, None] * np.eye(3)
-    rotation = np.linalg.eigh(matrix)[1][..., -1]
-    return np.where(rotation[:, :1] < 0, -rotation, rotation), middle, wanted

@@ -22,11 +22,11 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, lengths
-from .kernel.bodies import Bodies, Motions, Pose, cross, joint_axes
+from .arrays import CLOSE, ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, lengths
+from .kernel.bodies import AT_REST, MAX_ROTATION, Bodies, Motions, Pose, cross, joint_axes
 from .kernel.bounds import Bounds, Floor, Support
 from .kernel.capsules import Contacts, SelfCollision
-from .kernel.goals import Goals, Wanted
+from .kernel.goals import PRIORITY, Goals, Wanted
 from .kernel.hanging import HangFrom, HangingTerm
 from .kernel.joint_limits import OUT_OF_REACH, ConstraintRows, Holder, JointLimits, Outlines
 from .kernel.posture import FOLLOWS, Away, Coupled, Masses, PostureTerm
@@ -36,7 +36,7 @@ from .model.bodies import participants
 from .model.effector import Effector, with_partners
 from .model.options import Options
 from .model.skeleton import Skeleton
-from .optimize.qp import QuadraticProgram
+from .optimize.qp import MAX_SHORTER, RIGID, SHORTER, QuadraticProgram
 from .rotations import (
     IDENTITY,
     angle_between,
@@ -55,28 +55,18 @@ Lock: TypeAlias = Callable[[FloatArray], FloatArray]
 
 # The force at which a goal is released, as a multiple of the body's size. In this unit, moving the whole body by its
 # size takes a force of 1. With 10, goals near the edge of reach are missed; with 100, joints rotate twice as far in a
-# step. Each higher priority has _PRIORITY_FACTOR times the cap.
+# step.
 _CAP: Final = 30.0
-_PRIORITY_FACTOR: Final = 100.0
-# Compliances of goals that are met, and of goals that are ignored in a step.
-_RIGID: Final = 1e-10
-_LOOSE: Final = 1e10
 # A target that jumps is followed in several moves: the length of each, as a share of the body's size, and the largest
 # number of moves.
 _MOVE, _MAX_MOVES = 0.06, 12
-# Radians: the largest rotation of a joint in one step, since the linear model is inaccurate beyond it.
-_MAX_ROTATION: Final = 0.5
 # Stiffness along rows that are met. It changes no step, but the matrix then only has to be positive definite in the
 # other directions.
 _MET_STIFFNESS: Final = 10.0
-# Curvatures below _MARGIN, in units of the mass matrix, are raised to at least _RAISED. With a _MARGIN of 0.2,
-# steps near a flat optimum gain little; with 0.005, they converge quadratically.
-_MARGIN, _RAISED = 0.005, 0.1
-# The cost of a unit of length below the floor, as a multiple of a goal's cap.
-_BOUNDS_CAP: Final = 3.0
-# Goals are met to within this share of the longest path. The merit function ignores misses up to _MET times that:
-# otherwise, with the large caps of pins, they would decide whether a step is accepted.
-_TOLERANCE: Final = 1e-6
+# Negative curvatures, in units of the mass matrix, are raised to at least this.
+_RAISED: Final = 0.1
+# The merit function ignores misses up to this many times the tolerance: otherwise, with the large caps of pins, they
+# would decide whether a step is accepted.
 _MET: Final = 5.0
 # One move of the mouse takes at most _STEPS steps: with 3, a straight leg that is dragged up by 10 cm at once lags by
 # 18 mm. It ends after _STEPS_WHEN_MET if all goals are met, or if the last step gained less than _MIN_FALL of the
@@ -86,21 +76,14 @@ _STEPS_TO_REST: Final = 60
 # The largest number of steps for a frame of a live rig. Each frame starts from the same pose, so frames agree even if
 # they are not yet at rest. After 15 steps, the energy is within 0.3 % of the minimum.
 _STEPS_OF_A_FRAME: Final = 15
-# Radians: joints are at rest if a step rotates them by less than _AT_REST on release, or _NEARLY_AT_REST during a move.
-# During a move, _REST_SHARE of the largest rotation from the preferred pose is enough, too.
-_AT_REST, _NEARLY_AT_REST, _REST_SHARE = 1e-5, 2e-3, 0.05
-# The largest damping, as a multiple of the mass matrix. If a step needs more, no step reduces the merit.
-_MOST_DAMPING: Final = 1e4
-# A goal is missed if its distance exceeds this share of the body's size.
-_MISSED: Final = 1e-4
-# A limb counts as straight if the sine of its bend is below _STRAIGHT; people's legs at rest do. It is bent by _BEND
-# radians, and stays bent if that removes at least _GAIN of the miss.
-_STRAIGHT, _BEND, _GAIN = 0.1, 0.1, 0.1
-# Radians: ranges of joints are compared up to this angle.
-_COMPARED_ANGLE: Final = 0.5 * np.pi
-# A lock is tested with rotations by _TRY radians. A direction is locked if the lock leaves less than _OPEN_SHARE of
-# such a rotation.
-_TRY, _OPEN_SHARE = 1e-4, 0.5
+# Radians: during a move, joints are at rest if a step rotates them by less than _NEARLY_AT_REST, or by less than
+# _REST_SHARE of the largest rotation from the preferred pose.
+_NEARLY_AT_REST, _REST_SHARE = 2e-3, 0.05
+# A limb counts as straight if it is bent by less than _BEND radians; people's legs at rest are. It is then bent by that
+# angle, and stays bent if that removes at least _GAIN of the miss.
+_BEND, _GAIN = 0.1, 0.1
+# A direction is locked if the lock leaves less than this share of a small rotation about it.
+_OPEN_SHARE: Final = 0.5
 # In an eased drag, a joint moves at most _FOLLOWS times as far as the targets, plus _MIN_DISTANCE of the body's size.
 # While the targets rest, it moves at most _CATCH_UP of that size. Without these limits, knees of straight legs move by
 # 7 cm when the hips are lowered by the first centimeter.
@@ -175,7 +158,7 @@ class _State:
             solver.posture.value(self.away)
             + 0.5 * float((self.hanging**2).sum())
             + float(solver.caps @ np.maximum(lengths(self.residual) - _MET * solver.tolerance, 0.0))
-            + solver.bounds.cost(self.pose, self.away, _BOUNDS_CAP * _CAP * solver.size)
+            + solver.bounds.cost(self.pose, self.away, _CAP * solver.size)
         )
 
     @cached_property
@@ -223,7 +206,7 @@ class _State:
         Rows of joint limits are in units of length: a radian counts as the body's size.
         """
         solver = self._solver
-        limits, outlines = solver.limits.rows(self.pose.local, _MAX_ROTATION)
+        limits, outlines = solver.limits.rows(self.pose.local, MAX_ROTATION)
         limits = limits.scaled(solver.size)
         bounds, contacts = solver.bounds.rows(self.pose, self.motions, self.away)
         contacts = contacts._replace(rows=contacts.rows + len(limits.gaps))
@@ -308,11 +291,9 @@ class DragSolver:
         self._up = hang_from.up if hang_from and hang_from.hangs else None
         self._coupled = self._find_coupled()
         self.prefer(np.tile(IDENTITY, (len(skeleton), 1)), skeleton.rest[0, :3, 3])
-        self.tolerance = _TOLERANCE * float(self.goals.lengths.max())
+        self.tolerance = SINGLE * float(self.goals.lengths.max())
         ranks = np.unique([each.priority for each in effectors], return_inverse=True)[1].reshape(-1)
-        caps = (
-            np.array([each.weight for each in effectors]) * _CAP * self.size * _PRIORITY_FACTOR ** (ranks.max() - ranks)
-        )
+        caps = np.array([each.weight for each in effectors]) * _CAP * self.size * PRIORITY ** (ranks.max() - ranks)
         self.caps: FloatArray = np.concatenate([caps, caps[self.goals.oriented] * self.goals.shares])
         self.begin(*self.preferred)
 
@@ -371,7 +352,7 @@ class DragSolver:
     def _forget(self) -> None:
         self._damping = 0.0
         self._forces = np.zeros((len(self.caps), 3))
-        self._compliance = np.full(len(self.caps), _RIGID)
+        self._compliance = np.full(len(self.caps), RIGID)
         self._active = _NONE_ACTIVE
         self._bends_straight = True
 
@@ -392,7 +373,7 @@ class DragSolver:
         Multipliers are compared as forces. Those of joint limits are torques divided by the body's size; here they are
         divided by _LEVER times that size instead.
         """
-        let_go = self._compliance[: self.goals.count] > _RIGID
+        let_go = self._compliance[: self.goals.count] > RIGID
         if not let_go.any():
             return None
         forces = lengths(self._forces[: self.goals.count])
@@ -499,7 +480,7 @@ class DragSolver:
                 else:
                     self._forces, self._compliance, self._active = kept
         held = (
-            self._limited_motion(first, state, moved_distance, kept_goals & (self._compliance <= _RIGID))
+            self._limited_motion(first, state, moved_distance, kept_goals & (self._compliance <= RIGID))
             if eased
             else state
         )
@@ -514,29 +495,31 @@ class DragSolver:
 
     def _minimized(self, state: _State, most: int, *, settled: bool) -> tuple[_State, int, bool]:
         """The state after at most `most` steps, the number of steps, and whether the joints are at rest."""
-        self._damping = 0.0 if self._damping > _MOST_DAMPING else self._damping
+        # A step that needs more damping is too small to reduce the merit.
+        most_damping = 1.0 / CLOSE
+        self._damping = 0.0 if self._damping > most_damping else self._damping
         first = state.merit
         for step in range(1, 1 + most):
             last = state.merit
             state, self._damping, longest = self._step(state, self._damping)
-            done = np.abs(state.residual[self._compliance <= _RIGID]).max(initial=0.0) <= _MET * self.tolerance
+            done = np.abs(state.residual[self._compliance <= RIGID]).max(initial=0.0) <= _MET * self.tolerance
             share = 0.0 if settled else _REST_SHARE
             rest = max(_NEARLY_AT_REST, share * float(np.abs(state.away.turned).max(initial=0.0)))
-            if longest < _AT_REST or self._damping > _MOST_DAMPING:
+            if longest < AT_REST or self._damping > most_damping:
                 return state, step, True
             # Stop close to rest; joints continue in the next moves, or once the mouse rests.
             if not settled and longest < rest and done:
                 return state, step, longest < _NEARLY_AT_REST
             # Stop early; the next moves bring the remaining gain.
             is_little = last - state.merit < _MIN_FALL * (first - state.merit) or not self._is_missed(state).any()
-            is_clear = self.bounds.depth(state.pose) <= _MISSED * self.size
+            is_clear = self.bounds.depth(state.pose) <= CLOSE * self.size
             if not settled and step >= _STEPS_WHEN_MET and is_little and is_clear:
                 break
         return state, step, False
 
     def _is_missed(self, state: _State) -> BoolArray:
         """(E + O,) whether goals are missed."""
-        return np.asarray(lengths(state.residual) > _MISSED * self.size)
+        return np.asarray(lengths(state.residual) > CLOSE * self.size)
 
     def _with_bent_limbs(self, state: _State, missed: BoolArray) -> _State | None:
         """The state with straight limbs bent a little, if that may help to meet a missed goal; None otherwise.
@@ -548,7 +531,7 @@ class DragSolver:
         upper = pose.heads[1:] - pose.heads[bodies.parents[1:]]
         along = pose.orientations[1:, :, 1]
         sine = lengths(np.cross(upper, along))
-        straight = (sine <= _STRAIGHT * lengths(upper)) & ((upper * along).sum(axis=1) > 0.0) & (bodies.counts[1:] > 0)
+        straight = (sine <= _BEND * lengths(upper)) & ((upper * along).sum(axis=1) > 0.0) & (bodies.counts[1:] > 0)
         pull = state.residual[: self.goals.count]
         points = self.goals.points(pose)[: self.goals.count]
         arms = points - pose.heads[1:, None]
@@ -565,7 +548,7 @@ class DragSolver:
             inside = np.array([self.limits.clamped(each)[body] for each in both])
             angles = angle_between(inside, pose.local[body])
             # If both sides are free, always choose the same one; otherwise rounding would choose.
-            local[body] = inside[int(angles[1] > angles[0] + _AT_REST)]
+            local[body] = inside[int(angles[1] > angles[0] + AT_REST)]
         return self._state(local, pose.root, state.wanted)
 
     def solve_from_preferred(
@@ -637,8 +620,9 @@ class DragSolver:
             limit = self._own_limits.get(self.skeleton.names[bone])
             if self.masses.eased is not None and self.masses.eased[bone] > 0.0 and isinstance(limit, Hinge):
                 axis, above = np.sign(limit.middle) * np.array(limit.rotation_axis), int(self.bodies.parents[body])
-                # Joints are stiffer toward their shorter range: stiffness is proportional to 1 / range².
-                bends = self.skeleton.rest_turn(bone) @ axis * np.array([[-_COMPARED_ANGLE], [_COMPARED_ANGLE]])
+                # Joints are stiffer toward their shorter range: stiffness is proportional to 1 / range². Ranges are
+                # compared up to a right angle.
+                bends = self.skeleton.rest_turn(bone) @ axis * np.array([[-0.5 * np.pi], [0.5 * np.pi]])
                 local = np.repeat(np.tile(IDENTITY, (len(self.bodies.bones), 1))[None], 2, axis=0)
                 local[:, above] = quaternion_from_rotation_vector(bends)
                 ranges = angle_between(self.limits.clamped(local)[:, above], IDENTITY)
@@ -690,10 +674,10 @@ class DragSolver:
         (mass, gradient, _), (constraints, *_) = state.equations, state.constraints
         rows, residual = state.rows, state.residual.ravel()
         multipliers = self._active.of(constraints)
-        active, met = multipliers > 0.0, np.repeat(self._compliance <= _RIGID, 3)
+        active, met = multipliers > 0.0, np.repeat(self._compliance <= RIGID, 3)
         # Constraints with compliance or an open gap get no stiffness: they are not met exactly, so it would be a force.
         exact = constraints.compliance == 0.0
-        closed = active & exact & (constraints.gaps <= _MISSED * self.size)
+        closed = active & exact & (constraints.gaps <= CLOSE * self.size)
         held = np.concatenate([rows[met], constraints.rows[closed]])
         asked = np.concatenate([residual[met], constraints.gaps[closed]])
         curvature = self._curvature(state, multipliers)
@@ -707,26 +691,25 @@ class DragSolver:
         found = program.solve(
             residual[None],
             constraints.gaps[None],
-            np.full((1, len(residual)), _RIGID),
-            constraints.compliance[None],
-            self.caps[None],
-            active[None],
-            np.repeat(self._compliance, 3)[None],
+            constraint_compliance=constraints.compliance[None],
+            caps=self.caps[None],
+            active=active[None],
+            expected=np.repeat(self._compliance, 3)[None],
         )
         longest = float(np.abs(found.step[0, : self.bodies.turning]).max(initial=0.0))
-        met = found.compliance[0] <= _RIGID
+        met = found.compliance[0] <= RIGID
         # Meeting goals more exactly may raise the merit by their forces times the distance, so that much is allowed.
         least = float(np.abs(found.forces[0, met] * residual[met]).sum()) + ROUNDING * self.size**2
-        share = min(1.0, _MAX_ROTATION / max(longest, ROUNDING))
+        share = min(1.0, MAX_ROTATION / max(longest, ROUNDING))
         closed = found.active[0] & exact
-        for _ in range(4):
+        for _ in range(MAX_SHORTER):
             trial = self._corrected(state, found.step[0], met, closed, share)
             if trial.merit <= state.merit + least:
                 self._forces, self._compliance = found.forces.reshape(-1, 3), found.compliance[0, ::3]
                 pushes = found.pushes[0]
                 self._active = _Active(constraints.keys[pushes > 0.0], pushes[pushes > 0.0])
                 return trial, 0.1 * damping if damping > 0.1 else 0.0, share * longest
-            share *= 0.4
+            share *= SHORTER
         # Forces from another pose can give the model far too much curvature, so the next step begins without them.
         self._forces, self._active = np.zeros_like(self._forces), _NONE_ACTIVE
         return state, max(10.0 * damping, 0.3), np.inf
@@ -751,11 +734,11 @@ class DragSolver:
         """
         mass = state.equations[0]
         try:
-            np.linalg.cholesky(matrix - _MARGIN * mass)
+            np.linalg.cholesky(matrix - CLOSE * mass)
         except np.linalg.LinAlgError:
             by_mass = state.whitening @ matrix @ state.whitening.T
             values, vectors = np.linalg.eigh(0.5 * (by_mass + by_mass.T))
-            bent = values < _MARGIN
+            bent = values < CLOSE
             along = mass @ state.whitening.T @ vectors[:, bent]
             matrix = matrix + (along * (np.maximum(-values[bent], _RAISED) - values[bent])) @ along.T
         return matrix
@@ -773,7 +756,7 @@ class DragSolver:
         least = np.inf
         for _ in range(5):
             # The rows of another pose take half as long as a step, so they are only computed if parts overlap.
-            if self.bounds.depth(trial.pose) > _MISSED * self.size:
+            if self.bounds.depth(trial.pose) > CLOSE * self.size:
                 constraints, *_ = trial.constraints
                 kept = np.isin(constraints.keys, keys)
                 held, gaps = constraints.rows[kept], np.minimum(constraints.gaps[kept], 0.0)
@@ -791,7 +774,7 @@ class DragSolver:
             square = rows @ by_forces
             diagonal = np.einsum("ii->i", square)
             diagonal *= 1.0 + SINGLE
-            diagonal += _RIGID
+            diagonal += RIGID
             trial = self._moved(trial, by_forces @ np.linalg.solve(square, off))
         return best
 
@@ -820,9 +803,9 @@ class DragSolver:
         for body, lock in self._locked:
             own = slice(self.bodies.first[body], self.bodies.first[body] + self.bodies.counts[body])
             axes, rotation = self.bodies.axes[own], pose.local[body]
-            tries = product(quaternion_from_rotation_vector(_TRY * axes), rotation)
+            tries = product(quaternion_from_rotation_vector(CLOSE * axes), rotation)
             back = conjugate(lock(rotation))
-            allowed = np.array([rotation_vector_from_quaternion(product(lock(each), back)) for each in tries]) / _TRY
+            allowed = np.array([rotation_vector_from_quaternion(product(lock(each), back)) for each in tries]) / CLOSE
             directions, sizes, _ = np.linalg.svd((allowed @ axes.T).T)
             kept = directions[:, sizes > _OPEN_SHARE]
             open_steps[own, own] = kept @ kept.T
@@ -865,7 +848,7 @@ class DragSolver:
         for _ in range(2):
             off = np.where(chosen[:, None], state.residual, 0.0).ravel()
             is_met = np.abs(off).max(initial=0.0) <= _MET * self.tolerance
-            if is_met and self.bounds.depth(state.pose) <= _MISSED * self.size:
+            if is_met and self.bounds.depth(state.pose) <= CLOSE * self.size:
                 break
             constraints, *_ = state.constraints
             exact = np.flatnonzero(constraints.compliance == 0.0)
@@ -874,7 +857,7 @@ class DragSolver:
             still = np.zeros((1, self.bodies.columns))
             program = QuadraticProgram(state.equations[0][None], still, state.rows[None], rows[None])
             met = np.repeat(chosen, 3)
-            found = program.solve(off[None], gaps[None], np.where(met, _RIGID, _LOOSE)[None], active=active[None])
+            found = program.solve(off[None], gaps[None], np.where(met, RIGID, 1.0 / RIGID)[None], active=active[None])
             closed = np.zeros(len(constraints.keys), dtype=bool)
             closed[exact[found.active[0]]] = True
             state = self._corrected(state, found.step[0], met, closed, 1.0)

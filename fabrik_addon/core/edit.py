@@ -26,9 +26,9 @@ from typing import Final, NamedTuple, TypeVar
 import numpy as np
 
 from .arrays import ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, lengths, squares, times
-from .kernel.bodies import Bodies, Pose, joint_axes
-from .kernel.capsules import Capsules, SelfCollision
-from .kernel.goals import LEVER, Goals, Wanted
+from .kernel.bodies import AT_REST, MAX_ROTATION, Bodies, Pose, joint_axes
+from .kernel.capsules import NEAR, Capsules, SelfCollision
+from .kernel.goals import LEVER, PRIORITY, Goals, Wanted
 from .kernel.joint_limits import JointLimits
 from .kernel.posture import Masses, PostureTerm
 from .limits.base import Limit
@@ -36,7 +36,7 @@ from .model.bodies import participants
 from .model.effector import Effector
 from .model.skeleton import Skeleton
 from .optimize.over_time import ChangeOverTime, noise_share
-from .optimize.qp import QpStep, QuadraticProgram
+from .optimize.qp import MAX_SHORTER, SHORTER, QpStep, QuadraticProgram
 from .rotations import (
     conjugate,
     matrix_from_quaternion,
@@ -54,13 +54,8 @@ _CAP: Final = 0.3
 _CAP_NEAR: Final = 0.25
 # The largest moment of inertia of the whole body, in units of mass and its size squared: that of a rod about its end.
 _INERTIA: Final = 1.0 / 3.0
-# Goals of priority 0 have this many times the cap of the others.
-_HELD: Final = 50.0
-# The compliance of goals below their caps, in units of 1 / mass: a dragged point misses its target by about 1e-9 of the
-# size.
-_COMPLIANCE: Final = 1e-9
-# Radians: the largest rotation of a joint in a step, and the rotation below which a frame is finished.
-_LONGEST_TURN, _LAST_TURN = 0.5, 1e-2
+# Radians: the rotation of a joint in a step below which a frame is finished.
+_LAST_TURN: Final = 1e-2
 # The largest number of steps: from the start, and for a move of the mouse, which continues from the last one.
 _MAX_STEPS, _STEPS_FROM_NEAR = 30, 4
 # Frames: the standard deviation of the Gaussian that smooths a change over time. With 5 the motion is not smoother.
@@ -68,18 +63,12 @@ _SPREAD: Final = 3.0
 # The smallest eigenvalue of the Hessian, in units of the mass matrix, which is added if necessary. It is also the first
 # damping.
 _MARGIN: Final = 0.2
-# A step that does not reduce the cost is shortened to this share, at most this many times; then damping grows by the
-# same factor.
-_SHORTER, _MAX_SHORTER = 0.4, 4
-# For a change over time: the largest number of steps, and the rotation (radians) below which it is finished. A joint
-# stops at a limit if it would rotate farther than this beyond it.
-_MAX_TIMES, _LAST_CHANGE = 12, 1e-5
+# For a change over time: the largest number of steps.
+_MAX_TIMES: Final = 12
 # A limit replaces one that the joint met before if the cosine between their rows is above this.
 _ALIKE: Final = 0.9
 # The share of the size by which an effector may miss its target.
 _MISSED: Final = 1e-5
-# A step is assumed not to close gaps between capsules that are larger than this share of the size.
-_NEAR_CAPSULES: Final = 0.05
 # Number of frames solved together: their matrices fit the processor's cache.
 _BLOCK: Final = 12
 
@@ -270,7 +259,7 @@ class _Block:
         asked = lengths(self._goals.residual(self._bodies.pose(preferred[:, self._bones], roots), wanted))
         rigid = np.append(np.ones(self._goals.count), _INERTIA * (self._size / self._goals.arms) ** 2)
         base = _CAP * self._size
-        caps = self._weights * np.where(self._is_held, _HELD * base, cap * (base + rigid * asked))
+        caps = self._weights * np.where(self._is_held, PRIORITY * base, cap * (base + rigid * asked))
         return _Problem(wanted, posture, caps)
 
     def solve(
@@ -286,10 +275,10 @@ class _Block:
         for _ in range(steps):
             rows, program, found = self._step(problem, pose, residual, forces, damping)
             forces, longest = found.forces.reshape(forces.shape), self._longest(found.step)
-            share = np.minimum(1.0, _LONGEST_TURN / np.maximum(longest, ROUNDING))
+            share = np.minimum(1.0, MAX_ROTATION / np.maximum(longest, ROUNDING))
             before, before_residual, least = pose, residual, cost + ROUNDING * self._size**2
             is_better = np.zeros(len(residual), dtype=bool)
-            for _ in range(_MAX_SHORTER):
+            for _ in range(MAX_SHORTER):
                 step = share[:, None] * found.step
                 trial = self._moved(before, step)
                 # Goals curve away from their tangents: correct the pose to what the step predicted.
@@ -303,10 +292,10 @@ class _Block:
                 cost, residual = np.where(now, value, cost), np.where(now[:, None, None], trial_residual, residual)
                 if is_better.all():
                     break
-                share = _SHORTER * share
+                share = SHORTER * share
             if ((1.0 + damping) * longest).max() < _LAST_TURN:
                 break
-            damping = np.where(is_better, _SHORTER * damping, np.maximum(damping / _SHORTER, _MARGIN))
+            damping = np.where(is_better, SHORTER * damping, np.maximum(damping / SHORTER, _MARGIN))
         local = self._rotations.copy()
         local[:, self._bones] = pose.local
         return local, pose.root, self._goals.points(pose)[:, : self._goals.count]
@@ -334,14 +323,14 @@ class _Block:
             missing = residual.reshape(count, -1) + times(rows, change)
             on, used = np.nonzero((rows != 0.0).any(axis=2))
             step = stops.least(prior, on, rows[on, used], missing[on, used]) - change
-            if np.abs(step[:, : bodies.turning]).max(initial=0.0) < _LAST_CHANGE:
+            if np.abs(step[:, : bodies.turning]).max(initial=0.0) < AT_REST:
                 break
-            for _ in range(_MAX_SHORTER):
+            for _ in range(MAX_SHORTER):
                 trial = self._moved(own, change + step)
                 left = goals.residual(trial, wanted)
                 if squares(left).sum() + stops.cost(change + step) <= squares(residual).sum() + stops.cost(change):
                     break
-                step = _SHORTER * step
+                step = SHORTER * step
             else:
                 break
             pose, residual = trial, left
@@ -386,15 +375,14 @@ class _Block:
             np.concatenate([goals.forces(forces), -posture.pulls(away)], axis=1),
         )
         hessian = _positive((1.0 + damping)[:, None, None] * mass - curvature, mass)
-        compliance = np.full(wanted.shape, _COMPLIANCE)
         program = QuadraticProgram(hessian, -gradient, rows, np.zeros((count, 0, bodies.columns)))
-        found = program.solve(wanted, np.zeros((count, 0)), compliance, caps=problem.caps)
+        found = program.solve(wanted, np.zeros((count, 0)), caps=problem.caps)
         normals, gaps = self._limits.rows(pose.local, float(self._longest(found.step).max()))
-        touching, distances = self._capsules.sides(pose, motions, _NEAR_CAPSULES * self._size)
+        touching, distances = self._capsules.sides(pose, motions, NEAR * self._size)
         normals, gaps = np.concatenate([normals, touching], axis=1), np.concatenate([gaps, distances], axis=1)
         if (times(normals, found.step) > gaps).any():
             program = QuadraticProgram(hessian, -gradient, rows, normals)
-            found = program.solve(wanted, gaps, compliance, caps=problem.caps)
+            found = program.solve(wanted, gaps, caps=problem.caps)
         return rows, program, found
 
     def _cost(self, problem: _Problem, pose: Pose) -> tuple[FloatArray, FloatArray]:
@@ -403,7 +391,7 @@ class _Block:
         away = posture.away(pose)
         value = 0.5 * (squares(away.moved) @ posture.masses + squares(away.turned) @ posture.inertia)
         # A unit of overlap costs as much as a held point that is a unit away from its target.
-        value += _HELD * _CAP * self._size * self._capsules.depths(pose).sum(axis=-1)
+        value += PRIORITY * _CAP * self._size * self._capsules.depths(pose).sum(axis=-1)
         return value + (lengths(residual) * problem.caps).sum(axis=1), residual
 
     def _longest(self, step: FloatArray) -> FloatArray:
@@ -459,7 +447,7 @@ class _Stops:
 
         Drops limits whose multiplier has the wrong sign, so that their joints can move away.
         """
-        for _ in range(_MAX_SHORTER):
+        for _ in range(MAX_SHORTER):
             change, forces = prior.least(
                 np.concatenate([on, self._on]),
                 np.concatenate([rows, self._rows]),
@@ -480,7 +468,7 @@ class _Stops:
         for first, columns in zip(bodies.first.tolist(), bodies.counts.tolist(), strict=True):
             part = slice(first, first + columns)
             far = lengths(over[:, part])
-            on = np.flatnonzero(far > _LAST_CHANGE)
+            on = np.flatnonzero(far > AT_REST)
             rows = np.zeros((len(on), bodies.columns))
             rows[:, part] = self._unit * over[on, part] / far[on, None]
             alike = (self._on[:, None] == on) & (self._rows @ rows.T > _ALIKE * self._unit**2)

@@ -89,11 +89,7 @@ class Solver:
         self.problem = problem = make_problem(skeleton, effectors, limits, slides, root, options)
         self.skeleton, self.effectors, self.limits = problem.skeleton, problem.effectors, problem.limits
         self.free_root, self.options, self.reaches = problem.free_root, problem.options, problem.reaches
-
-    @property
-    def frames_at_once(self) -> int:
-        """The number of frames solved together."""
-        return self.problem.frames_at_once
+        self.frames_at_once = problem.frames_at_once
 
     @cached_property
     def _one_chain(self) -> ChainSolver | None:
@@ -145,51 +141,55 @@ class Solver:
             def from_neighbor(frame: int, rotations: FloatArray, root: FloatArray) -> Solution:
                 own = slice(frame, frame + 1)
                 roots = root[None] if self.free_root else begun.roots[own]
-                return refine_frame(self.problem, Start(rotations[None], roots), wanted.part(own))
+                found = solution.part(np.array([frame]))
+                solve_frames(self.problem, Start(rotations[None], roots), wanted.part(own), found, from_near=True)
+                return found.single()
 
             repair_pops(solution, wanted.positions, from_neighbor)
         return solution
 
 
-def solve_frames(problem: Problem, start: Start, targets: Targets, result: Solution) -> None:
+def solve_frames(
+    problem: Problem, start: Start, targets: Targets, result: Solution, *, from_near: bool = False
+) -> None:
     """Solve F frames from their start by passes and least squares, then by restarts, slides and priorities.
 
-    Fills a result.
+    Fills a result. from_near: whether the start is close, so that least squares, slides and priorities are enough.
     """
     begun, wanted, origins = _prepared(problem, start, targets)
     pose, bent = _first_poses(problem, begun)
-    state = _start_state(problem, pose, wanted)
-    away = np.zeros((len(state.weights), 0))
-    if not problem.options.plain and np.isfinite(state.bend).any():
-        away = problem.poles.residual(state.pose, state.bend)
-    frames, most = np.flatnonzero(problem.least_squares.unfinished(state, away)), problem.options.most_steps
-    if len(frames):
-        found = state.part(frames)
-        first = min(STEPS, most) if problem.may_restart else most
-        attempt(problem, found, bent=None if bent is None else bent.part(frames), most_steps=first)
-        state.iterations[frames] = found.iterations
-        take_better(state, frames, found)
-    restart(problem, begun, state)
-    if problem.may_restart and len(frames := np.flatnonzero(state.unmet() & ~state.stationary)):
-        part = state.part(frames)
-        problem.least_squares.run(part, most - STEPS)
-        state.put(frames, part)
+    state, most = _start_state(problem, pose, wanted), problem.options.most_steps
+    has_poles = not problem.options.plain and bool(np.isfinite(state.bend).any())
+    if from_near:
+        problem.least_squares.run(state, most, bending=has_poles)
+    else:
+        _solve_from_far(problem, begun, state, bent, has_poles=has_poles)
     if not problem.options.plain:
         _slide(problem, state)
         _meet_in_order(problem, state)
     _write(problem, begun, wanted, origins, state, result)
 
 
-def refine_frame(problem: Problem, start: Start, targets: Targets) -> Solution:
-    """Solve one frame from its start to the nearest pose that meets the targets, by least squares alone."""
-    solution = Solution.empty(problem.skeleton, 1, len(problem.effectors))
-    begun, wanted, origins = _prepared(problem, start, targets)
-    state = _start_state(problem, _first_poses(problem, begun)[0], wanted)
-    problem.least_squares.run(state, problem.options.most_steps, bending=bool(np.isfinite(wanted.bend).any()))
-    _slide(problem, state)
-    _meet_in_order(problem, state)
-    _write(problem, begun, wanted, origins, state, solution)
-    return solution.single()
+def _solve_from_far(problem: Problem, start: Start, state: State, bent: Pose | None, *, has_poles: bool) -> None:
+    """Bring F frames to their targets by passes and least squares, then by restarts, in place.
+
+    bent: the first poses with all straight limbs bent, if known.
+    """
+    away, most = np.zeros((len(state.weights), 0)), problem.options.most_steps
+    if has_poles:
+        away = problem.poles.residual(state.pose, state.bend)
+    frames = np.flatnonzero(problem.least_squares.unfinished(state, away))
+    if len(frames):
+        found = state.part(frames)
+        first = min(STEPS, most) if problem.may_restart else most
+        attempt(problem, found, bent=None if bent is None else bent.part(frames), most_steps=first)
+        state.iterations[frames] = found.iterations
+        take_better(state, frames, found)
+    restart(problem, start, state)
+    if problem.may_restart and len(frames := np.flatnonzero(state.unmet() & ~state.stationary)):
+        part = state.part(frames)
+        problem.least_squares.run(part, most - STEPS)
+        state.put(frames, part)
 
 
 def _prepared(problem: Problem, start: Start, targets: Targets) -> tuple[Start, Targets, FloatArray]:

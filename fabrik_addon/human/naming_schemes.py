@@ -16,7 +16,8 @@ from .body_parts import FINGERS, Role
 # The rest of a name without prefix, side, separators and numbers.
 _WORDS: Final = {
     "hips": "hips", "pelvis": "hips", "hip": "hips",
-    "lowerback": "spine", "stomach": "spine", "spine": "spine", "waist": "spine",
+    "lowerback": "spine", "lowerspine": "spine", "middlespine": "spine", "stomach": "spine", "spine": "spine",
+    "waist": "spine",
     "abdomen": "spine", "ab": "spine", "abdomenlower": "spine", "abdomenupper": "spine",
     "chest": "chest", "upperchest": "chest", "chestlower": "chest", "chestupper": "chest",
     "neck": "neck", "necklower": "neck", "neckupper": "neck", "necktwist": "neck", "head": "head",
@@ -128,8 +129,11 @@ def _without_shared(names: Collection[str]) -> dict[str, str]:
 def _named_joints(names: list[str]) -> dict[str, Role]:
     """The limbs of a rig whose bones are named after joints; empty for other rigs."""
     known = [(name, parts) for name in names if (parts := _split_name(name)) is not None and parts.side]
-    if not {parts.word for _, parts in known} >= _JOINTS_TELL:
-        return {}
+    words = {parts.word for _, parts in known}
+    if not words >= _JOINTS_TELL:
+        # iPi's and others' only bone between collar bone and forearm is named shoulder.
+        is_arm = words & {"clavicle", "collar"} and not any(_WORDS.get(word) == "upper_arm" for word in words)
+        return {name: Role("upper_arm", parts.side) for name, parts in known if is_arm and parts.word == "shoulder"}
     limbs = {name: Role(_JOINT_WORDS[parts.word], parts.side) for name, parts in known if parts.word in _JOINT_WORDS}
     toes = {name: Role("toe", role.side, number=1) for name, role in limbs.items() if role.part == "toe"}
     # Children of a wrist are the palm.

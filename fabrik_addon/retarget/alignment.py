@@ -5,14 +5,14 @@ rest pose is not that of a body: all limbs may be along one axis.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from ..core.arrays import ROUNDING, FloatArray
 from ..core.rotations import matrix_from_quaternion, product, quaternion_from_matrix, rotation_between, slerp
-from ..human.rest_body import BodyAxes, RestBody, length, square, unit
+from ..human.rest_body import ALONG, BodyAxes, RestBody, RestBone, length, square, unit
 from .motion import Motion, RetargetError
 from .pairs import Pair, above, depth
 
@@ -26,6 +26,8 @@ _ARMS_COUNT: Final = 0.3
 _LIKE: Final = 30.0
 # Number of frames that are compared.
 _LOOKED_AT: Final = 100
+# Z is up if the source stands along it on this share of the frames.
+_STANDS: Final = 0.1
 # Degrees: a trunk tilted by more is not upright.
 MAX_TILT: Final = 30.0
 # Degrees: a leg is bent if a part of it is tilted by more.
@@ -42,6 +44,7 @@ _TOPS: Final = ("neck", "head", "upper_arm", "shoulder", "chest")
 _LEG: Final = frozenset({"thigh", "shin", "foot", "toe"})
 # A foot whose horizontal part is less than this share of its length does not show where its leg faces.
 _FLAT_FOOT: Final = 0.3
+_UP: Final = np.array([0.0, 0.0, 1.0])
 # People face in this direction after import into Blender, unless the file gives another one.
 _FORWARD: Final = np.array([0.0, -1.0, 0.0])
 # Parts whose direction at rest depends on the pose, such as a T or an A pose. A trunk's curve and a foot's slope belong
@@ -119,11 +122,23 @@ def find_reference(motion: Motion, rest: RestBody, target: RestBody, frame: int 
     rest: the source's. frame: use this frame instead, counted from 0. Raises RetargetError if the source has no body.
     """
     wanted = {} if target.axes is None else _directions(target, target.axes.up)
-    if frame is None and rest.axes is not None and _difference(rest, rest.axes.up, wanted) <= _LIKE:
+    at_rest = frame is None and rest.axes is not None and _difference(rest, rest.axes.up, wanted) <= _LIKE
+    if at_rest and rest.axes is not None and rest.axes.up @ _UP > ALONG:
         return Reference(rest, rest.axes, None)
     frames = np.unique(np.linspace(0, len(motion) - 1, _LOOKED_AT).astype(int)).tolist()
     bodies = {each: rest.posed(motion.bones_at(each)) for each in frames}
     known = {each: body.axes for each, body in bodies.items() if body.axes is not None}
+    # Up is the axis along which bodies point on most frames, because on a single frame the source may be lying. Someone
+    # who lies on most frames may stand on a few.
+    stands = sum(axes.up @ _UP > ALONG and _legs(bodies[each]) @ _UP < -ALONG for each, axes in known.items())
+    up = _UP
+    if stands < max(_STANDS * len(known), 1.0):
+        up = _nearest_axis(np.sum([axes.up for axes in known.values()], axis=0)) if known else _UP
+    if at_rest and rest.axes is not None:
+        # Some files have a rest pose with Y up, and a motion with Z up.
+        stood = rest if up @ _UP < ALONG else rest.posed(_rotated(rest, rotation_between(rest.axes.up, _UP)))
+        assert stood.axes is not None
+        return Reference(stood, stood.axes, None)
     if frame is not None:
         bodies[frame] = rest.posed(motion.bones_at(frame))
     if not known or (frame is not None and bodies[frame].axes is None):
@@ -131,8 +146,6 @@ def find_reference(motion: Motion, rest: RestBody, target: RestBody, frame: int 
             f"{motion.name!r}: its hips, head, or left and right bones are not known, so its up and forward "
             "directions are unknown: map these bones"
         )
-    # Up is the axis along which bodies point on most frames, because on a single frame the source may be lying.
-    up = _nearest_axis(np.sum([axes.up for axes in known.values()], axis=0))
     if frame is None:
         frame = min(known, key=lambda each: _difference(bodies[each], up, wanted))
     body, forward = bodies[frame], _FORWARD
@@ -146,6 +159,18 @@ def _nearest_axis(direction: FloatArray) -> FloatArray:
     """(3,) the coordinate axis nearest to a direction."""
     axis = int(np.argmax(np.abs(direction)))
     return np.asarray(np.sign(direction[axis]) * np.eye(3)[axis])
+
+
+def _legs(body: RestBody) -> FloatArray:
+    """(3,) the direction from the hip joints to the feet; zero if either are missing."""
+    hips, feet = body.head_of("thigh"), body.head_of("foot")
+    return np.zeros(3) if hips is None or feet is None else unit(feet - hips)
+
+
+def _rotated(body: RestBody, turn: FloatArray) -> dict[str, RestBone]:
+    """The bones of a body rotated as a whole about the origin; turn: (4,)."""
+    matrix = matrix_from_quaternion(turn)
+    return {name: replace(bone, head=matrix @ bone.head, axes=matrix @ bone.axes) for name, bone in body.bones.items()}
 
 
 def _difference(body: RestBody, up: FloatArray, other: Mapping[tuple[str, str], FloatArray]) -> float:

@@ -44,6 +44,8 @@ _BACKWARD: Final = 0.3
 # Degrees: if the farthest rotation of a joint from rest is in this range, radians may have been read as degrees: they
 # are at most 2 pi. Joints of a person who stands still rotate farther from most rest poses.
 _HARDLY: Final = (0.1, 6.3)
+# Someone whose hips travel farther than this many lengths of the legs across the trunk walks, and does not lie.
+_WALKS: Final = 2.0
 # Number of frames that are compared.
 _LOOKED_AT: Final = 500
 
@@ -78,7 +80,10 @@ def retarget_doubts(
             f"The source leans by {reference.trunk_tilt:.0f}° in the pose that is compared with the rig's rest pose: "
             "set Rest Frame to a frame on which it is upright"
         )
-    if reference.frame is not None and reference.axes.up[2] < ROUNDING:
+    hips = motion.heads[:, [list(motion.names).index(name) for name in bodies[0].named("hips")]].mean(axis=1)
+    travelled = float(np.linalg.norm(np.ptp(hips - (hips @ reference.axes.up)[:, None] * reference.axes.up, axis=0)))
+    walks = travelled > _WALKS * leg_length(reference.body)
+    if reference.frame is not None and reference.axes.up[2] < ROUNDING and not walks:
         yield (
             "On most frames the source points sideways or down, and this direction was used as up: if it is lying "
             "down, export it with a T pose as its rest pose"

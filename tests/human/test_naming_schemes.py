@@ -112,6 +112,8 @@ OF_MOTION = {
     "Character Creator": """CC_Base_Hip CC_Base_Waist CC_Base_Spine01 CC_Base_NeckTwist01 CC_Base_Head
         CC_Base_L_Clavicle CC_Base_L_Upperarm CC_Base_L_Forearm CC_Base_L_Hand CC_Base_L_Thigh CC_Base_L_Calf
         CC_Base_L_Foot CC_Base_L_ToeBase | hips spine spine neck head""",
+    "iPi": """Hip LowerSpine MiddleSpine Chest Neck Head LClavicle LShoulder LForearm LHand LThigh LShin LFoot LToe
+        | hips spine spine chest neck head""",
     "HumanIK": """Character1_Hips Character1_Spine Character1_Neck Character1_Head Character1_LeftShoulder
         Character1_LeftArm Character1_LeftForeArm Character1_LeftHand Character1_LeftUpLeg Character1_LeftLeg
         Character1_LeftFoot Character1_LeftToeBase | hips spine neck head""",

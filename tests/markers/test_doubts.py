@@ -83,6 +83,26 @@ class TestPosture:
         solution = posed(motions.skeleton_of(rows), raised)
         assert ["an animal with four legs" in doubt for doubt in doubts_of(solution)] == [True] * doubted
 
+    @pytest.mark.parametrize("standing", [0, 5])
+    def test_someone_who_lies_down_gives_no_warning(self, standing: int) -> None:
+        """Those who lie on all frames do, because the up axis may be wrong."""
+        skeleton = motions.skeleton_of(humans.human(fingers=False))
+        solution = Solution.empty(skeleton, 30, 0)
+        solution.rotations[:], solution.root_location[:] = [1.0, 0.0, 0.0, 0.0], skeleton.rest[0, :3, 3]
+        rest = skeleton.rest[0, :3, :3]
+        solution.rotations[standing:, 0] = quaternion_from_matrix(rest.T @ about_x(-90.0) @ rest)
+        found = list(posture_doubts(solution, np.tile(np.eye(4), (30, 1, 1))))
+        assert ["lies or crawls" in doubt for doubt in found] == [True] * (standing == 0)
+
+    @pytest.mark.parametrize("degrees", [90.0, -90.0, 180.0])
+    def test_a_rig_that_lies_at_rest(self, degrees: float) -> None:
+        """A rig with Y up whose object is not rotated lay on its back, without a warning."""
+        world = np.tile(np.eye(4), (3, 1, 1))
+        world[:, :3, :3] = about_x(degrees)
+        solution = posed(motions.skeleton_of(humans.human(fingers=False)), 0.0)
+        (doubt,) = posture_doubts(solution, world)
+        assert doubt.startswith("The rig does not stand upright at rest: ")
+
     @pytest.mark.parametrize("raised", [0.0, 30.0, -30.0])
     def test_a_person(self, raised: float) -> None:
         assert doubts_of(posed(motions.skeleton_of(humans.human(fingers=False)), raised)) == []

@@ -7,7 +7,7 @@ import pytest
 from support import humans, motions, walker
 
 from fabrik_addon.core import Ball, Fixed
-from fabrik_addon.core.rotations import product, quaternion_from_rotation_vector
+from fabrik_addon.core.rotations import product, quaternion_from_matrix, quaternion_from_rotation_vector
 from fabrik_addon.retarget.bodies import find_pairs
 from fabrik_addon.retarget.goals import RetargetSettings
 from fabrik_addon.retarget.take import retarget
@@ -198,3 +198,37 @@ def test_up_is_where_heads_are_on_most_frames():
     found = retarget(source(local, rest=False), PERSON, RetargetSettings(places=0.0))
     assert found.reference.frame >= 15
     assert found.doubts == ()
+
+
+def test_someone_who_stands_on_a_few_frames_shows_which_axis_is_up():
+    """Standing on 6 of 40 frames, and lying on the others, came out upside down: lying was seen as standing."""
+    local = walked()
+    local[6:, 0] = product(quaternion_from_rotation_vector(np.radians([-90.0, 0.0, 0.0])), local[6:, 0])
+    found = retarget(source(local, rest=False), PERSON, RetargetSettings(places=0.0))
+    assert found.reference.frame < 6
+    assert found.doubts == ()
+
+
+def test_someone_who_walks_across_the_up_axis_of_the_file_stands():
+    """The warning about lying was wrong for a file with another up axis."""
+    local, roots = walked(), np.tile(PERSON.rest[0, :3, 3], (FRAMES, 1))
+    roots[:, 1] -= np.linspace(0.0, 3.0, FRAMES)
+    motion = motions.in_no_rest(PERSON, local, roots)
+    turn = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]])
+    rest, heads = motion.rest.copy(), motion.heads @ turn.T
+    rest[:, :3] = turn @ rest[:, :3]
+    rotations = product(quaternion_from_matrix(turn), motion.rotations)
+    assert doubts(replace(motion, rest=rest, heads=heads, rotations=rotations)) == ()
+
+
+def test_a_rest_pose_that_lies_is_raised_if_the_motion_stands():
+    """Some files have a rest pose with Y up, and a motion with Z up; it came out lying."""
+    motion = source(walked())
+    lying = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]])
+    rest = motion.rest.copy()
+    rest[:, :3] = lying @ rest[:, :3]
+    wanted = retarget(motion, PERSON, RetargetSettings())
+    found = retarget(replace(motion, rest=rest), PERSON, RetargetSettings())
+    assert found.doubts == ()
+    np.testing.assert_allclose(np.abs((found.solution.rotations * wanted.solution.rotations).sum(axis=2)), 1.0)
+    np.testing.assert_allclose(found.solution.root_location, wanted.solution.root_location, atol=1e-6)

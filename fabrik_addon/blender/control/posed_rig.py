@@ -31,8 +31,8 @@ from ..rig.armature import (
     bone_matrices,
     check_bones,
     check_editable,
-    nearest_rotations,
     object_scale,
+    rest_matrices,
     root_location_channel,
 )
 from ..rig.keyframes import ROTATION_CHANNELS
@@ -460,9 +460,7 @@ class ControlRig(PlainRig):
 
     def _axes(self, bone: str, control: str) -> FloatArray:
         """(4,) the axes of a control at rest, in the frame of a bone at rest."""
-        bones = self.rig.data.bones
-        rest = np.array([bones[name].matrix_local.to_3x3() for name in (bone, control)], dtype=np.float64)
-        one, other = nearest_rotations(rest)
+        one, other = rest_matrices(self.rig, (bone, control))[:, :3, :3]
         return quaternion_from_matrix(one.T @ other)
 
     def limited(self, bone: str) -> PoseBone | None:
@@ -647,11 +645,9 @@ def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_res
     bones = [rig.pose.bones[name] for name in names]
     indices = {name: index for index, name in enumerate(names)}
     parents = [indices.get(row.parent, -1) for row in rows]
-    rest = np.array([as_array(bone.bone.matrix_local) for bone in bones])
+    rest, posed = rest_matrices(rig, names), bone_matrices(rig, names)
     # Controls above may be scaled. Measure the scale at the root, because IK scales the bones that it stretches.
     size = float(object_scale(as_array(bones[0].matrix)))
-    rest[:, :3, :3] = nearest_rotations(rest[:, :3, :3])
-    posed = bone_matrices(rig, names)
     if at_rest:
         posed = rest.copy()
         posed[:, :3, 3] *= size

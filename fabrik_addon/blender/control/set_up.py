@@ -15,7 +15,7 @@ from mathutils import Matrix
 from ...core.arrays import BoolArray, FloatArray
 from ...core.errors import first_few
 from ...core.rotations import product, quaternion_from_rotation_vector
-from ..rig.armature import RigError, Tree, check_editable, check_rig
+from ..rig.armature import RigError, Tree, check_editable, check_rig, rest_matrices
 from ..rig.keyframes import bone_path
 from ..rig.locks import constrained_bones, is_locked, moved_by
 from ..rig.pose_writer import HeldChannels, PoseKeeper, read_switch, write_switches
@@ -544,7 +544,7 @@ class _Search:
             self.setup.switches[path].stretches = False
             switch_limbs(limb.rig, self.setup, {path: self.setup.switches[path].ik})
         # A paw's rest pose may differ from that of its controls, because Rigify rotates the heel to match.
-        rests = [np.array([limb.rig.data.bones[name].matrix_local for name in limb.bones]) for limb in limbs.values()]
+        rests = [rest_matrices(limb.rig, limb.bones) for limb in limbs.values()]
         place_limbs(self.update, list(limbs.values()), rests)
         tried = {path: _TriedLimb(limb.rig, limb.bones, [limb.leader]) for path, limb in limbs.items()}
         _try_channels(self.update, list(tried.values()))

@@ -10,7 +10,7 @@ from bpy.types import Context, Object, PoseBone
 
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.rotations import rotation_vector_from_matrix
-from ..rig.armature import floats, nearest_rotations
+from ..rig.armature import matrices, unscaled
 from ..rig.locks import constrained_bones
 from ..rig.pose_writer import HeldChannels
 from .switches import batches
@@ -141,9 +141,7 @@ def can_swing(bone: PoseBone) -> bool:
 def _matrices(context: Context, rig: Object) -> FloatArray:
     """(N, 4, 4) current matrices of the bones in armature space, without scale."""
     context.view_layer.update()
-    matrices = floats(rig.pose.bones, "matrix", 16).reshape(-1, 4, 4).transpose(0, 2, 1).copy()
-    matrices[:, :3, :3] = nearest_rotations(matrices[:, :3, :3])
-    return matrices
+    return unscaled(matrices(rig.pose.bones, "matrix"))
 
 
 # Two bones coincide if their distance is below the first number, a share of their length, and the cosine of the angle

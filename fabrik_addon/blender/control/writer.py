@@ -28,13 +28,13 @@ from ...core.rotations import (
     rotation_vector_from_quaternion,
     slerp,
 )
-from ..rig.armature import as_array, bone_matrices, meters_per_unit, nearest_rotations, object_scale
+from ..rig.armature import as_array, bone_matrices, meters_per_unit, object_scale, rest_matrices, unscaled
 from ..rig.keying import key_in_steps
 from ..rig.locks import locked_channels, moved_by, with_locks
 from ..rig.pose_writer import ChannelGroup, HeldChannels, channel_groups, read_switch
 from ..rig.rotation_modes import from_channels, local_rotation, property_name, to_channels
 from ..settings.control import FabrikControlRig, moves
-from ..settings.rig import rig_settings
+from ..settings.why_not import enabled_effectors
 from .switches import keyed_switches, switch_limbs, with_linked_values
 
 
@@ -206,13 +206,11 @@ def _read_matrices(
     rig: Object, names: Sequence[str], over: RigMotion | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """([F,] N, 3, 3) rotations, ([F,] N, 3) heads and (N, 3, 3) rest rotations of bones, armature space."""
-    bones = [rig.pose.bones[name] for name in names]
     if over is None:
-        posed = np.array([as_array(bone.matrix) for bone in bones]).reshape(-1, 4, 4)
+        posed = bone_matrices(rig, names)
     else:
-        posed = np.stack([over.matrices[name] for name in names], axis=1)
-    rest = np.array([as_array(bone.bone.matrix_local) for bone in bones]).reshape(-1, 4, 4)
-    return nearest_rotations(posed[..., :3, :3]), posed[..., :3, 3], nearest_rotations(rest[:, :3, :3])
+        posed = unscaled(np.stack([over.matrices[name] for name in names], axis=1))
+    return posed[..., :3, :3], posed[..., :3, 3], rest_matrices(rig, names)[:, :3, :3]
 
 
 def _inverse(rotations: FloatArray) -> FloatArray:
@@ -400,7 +398,7 @@ def kept_on_ik(
     rig: Object, setup: FabrikControlRig, paths: Iterable[str], *, baked: bool
 ) -> Iterator[tuple[str, list[str]]]:
     """The switches of limbs that stay on IK, as in `limbs_kept_on_ik`, with the controls that place them."""
-    pins = [each.bone for each in rig_settings(rig).effectors if each.kind == "PIN" and each.enabled]
+    pins = [each.bone for each in enabled_effectors(rig) if each.kind == "PIN"]
     pinned = {row.switch for row in setup.carriers if row.name in pins}
     for path in paths:
         controls = [row.name for row in setup.controls if row.limb == path and row.name in rig.pose.bones]

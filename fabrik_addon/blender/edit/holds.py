@@ -26,7 +26,7 @@ from ..rig.pose_writer import PoseKeeper
 from ..settings.control import solved_bone
 from ..settings.rig import FabrikHold, rig_settings
 from .keys import Shift, changed_channels, changes_of, recorded, restore_keys, write_changes
-from .spread_drag import PointContact, Span, check_on_fk, find_contacts, span_over
+from .spread_drag import Contact, PointContact, Span, check_on_fk, find_contacts, span_over
 from .take import EditedTake, is_animated, tree_of
 
 # Share of the rig's size. A human's foot visibly slides if its error is more than a millimeter or two.
@@ -121,23 +121,15 @@ def hold_feet(context: Context, armature: Object, ease: float | None = None) -> 
     """
     check_rig(armature)
     check_not_shared(armature)
+    # Raises an error, if there is one, while the earlier holds are still there.
+    contacts = _contacts_in_range(context.scene, armature)
     holds = rig_settings(armature).holds
-    for number in range(len(holds) - 1, -1, -1):
-        if holds[number].is_contact:
-            remove_hold(context, armature, number)
-    scene = context.scene
-    takes = [EditedTake(armature, tree) for tree in posed_rig(armature).trees()]
-    keys = np.unique(np.concatenate([take.key_frames(take.skeleton.names) for take in takes]))
-    if not len(keys):
-        raise RigError(f"{armature.name!r} has no animation to find foot contacts in: bake or key some first")
-    start, end = max(scene.frame_start, keys[0]), min(scene.frame_end, keys[-1])
-    frames = np.arange(start, end + 1.0)
-    contacts = [contact for take in takes for contact in find_contacts(scene, armature, take, frames)]
-    if not contacts:
-        raise RigError(f"No planted foot of {armature.name!r} found in frames {start:g}-{end:g}: add holds by hand")
-    for bone in dict.fromkeys(contact.bone for contact in contacts):
-        check_on_fk(armature, bone)
-    most = _EASE * scene_rate(scene) if ease is None else ease
+    earlier = [number for number, hold in enumerate(holds) if hold.is_contact]
+    for number in reversed(earlier):
+        remove_hold(context, armature, number)
+    if earlier:
+        contacts = _contacts_in_range(context.scene, armature)
+    most = _EASE * scene_rate(context.scene) if ease is None else ease
     warnings = []
     for contact in contacts:
         others = [each for each in contacts if each.bone == contact.bone]
@@ -156,6 +148,22 @@ def hold_feet(context: Context, armature: Object, ease: float | None = None) -> 
         hold.is_contact = True
         warnings.append(missed)
     return warnings
+
+
+def _contacts_in_range(scene: Scene, armature: Object) -> list[Contact]:
+    """The contacts of the feet in the scene's range. Raises RigError if there are none, or if a leg is on IK."""
+    takes = [EditedTake(armature, tree) for tree in posed_rig(armature).trees()]
+    keys = np.unique(np.concatenate([take.key_frames(take.skeleton.names) for take in takes]))
+    if not len(keys):
+        raise RigError(f"{armature.name!r} has no animation to find foot contacts in: bake or key some first")
+    start, end = max(scene.frame_start, keys[0]), min(scene.frame_end, keys[-1])
+    frames = np.arange(start, end + 1.0)
+    contacts = [contact for take in takes for contact in find_contacts(scene, armature, take, frames)]
+    if not contacts:
+        raise RigError(f"No planted foot of {armature.name!r} found in frames {start:g}-{end:g}: add holds by hand")
+    for bone in dict.fromkeys(contact.bone for contact in contacts):
+        check_on_fk(armature, bone)
+    return contacts
 
 
 def _add(
@@ -185,7 +193,7 @@ def _add(
     if len(keys) and np.isinf(take.round_length(names)):
         # No easing is needed before the first key and after the last one.
         ends = max(ends[0], min(keys[0], whole[0]) - 1.0), min(ends[1], max(keys[-1], whole[1]) + 1.0)
-    span = span_over(armature, setup, settings.point, take, whole, ends, also=also, held=points)
+    span = span_over(setup, take, whole, ends, also=also, held=points)
     keeper = PoseKeeper(scene, armature)
     name = f"{bone} {whole[0]:g}-{whole[1]:g}"
     try:

@@ -13,7 +13,6 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from bpy.types import Context, Object, PoseBone, Scene
-from mathutils import Quaternion, Vector
 
 from ...core import Effector, forward_kinematics
 from ...core.arrays import BoolArray, FloatArray, IntArray
@@ -22,7 +21,7 @@ from ...core.falloff import falloff
 from ...core.kernel.bounds import Floor
 from ...core.model.bodies import effector_offset
 from ...core.model.skeleton import Skeleton
-from ...core.rotations import product, quaternion_from_rotation_vector
+from ...core.rotations import matrix_from_quaternion, product, quaternion_from_rotation_vector
 from ...human.body_parts import Role
 from ...human.naming_schemes import match
 from ...markers.feet import FootPoint, find_stances, foot_points
@@ -33,12 +32,11 @@ from ..control.writer import RigMotion
 from ..goals.body import floor_of
 from ..goals.effectors import core_effector, move_pins_with, pins
 from ..goals.problem import rig_problem, root_mode
-from ..posing.drag import SHOWN, Drag, DragSettings, DragSetup, StepResult, begin_drag
-from ..rig.armature import BONE_HEAD, RigError, bone_offset, check_unscaled, length_text, object_scale
+from ..posing.drag import SHOWN, Drag, DragBase, DragSettings, DragSetup, StepResult, begin_drag, mirrored_turn
+from ..rig.armature import BONE_HEAD, RigError, bone_offset, check_unscaled
 from ..rig.keyframes import SAME_FRAME, check_action, check_not_shared
 from ..rig.keying import is_auto_keying
 from ..rig.locks import OTHERWISE
-from ..rig.pose_writer import PoseKeeper
 from ..settings.control import control_rig
 from ..settings.rig import rig_settings
 from .keys import changed_channels, changes_of, write_changes, write_layer
@@ -262,12 +260,12 @@ class Span:
         return forward_kinematics(self.model.skeleton, self.motion.rotations, self.motion.roots)
 
 
-def make_span(scene: Scene, armature: Object, setup: DragSetup, point: str, spread: Spread, frame: float) -> Span:
+def make_span(scene: Scene, setup: DragSetup, spread: Spread, frame: float) -> Span:
     """The span of a drag around a frame. A planted foot moves by the same distance on all frames of its contact.
 
     Raises RigError if no bone can follow.
     """
-    bone = next(iter(setup.dragged))
+    armature, bone = setup.armature, next(iter(setup.dragged))
     take = EditedTake(armature, tree_of(armature, bone))
     foot = foot_of(match(take.skeleton.names), bone)
     contacts = contacts_near(scene, armature, take, frame) if foot or "CONTACTS" in spread.to else []
@@ -281,7 +279,7 @@ def make_span(scene: Scene, armature: Object, setup: DragSetup, point: str, spre
     after = min((time for time in times if time > frame), default=frame + spread.after)
     room = 1.0 - _GOES_BACK
     whole = max(first, frame - room * (frame - before)), min(last, frame + room * (after - frame))
-    span = span_over(armature, setup, point, take, whole, (before, after), also=(frame,))
+    span = span_over(setup, take, whole, (before, after), also=(frame,))
     if whole == (first, last):
         return span
     sentence = (
@@ -292,9 +290,7 @@ def make_span(scene: Scene, armature: Object, setup: DragSetup, point: str, spre
 
 
 def span_over(
-    armature: Object,
     setup: DragSetup,
-    point: str,
     take: EditedTake,
     whole: tuple[float, float],
     ends: tuple[float, float],
@@ -309,11 +305,11 @@ def span_over(
 
     Raises RigError if no bone can follow.
     """
-    tree, frame = take.tree, also[0]
+    armature, tree, frame = setup.armature, take.tree, also[0]
     # List the dragged or newly held points first.
     names = tree.skeleton.names
     found = [
-        Effector(name, bone_offset(armature.pose.bones[name], point), rotation_weight=1.0, priority=1)
+        Effector(name, bone_offset(armature.pose.bones[name], setup.point), rotation_weight=1.0, priority=1)
         for name in setup.dragged
         if name in names and not held
     ]
@@ -323,7 +319,7 @@ def span_over(
     about = {*setup.dragged, *(each.bone for each in held)}
     others = [*held_effectors(armature, names, about), *(() if held else chest_above(tree.skeleton, about))]
     effectors = [*(held or found), *(effector for effector in others if effector.bone in free)]
-    turning = _turning(armature, setup, effectors, take)
+    turning = _turning(setup, effectors, take)
     ends, within = _within_a_round(take, turning, whole, ends)
     # Solve the frames with keys between the ends, and the given frames.
     keys = take.key_frames(turning, within=ends)
@@ -364,7 +360,7 @@ def _within_a_round(
     return (first - share * (first - before), last + share * (after - last)), (sentence,)
 
 
-def _turning(armature: Object, setup: DragSetup, effectors: list[Effector], take: EditedTake) -> list[str]:
+def _turning(setup: DragSetup, effectors: list[Effector], take: EditedTake) -> list[str]:
     """The bones that may rotate. Raises RigError if there are none, or if something else moves bones of the chain."""
     skeleton = take.skeleton
     bones = {bone for each in effectors for bone in skeleton.path(skeleton.index(each.bone))}
@@ -372,7 +368,7 @@ def _turning(armature: Object, setup: DragSetup, effectors: list[Effector], take
     owned = next((name for name in names if name in setup.owned), None)
     if owned is not None:
         raise RigError(f"Bone {owned!r} can't be edited over time: {setup.owned[owned]}; {OTHERWISE}")
-    check_unscaled(armature, names)
+    check_unscaled(setup.armature, names)
     tops = {skeleton.index(top) for top in setup.tops if top in skeleton.names}
     below = [name for name in names if tops & set(skeleton.path(skeleton.index(name)))]
     posed, open_ = take.posed, []
@@ -383,7 +379,7 @@ def _turning(armature: Object, setup: DragSetup, effectors: list[Effector], take
             open_.append(name)
     dragged = next(iter(setup.dragged))
     for name in setup.dragged:
-        check_on_fk(armature, name)
+        check_on_fk(setup.armature, name)
     keyed = take.keyed - posed.on_ik
     turning = [name for name in open_ if name in keyed]
     if not turning:
@@ -414,21 +410,13 @@ _FADES: Final = 10
 AnyDrag: TypeAlias = "Drag | SpreadDrag"
 
 
-class SpreadDrag:
-    """One drag over time, from press to release of the button; `begin_spread` creates it.
+class SpreadDrag(DragBase):
+    """A drag over time; made by `begin_spread`. Limbs stay on IK or FK."""
 
-    Attributes:
-        left_alone: sentences about bones that do not follow. notice: always "", because limbs stay on IK or FK.
-        start: (3,) position of the dragged point at the start, in world space.
-        axes: (3, 3) the dragged bone's axes at the start as columns, in world space.
-    """
-
-    def __init__(self, context: Context, armature: Object, setup: DragSetup, point: str, spread: Spread) -> None:
-        scene, here = context.scene, context.scene.frame_current_final
-        self._armature, self._dragged, self._layer = armature, setup.dragged, "LAYER" in spread.to
-        self._span = span = make_span(
-            scene, armature, setup, point, spread, here if spread.frame is None else spread.frame
-        )
+    def __init__(self, context: Context, setup: DragSetup, spread: Spread) -> None:
+        scene, here, self._layer = context.scene, context.scene.frame_current_final, "LAYER" in spread.to
+        super().__init__(scene, setup)
+        self._span = span = make_span(scene, setup, spread, here if spread.frame is None else spread.frame)
         now, count = span.now, len(span.shares)
         shown = np.flatnonzero(np.abs(span.motion.frames - here) < SAME_FRAME)
         self._knots = np.unique([*np.linspace(0, count - 1, _KNOTS).round().astype(int), now, *shown])
@@ -440,27 +428,22 @@ class SpreadDrag:
         self._asked: tuple[npt.ArrayLike, npt.ArrayLike | None] | None = None
         # The same drag on the current frame only. It shows why the dragged point misses its target.
         self._alone = setup.parts(turning=False) if shown.tolist() == [now] else []
-        self._keeper = PoseKeeper(scene, armature)
-        self._writer = posed_rig(armature).writer(
+        self._writer = setup.posed.writer(
             context.view_layer.update, span.model.skeleton, self._coarse.bones, moves_root=span.model.free_root
         )
-        world = np.array(armature.matrix_world, dtype=np.float64)
-        self._to_world, self._rotation_to_world = world[:3, :3], armature.matrix_world.to_quaternion()
-        self._scale = float(object_scale(world))
         self._is_dragged: BoolArray = np.array([each.bone in setup.dragged for each in span.model.effectors])
         self._is_held: BoolArray = np.array([each.priority == 0 for each in span.model.effectors])
-        self._floor = floor = floor_of(armature)
+        self._floor = floor = floor_of(setup.armature)
         skeleton = span.model.skeleton
         dragged = [bone for bone in setup.dragged if bone in skeleton.names]
         self._rooms = {bone: room_above(floor, skeleton, span.posed, bone) for bone in dragged} if floor else {}
         # (F, 3) positions of the first dragged point in the original poses.
         effector = span.model.effectors[0]
         posed = span.posed[:, skeleton.index(effector.bone)] @ np.append(effector_offset(skeleton, effector), 1.0)
-        self._own_path = posed[:, :3] @ self._to_world.T + world[:3, 3]
-        self.left_alone, self.notice = list(span.left_alone), ""
-        self.start: FloatArray = self._own_path[now]
-        turn = Quaternion(self._coarse.own_rotations[self._row, 0].tolist())
-        self.axes: FloatArray = np.array((self._rotation_to_world @ turn).to_matrix())
+        self._own_path = posed[:, :3] @ self._world[:3, :3].T + self._world[:3, 3]
+        self.left_alone += span.left_alone
+        self.start = self._own_path[now]
+        self.axes = self._rotation_to_world @ matrix_from_quaternion(self._coarse.own_rotations[self._row, 0])
 
     def step(
         self, location: npt.ArrayLike, turn: npt.ArrayLike | None = None, _depth: npt.ArrayLike | None = None
@@ -476,8 +459,8 @@ class SpreadDrag:
             self._writer.write(found.rotations[row], found.roots[row])
         error, why = self._error(found, self._row), ""
         if self._alone and error > SHOWN and turn is None:
-            shift = np.linalg.solve(self._to_world, np.asarray(location, dtype=np.float64) - self.start)
-            misses = [part.solve(shift, Quaternion(), settled=True)[1].error for part in self._alone]
+            shift = self._armature_shift(location)
+            misses = [part.solve(shift, np.zeros(3), settled=True)[1].error for part in self._alone]
             worst = self._alone[int(np.argmax(misses))]
             why = worst.problem.why_short(worst.session)
         held = self._scale * found.errors[self._row, self._is_held]
@@ -509,10 +492,7 @@ class SpreadDrag:
             found = solver.solve(*goals)
         armature, names = self._armature, span.model.skeleton.names
         if (error := self._error(found, span.now)) > dragged_error + SHOWN:
-            bone = span.take.posed.shown(next(iter(self._dragged)))
-            self.left_alone.append(
-                f"Bone {bone!r} ends {length_text(error)} from its target, farther than during the drag"
-            )
+            self._note_miss(next(iter(self._dragged)), error)
         changed, unkeyed = changed_channels(armature, span.take, span.motion, found.rotations, found.roots)
         self.left_alone += [f"Control {name!r} has no keys and was not changed: key it first" for name in unkeyed]
         if self._layer or span.take.is_layered:
@@ -525,20 +505,17 @@ class SpreadDrag:
         move_pins_with(armature, self._dragged)
         return len({each.bone.name for each in changed})
 
-    def cancel(self) -> None:
-        """Restore everything exactly."""
-        self._keeper.restore()
-
     def _goals(self, solver: EditSolver, rows: IntArray | slice) -> tuple[FloatArray, FloatArray]:
         """(F, E, 3) targets and (F, E, 4) rotations on some of the span's frames."""
         location, turn = self._asked or (self.start, None)
         shares = self._span.shares[rows]
-        shift = np.linalg.solve(self._to_world, np.asarray(location, dtype=np.float64) - self.start)
+        shift, armature_turn = self._armature_shift(location), self._armature_turn(turn)
         targets, rotations = solver.own_points.copy(), solver.own_rotations.copy()
         for index, effector in enumerate(self._span.model.effectors):
             if effector.bone not in self._dragged:
                 continue
-            shifts = shares[:, None] * (self._dragged[effector.bone] * shift)
+            factors = self._dragged[effector.bone]
+            shifts = shares[:, None] * (factors * shift)
             if self._floor is not None:
                 # Move down by at most the distance to the floor.
                 normal, room = np.array(self._floor.normal), self._rooms[effector.bone][rows]
@@ -549,10 +526,7 @@ class SpreadDrag:
             if turn is None and not leads:
                 rotations[:, index] = np.nan
             elif turn is not None:
-                vector = self._rotation_to_world.conjugated() @ Vector(np.asarray(turn, dtype=np.float64).tolist())
-                # Mirror the rotation like the translation.
-                side = self._dragged[effector.bone][0]
-                vectors = shares[:, None] * (vector.x, side * vector.y, side * vector.z)
+                vectors = shares[:, None] * mirrored_turn(armature_turn, factors)
                 rotations[:, index] = product(quaternion_from_rotation_vector(vectors), rotations[:, index])
         return targets, rotations
 
@@ -579,7 +553,7 @@ def begin_spread(
     if "LAYER" not in spread.to:
         check_not_shared(armature)
     context.view_layer.update()
-    return SpreadDrag(context, armature, DragSetup(armature, bone, point, settings or DragSettings()), point, spread)
+    return SpreadDrag(context, DragSetup(armature, bone, point, settings or DragSettings()), spread)
 
 
 def begin_any_drag(

@@ -17,9 +17,9 @@ from ...core.model.kinematics import tails
 from ..control.posed_rig import posed_rig
 from ..control.writer import RigMotion
 from ..rig import keyframes
-from ..rig.armature import RigError, Tree, root_place
+from ..rig.armature import RigError, Tree, matrices, root_place
 from ..rig.keyframes import SAME_FRAME, bone_path, curves_by_path, cycle_of, every_curve, is_layered, key_times
-from ..rig.pose_writer import PoseKeeper, read_channel
+from ..rig.pose_writer import PoseKeeper
 from ..rig.rotation_modes import from_channels, property_name
 
 
@@ -92,7 +92,7 @@ class EditedTake:
         """The poses on (F,) frames. Blender evaluates strips and control rigs frame by frame."""
         bones, names = self._armature.pose.bones, self.skeleton.names
         trees: list[Tree] = []
-        matrices: dict[str, FloatArray] = {}
+        evaluated: dict[str, FloatArray] = {}
         if self.posed.by_channels and not self.is_layered:
             channels = {
                 name: keyframes.channel_values(getattr(bones[name], channel), curves, frames)
@@ -102,7 +102,7 @@ class EditedTake:
             place: Any = bones[self.place]
             location = keyframes.channel_values(place.location, self.curves(self.place, "location"), frames)
         else:
-            channels, location, trees, matrices = self._evaluated(frames)
+            channels, location, trees, evaluated = self._evaluated(frames)
         own = {name: from_channels(bones[name].rotation_mode, values) for name, values in channels.items()}
         if trees:
             rotations = np.array([tree.rotations for tree in trees])
@@ -112,7 +112,7 @@ class EditedTake:
             for name, turned in own.items():
                 rotations[:, names.index(name)] = turned
             roots = root_place(bones[self.place], location)
-        return RigMotion(self.skeleton, frames, rotations, roots, channels, own, location, matrices)
+        return RigMotion(self.skeleton, frames, rotations, roots, channels, own, location, evaluated)
 
     def _evaluated(
         self, frames: FloatArray
@@ -125,7 +125,7 @@ class EditedTake:
         }
         places, trees, played = [], [], self.posed.sampled_bones
         counting = {bone.name: row for row, bone in enumerate(bones) if bone.name in played}
-        bone_matrices = np.empty((len(frames), len(counting), 16))
+        by_frame = np.empty((len(frames), len(counting), 4, 4))
         keeper = PoseKeeper(scene, self._armature)
         try:
             for row, frame in enumerate(frames.tolist()):
@@ -135,13 +135,12 @@ class EditedTake:
                 places.append(bones[self.place].location[:] if self.place in bones else (0.0, 0.0, 0.0))
                 if not self.posed.by_channels:
                     trees.append(tree_of(self._armature, self.skeleton.names[0]))
-                    bone_matrices[row] = read_channel(self._armature, "matrix", 16)[list(counting.values())]
+                    by_frame[row] = matrices(bones, "matrix")[list(counting.values())]
         finally:
             keeper.restore()
         channels = {holder: np.array(values, dtype=np.float64) for holder, values in held.items()}
-        # Blender passes matrices column by column.
-        by_bone = bone_matrices.reshape(len(frames), len(counting), 4, 4).transpose(1, 0, 3, 2)
-        return channels, np.array(places, dtype=np.float64), trees, dict(zip(counting, by_bone, strict=True))
+        by_bone = dict(zip(counting, by_frame.swapaxes(0, 1), strict=True))
+        return channels, np.array(places, dtype=np.float64), trees, by_bone
 
 
 def tree_of(armature: Object, bone: str) -> Tree:

@@ -25,7 +25,7 @@ from ..rig.armature import armature_point, as_array
 from ..settings.control import control_rig, solved_parents
 from ..settings.limit_properties import read_extra_field
 from ..settings.rig import rig_settings
-from ..settings.why_not import ARMATURES
+from ..settings.why_not import ARMATURES, enabled_effectors
 
 # Masses by the names and lengths of bones. Cached for 8 rigs, because the overlay needs them at each redraw.
 _masses_by_name: Final = lru_cache(maxsize=8)(lambda lengths: body_masses(dict(lengths)))
@@ -275,8 +275,8 @@ def _posed(armature: Object, points: Collection[Point], back: Mapping[str, Matri
 
 def _to_pin(armature: Object, foot: Collection[str]) -> Matrix:
     """The transform in armature space by which solving will move the pinned bones of a foot to their pins."""
-    for pin in rig_settings(armature).effectors:
-        if pin.kind == "PIN" and pin.enabled and pin.bone in foot:
+    for pin in enabled_effectors(armature):
+        if pin.kind == "PIN" and pin.bone in foot:
             bone = armature.pose.bones[pin.bone]
             turn = pin.pin_rotation @ bone.matrix.to_quaternion().conjugated() if pin.hold_rotation else Quaternion()
             point = armature_point(bone, pin.point, pin.offset)

@@ -4,7 +4,7 @@ An effector closes a loop if its target is on a solved bone of the same rig. The
 that does not rotate is like any other target.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -103,6 +103,15 @@ class Pin(NamedTuple):
 
     location: tuple[float, float, float]
     rotation: tuple[float, float, float, float]
+
+
+# The other side of a loop is a goal too.
+Goal: TypeAlias = Target | Pin | Partner
+
+
+def targets_in(goals: Iterable[Goal | None]) -> list[Target]:
+    """The goals that are objects in the scene or their bones."""
+    return [goal for goal in goals if goal is not None and not isinstance(goal, (Pin, Partner))]
 
 
 def check_effectors(scene: Scene, rig: Object) -> None:
@@ -320,7 +329,7 @@ def order_effectors(rig: Object) -> tuple[str, list[str]]:
 
 def pins(armature: Object) -> list[FabrikEffector]:
     """The enabled pins with a weight above 0. Raises RigError if the bone of a pin does not exist."""
-    held = [each for each in rig_settings(armature).effectors if each.kind == "PIN" and each.enabled and each.weight]
+    held = [each for each in enabled_effectors(armature) if each.kind == "PIN"]
     for pin in held:
         if pin.bone not in armature.pose.bones:
             raise RigError(f"Pin {pin.name!r}: {armature.name!r} has no bone {pin.bone!r} (was it renamed?): remove it")

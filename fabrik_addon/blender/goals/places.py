@@ -1,7 +1,7 @@
 """Samples a rig's targets, now or frame by frame, in the space in which its tree of bones is solved."""
 
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import bpy
@@ -17,7 +17,7 @@ from ..rig import keyframes
 from ..rig.armature import as_array
 from ..rig.keyframes import bone_path
 from ..settings.markers import MARKER_NAME, MARKER_STEP
-from .effectors import Partner, Pin, Target
+from .effectors import Goal, Partner, Pin, Target, targets_in
 from .problem import RigProblem
 
 # Data (F, …) to fill frame by frame, a function that reads it from a target in the evaluated scene, and the target.
@@ -260,18 +260,20 @@ def current_targets(graph: Depsgraph, scene: Scene, rig: Object, problem: RigPro
     """The current targets. Does not change the frame, so objects that were moved by hand stay there."""
     space = tree_space(rig.evaluated_get(graph), problem)
     armature = as_array(rig.evaluated_get(graph).matrix_world)
-    world = np.array([_world_matrix(graph, armature, goal) for goal in problem.targets])
-    for goal, matrix in zip(problem.targets, world, strict=True):
-        if isinstance(goal, (Pin, Partner)) or not is_imported(goal):
-            continue
+    world: dict[Goal, FloatArray] = {}
+    for goal in filter(None, (*problem.targets, *problem.bends)):
+        if isinstance(goal, (Pin, Partner)):
+            world[goal] = armature @ _own_matrix(goal)
+        else:
+            evaluated, bone = goal[0].evaluated_get(graph), goal[1]
+            own = evaluated.matrix_world
+            world[goal] = as_array(own @ evaluated.pose.bones[bone].matrix if bone else own)
+    points = {goal: matrix[:3, 3] for goal, matrix in world.items()}
+    for goal in targets_in(world):
         # Imported markers have gaps.
-        if not is_seen(goal, scene.frame_current_final):
-            matrix[:3, 3] = np.nan
-    bends = np.full((len(world), 3), np.nan)
-    for row, bend in enumerate(problem.bends):
-        if bend is not None:
-            bends[row] = _world_matrix(graph, armature, bend)[:3, 3]
-    return targets_in_space(space, problem, world[:, :3, 3], world, bends)
+        if is_imported(goal) and not is_seen(goal, scene.frame_current_final):
+            points[goal] = np.full(3, np.nan)
+    return _in_tree(space, problem, points, world)
 
 
 def sampled_steps(
@@ -289,62 +291,51 @@ def sampled_steps(
     goals are markers, see `sample_steps`. Returns for each tree its targets and its matrices (F, 4, 4) to world
     space, and (F, 4, 4) world matrices of the rig. Raises TargetError for a target that is not in the evaluated scene.
     """
-    wanted = [goal for tree in problems for goal in (*tree.targets, *tree.bends)]
-    reached = list(dict.fromkeys(goal for goal in wanted if goal and not isinstance(goal, (Pin, Partner))))
-    followed = [goal for tree in problems for goal in _turning(tree) if not isinstance(goal, (Pin, Partner))]
+    reached = list(dict.fromkeys(targets_in(goal for tree in problems for goal in (*tree.targets, *tree.bends))))
+    pairs = [pair for tree in problems for pair in zip(tree.targets, tree.effectors, strict=True)]
+    followed = targets_in(goal for goal, effector in pairs if effector.rotation_weight > 0.0)
     turning = list(dict.fromkeys([(rig, ""), *followed, *((rig, tree.carrier) for tree in problems if tree.carrier)]))
     points, matrices = yield from sample_steps(scene, reached, turning, frames, recorded=recorded)
     points = points if smooth is None else smooth(points)
-    # Samples (F, 3) and (F, 4, 4) by goal. Matrices are only valid if the goal has a target rotation.
-    seen: dict[Target | Pin | Partner, FloatArray] = dict(zip(reached, np.moveaxis(points, 1, 0), strict=True))
-    turned: dict[Target | Pin | Partner, FloatArray] = dict(zip(turning, np.moveaxis(matrices, 1, 0), strict=True))
+    # Samples (F, 3) and (F, 4, 4) by goal.
+    seen: dict[Goal, FloatArray] = dict(zip(reached, np.moveaxis(points, 1, 0), strict=True))
+    turned: dict[Goal, FloatArray] = dict(zip(turning, np.moveaxis(matrices, 1, 0), strict=True))
     armature, found = turned[rig, ""], []
-    for goal in (each for tree in problems for each in tree.targets):
+    for goal, _ in pairs:
         if isinstance(goal, (Pin, Partner)):
             turned[goal] = armature @ _own_matrix(goal)
             seen[goal] = turned[goal][:, :3, 3]
-    nothing, unturned = np.full((len(armature), 3), np.nan), np.broadcast_to(np.eye(4), armature.shape)
     for tree in problems:
         space = armature
         if tree.carrier:
             space = turned[rig, tree.carrier] @ np.linalg.inv(tree.tree.skeleton.rest[0])
-        world = None
-        if _turning(tree):
-            world = np.stack([turned.get(goal, unturned) for goal in tree.targets], axis=1)
-        bends = None
-        if any(bend is not None for bend in tree.bends):
-            bends = np.stack([nothing if bend is None else seen[bend] for bend in tree.bends], axis=1)
-        places = targets_in_space(space, tree, np.stack([seen[goal] for goal in tree.targets], axis=1), world, bends)
-        found.append((places, space))
+        found.append((_in_tree(space, tree, seen, turned), space))
     return found, armature
 
 
-def _turning(problem: RigProblem) -> list[Target | Pin | Partner]:
-    """The goals of a tree that have a target rotation."""
-    pairs = zip(problem.targets, problem.effectors, strict=True)
-    return [goal for goal, effector in pairs if effector.rotation_weight > 0.0]
-
-
-def targets_in_space(
-    space: FloatArray, problem: RigProblem, points: FloatArray, world: FloatArray | None, bends: FloatArray | None
+def _in_tree(
+    space: FloatArray, problem: RigProblem, points: Mapping[Goal, FloatArray], matrices: Mapping[Goal, FloatArray]
 ) -> SampledTargets:
-    """Convert targets from world space to the space of a tree.
+    """The targets of a tree in its space, from their world positions (..., 3) and matrices (..., 4, 4).
 
-    space: (..., 4, 4) matrices from the tree's space to the world. points: (..., E, 3) positions. world: (..., E, 4, 4)
-    matrices of goals with a target rotation. bends: (..., E, 3) poles; None if no limb has one.
+    space: (..., 4, 4) matrices from the tree's space to the world. matrices: those of goals with a target rotation.
     """
     stays = space.ndim > 2 and bool((space == space[0]).all())
     into = np.linalg.inv(space[:1] if stays else space)[..., None, :, :]
-    rotations = quaternions(into @ world) if world is not None and _turning(problem) else None
-    toward = None if bends is None or all(bend is None for bend in problem.bends) else _moved(into, bends)
-    return SampledTargets(_moved(into, points), rotations, toward)
+    nothing, unturned = np.full((*space.shape[:-2], 3), np.nan), np.broadcast_to(np.eye(4), space.shape)
 
+    def moved(goals: Sequence[Goal | None]) -> FloatArray:
+        places = [nothing if goal is None else points[goal] for goal in goals]
+        found = times(into[..., :3, :3], np.stack(places, axis=-2))
+        found += into[..., :3, 3]
+        return found
 
-def _moved(matrices: FloatArray, points: FloatArray) -> FloatArray:
-    """([F,] E, 3) points transformed by ([F or 1,] 1, 4, 4) matrices."""
-    moved = times(matrices[..., :3, :3], points)
-    moved += matrices[..., :3, 3]
-    return moved
+    rotations = None
+    if any(effector.rotation_weight > 0.0 for effector in problem.effectors):
+        world = np.stack([matrices.get(goal, unturned) for goal in problem.targets], axis=-3)
+        rotations = quaternions(into @ world)
+    bends = moved(problem.bends) if any(bend is not None for bend in problem.bends) else None
+    return SampledTargets(moved(problem.targets), rotations, bends)
 
 
 def quaternions(matrices: FloatArray) -> FloatArray:
@@ -360,16 +351,6 @@ def tree_space(rig: Object, problem: RigProblem) -> FloatArray:
         return world
     rest = problem.tree.skeleton.rest[0]
     return world @ as_array(rig.pose.bones[problem.carrier].matrix) @ np.linalg.inv(rest)
-
-
-def _world_matrix(graph: Depsgraph, armature: FloatArray, goal: Target | Pin | Partner) -> FloatArray:
-    """(4, 4) world matrix of a goal; armature: (4, 4) world matrix of the armature that has a pin or a partner."""
-    if isinstance(goal, (Pin, Partner)):
-        return armature @ _own_matrix(goal)
-    holder, bone = goal
-    evaluated = holder.evaluated_get(graph)
-    world = evaluated.matrix_world
-    return as_array(world @ evaluated.pose.bones[bone].matrix if bone else world)
 
 
 def _own_matrix(pin: Pin | Partner) -> FloatArray:

@@ -26,7 +26,7 @@ from ..settings.rig import FabrikEffector, rig_settings
 from ..settings.why_not import enabled_effectors
 from .body import collision_of, floor_of, masses_of, part_of, support_of
 from .effectors import (
-    Partner,
+    Goal,
     Pin,
     Target,
     close_loops,
@@ -35,6 +35,7 @@ from .effectors import (
     loop_partner,
     rotating_bones,
     target_bone_of,
+    targets_in,
 )
 
 
@@ -72,7 +73,7 @@ class RigProblem:
     slides: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     pinned: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
-    targets: tuple[Target | Pin | Partner, ...] = ()
+    targets: tuple[Goal, ...] = ()
     bends: tuple[Target | None, ...] = ()
     carrier: str = ""
 
@@ -249,8 +250,8 @@ def find_problems(
     # A target that follows the bones that it moves would move away forever.
     solved = {name for problem in moved for name in problem.bone_names}
     for problem in moved:
-        for target in (*problem.targets, *problem.bends):
-            bone = "" if target is None or isinstance(target, (Pin, Partner)) else target_bone_of(rig, *target)
+        for target in targets_in((*problem.targets, *problem.bends)):
+            bone = target_bone_of(rig, *target)
             if bone and solved.intersection([bone, *(above.name for above in rig.pose.bones[bone].parent_recursive)]):
                 raise RigError(f"The target at bone {bone!r} moves with bones that reach for targets: choose another")
     return moved

@@ -25,9 +25,10 @@ from ...core.limits.swing_twist import swing_of
 from ...human.preset import LimitPreset, human_limits, swing_names, why_not_human
 from ...human.rest_body import RestBone
 from ..control.posed_rig import posed_rig
-from ..rig.armature import RigError, check_children, check_rig, keep_size_of_children
+from ..rig.armature import RigError, check_rig, growing_children
 from ..settings.control import control_rig, solved_parents
 from ..settings.limit_properties import (
+    LimitPropertyError,
     check_writable,
     clear_limit,
     has_limit,
@@ -165,11 +166,18 @@ def write_all(bones: Bones, settings: Sequence[LimitSettings | None]) -> None:
     Children of bones that may stretch are set to keep their size.
     """
     limited = [(bone, wanted) for bone, wanted in zip(bones, settings, strict=True) if wanted is not None]
-    stretching = [bone for bone, wanted in limited if wanted.slide != NO_SLIDE]
-    check_children(stretching)
+    growing = growing_children([bone for bone, wanted in limited if wanted.slide != NO_SLIDE])
+    for child in growing:
+        data = cast("Object", child.id_data).data
+        if data.library is not None or data.override_library is not None:
+            raise LimitPropertyError(
+                f"Bone {child.name!r} would be scaled by its stretching parent, and its armature "
+                f"{data.name!r} is linked: set Inherit Scale to None there first"
+            )
     for bone, wanted in limited:
         check_writable(bone, wanted)
-    keep_size_of_children(stretching)
+    for child in growing:
+        child.bone.inherit_scale = "NONE"
     for bone, wanted in limited:
         write_settings(bone, wanted)
     for bone, wanted in zip(bones, settings, strict=True):

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from bpy.types import Context, Object
+from bpy.types import Context, Object, Scene
 from mathutils import Quaternion, Vector
 
 from ...core import Effector, forward_kinematics
@@ -21,8 +21,9 @@ from ...core.drag import DragPose
 from ...core.errors import first_few
 from ...core.kernel.hanging import HangFrom
 from ...core.model.effector import with_factors_applied
+from ...core.rotations import product, quaternion_from_rotation_vector
 from ...human.masses import KEEPS_ORIENTATION
-from ..control.posed_rig import posed_rig
+from ..control.posed_rig import PosedRig, posed_rig
 from ..control.writer import MOST_OFF
 from ..goals.body import floor_of, masses_of, part_of, trunk_of_animal, up_of
 from ..goals.effectors import (
@@ -43,6 +44,7 @@ from ..rig.armature import (
     Tree,
     armature_point,
     as_array,
+    bone_matrices,
     check_bones,
     check_editable,
     check_rig,
@@ -50,8 +52,6 @@ from ..rig.armature import (
     current_factors,
     length_text,
     meters_per_unit,
-    nearest_rotations,
-    object_scale,
     stretched,
     tree_below,
 )
@@ -166,11 +166,12 @@ class DragPart:
         follows = setup.settings.reach == "WHOLE"
         hangs = follows and rig_settings(armature).free_limbs_hang and (bool(setup.held) or not leads)
         led = {*self.moving_bones, *setup.frozen, *posed.limb_bones}
-        solved = sorted([*self.turned, *(_free_joints(armature, tree, led, hangs=hangs) if follows else ())])
+        solved = sorted([*self.turned, *(_free_joints(posed, tree, led, hangs=hangs) if follows else ())])
         # The joints of limbs that are placed by IK are solved but not written.
         left = {bone for bones in by_ik.values() for bone in bones}
         self.written = [bone for bone in solved if skeleton.names[bone] not in left]
         self._positions = np.array([grip.armature_position for grip in grips])
+        self._rotations = np.array([grip.armature_rotation for grip in grips])
         self._shift_factors = np.array([grip.shift_factors for grip in grips])
         self._dragged = self._shift_factors.any(axis=1)
         self._pins = ~self._dragged & np.array([grip.is_pin for grip in grips])
@@ -205,7 +206,7 @@ class DragPart:
     def solve(
         self,
         armature_shift: FloatArray,
-        armature_turn: Quaternion,
+        armature_turn: FloatArray,
         *,
         depth: FloatArray | None = None,
         settled: bool = False,
@@ -213,15 +214,16 @@ class DragPart:
     ) -> tuple[DragPose, StepResult]:
         """The pose after the dragged points are translated by `armature_shift` (3,) and their bones rotated.
 
-        All vectors are in armature space. depth: (3,) the unit direction along which the translation is free.
-        ik_offsets: by bone, (3,) the dragged point in the solver's pose minus that of the rig. The result's `why` is
-        empty.
+        All vectors are in armature space. armature_turn: (3,) rotation vector. depth: (3,) the unit direction along
+        which the translation is free. ik_offsets: by bone, (3,) the dragged point in the solver's pose minus that of
+        the rig. The result's `why` is empty.
         """
         targets = self._positions + self._shift_factors * armature_shift
         for row, grip in enumerate(self.grips):
             if grip.is_dragged and grip.effector.bone in ik_offsets:
                 targets[row] += ik_offsets[grip.effector.bone]
-        target_rotations = np.array([_turned(grip, armature_turn) for grip in self.grips]) if self._oriented else None
+        turns = quaternion_from_rotation_vector(mirrored_turn(armature_turn, self._shift_factors))
+        target_rotations = product(turns, self._rotations) if self._oriented else None
         if self._ropes:
             pulls = [pull_chain(joints, point, targets[grip]) for grip, joints, point in self._ropes]
             location = self.tree.root_location + np.asarray((1.0 + _SLACK) * np.mean(pulls, axis=0))
@@ -252,29 +254,21 @@ def pull_chain(joints: FloatArray, end: FloatArray, target: FloatArray) -> Float
     return np.asarray(pulled - joints[0])
 
 
-def _turned(grip: Grip, turn: Quaternion) -> Sequence[float]:
-    """(4,) the rotation of a grip's bone after the dragged bone has been rotated; mirrored like the translation."""
-    if not grip.is_dragged:
-        return grip.armature_rotation.tolist()
-    side = grip.shift_factors[0]
-    own = Quaternion((turn.w, turn.x, side * turn.y, side * turn.z))
-    return (own @ Quaternion(grip.armature_rotation.tolist()))[:]
+def mirrored_turn(turn: FloatArray, shift_factors: FloatArray) -> FloatArray:
+    """(..., 3) the rotation vector (3,) of a drag for points with some factors (..., 3) on its translation."""
+    return np.asarray(turn * shift_factors * shift_factors[..., :1])
 
 
-def _free_joints(armature: Object, tree: Tree, led: Collection[str], *, hangs: bool) -> list[int]:
+def _free_joints(posed: PosedRig, tree: Tree, led: Collection[str], *, hangs: bool) -> list[int]:
     """The joints of limbs without goals, which hang or rest on the floor, as indices in the skeleton.
 
     Empty for control rigs, which determine the pose of such limbs themselves.
     """
-    names, shares, floor = tree.skeleton.names, masses_of(armature, tree.skeleton).hanging, floor_of(armature)
+    names, shares, floor = tree.skeleton.names, masses_of(posed.rig, tree.skeleton).hanging, floor_of(posed.rig)
     limbs = set() if shares is None else {names[bone] for bone in np.flatnonzero(shares)}
     lowest = set() if floor is None else {bone for bone, _ in floor.points}
     free = [bone for bone, name in enumerate(names) if name not in led and name in limbs | lowest]
-    return (
-        sorted(set(free) - posed_rig(armature).locks(tree.skeleton, free, tree.rotations).keys())
-        if hangs or floor
-        else []
-    )
+    return sorted(set(free) - posed.locks(tree.skeleton, free, tree.rotations).keys()) if hangs or floor else []
 
 
 @dataclass(frozen=True)
@@ -470,8 +464,8 @@ _LEAST_TURN: Final = 1e-7
 _CORRECTIONS: Final = 4
 
 
-class Drag:
-    """One drag, from the press of the button to its release; made by `begin_drag`.
+class DragBase:
+    """What a drag of this frame shares with one over time, from the press of the button to its release.
 
     Attributes:
         left_alone: notes on bones that cannot follow because something else moves them. After the drag, also the reason
@@ -481,10 +475,43 @@ class Drag:
         axes: (3, 3) the dragged bone's own axes at the start as columns, world space.
     """
 
-    def __init__(self, context: Context, armature: Object, setup: DragSetup) -> None:
+    start: FloatArray
+    axes: FloatArray
+
+    def __init__(self, scene: Scene, setup: DragSetup) -> None:
+        """Record the rig's pose."""
+        self._setup, self._armature, self._dragged = setup, setup.armature, setup.dragged
+        self._world = as_array(setup.armature.matrix_world)
+        self._rotation_to_world = np.array(setup.armature.matrix_world.to_quaternion().to_matrix())
+        self._scale = meters_per_unit(setup.armature)
+        self._keeper = PoseKeeper(scene, setup.armature)
+        self.left_alone, self.notice = list[str](), ""
+
+    def cancel(self) -> None:
+        """Restore everything exactly."""
+        self._keeper.restore()
+
+    def _armature_shift(self, location: npt.ArrayLike) -> FloatArray:
+        """(3,) the translation of the dragged point to a location (3,) in world space, in armature space."""
+        return np.linalg.solve(self._world[:3, :3], np.asarray(location, dtype=np.float64) - self.start)
+
+    def _armature_turn(self, turn: npt.ArrayLike | None) -> FloatArray:
+        """(3,) a rotation vector (3,) of world space in armature space; None counts as no rotation."""
+        return np.zeros(3) if turn is None else np.asarray(turn, dtype=np.float64) @ self._rotation_to_world
+
+    def _note_miss(self, bone: str, error: float) -> None:
+        """Note that a dragged bone ends some world meters from its target."""
+        bone = self._setup.posed.shown(bone)
+        self.left_alone.append(f"Bone {bone!r} ends {length_text(error)} from its target, farther than during the drag")
+
+
+class Drag(DragBase):
+    """A drag of this frame; made by `begin_drag`."""
+
+    def __init__(self, context: Context, setup: DragSetup) -> None:
         """Record the rig's state. Raises RigError if nothing can follow."""
-        bone = next(iter(setup.dragged))
-        self._armature, self._dragged, self._setup = armature, tuple(setup.dragged), setup
+        super().__init__(context.scene, setup)
+        armature, bone = setup.armature, next(iter(setup.dragged))
         self._parts, self._turning_parts = setup.parts(turning=False), setup.parts(turning=True)
         self._last_parts = self._parts
         self._asked: tuple[npt.ArrayLike, npt.ArrayLike | None, npt.ArrayLike | None] | None = None
@@ -494,11 +521,8 @@ class Drag:
                     f"Bone {bone!r} can't be dragged: {setup.frozen[bone]}, and no parent can follow; drag another"
                 )
             raise RigError(f"Nothing can follow bone {bone!r} here: drag its tail, or let the root bone move")
-        self._keeper = PoseKeeper(context.scene, armature)
         self._writers = [
-            posed_rig(armature).writer(
-                context.view_layer.update, part.tree.skeleton, part.written, moves_root=part.moves_root
-            )
+            setup.posed.writer(context.view_layer.update, part.tree.skeleton, part.written, moves_root=part.moves_root)
             for part in self._turning_parts
         ]
         self._ik_offsets = self._find_ik_offsets()
@@ -507,11 +531,8 @@ class Drag:
         # The pins that were moved to their bones before the drag, to be restored with the pose.
         self.moved_pins: Sequence[_MovedPin] = ()
         self._bones = armature.pose.bones.keys()
-        world = as_array(armature.matrix_world)
-        self._to_world, self._rotation_to_world = world[:3, :3], armature.matrix_world.to_quaternion()
         self._has_soft_depth = part_of(armature, bone) == "hips"
         self._least_shift = _LEAST_SHIFT * armature.data.bones[bone].length
-        axes = nearest_rotations(as_array(armature.pose.bones[bone].matrix)[None, :3, :3])[0]
         moving = {name for part in self._parts for name in part.moving_bones}
         alone = {name: reason for name, reason in setup.frozen.items() if name in moving}
         for top in setup.tops:
@@ -520,8 +541,8 @@ class Drag:
                 alone[above.name] = setup.owned[above.name]
         shown = setup.posed.shown
         self.left_alone = [f"Bone {shown(name)!r} was not changed: {reason}" for name, reason in alone.items()]
-        self.start: FloatArray = self._to_world @ self._parts[0].grips[0].armature_position + world[:3, 3]
-        self.axes: FloatArray = np.array(self._rotation_to_world.to_matrix()) @ axes
+        self.start = self._world[:3, :3] @ self._parts[0].grips[0].armature_position + self._world[:3, 3]
+        self.axes = self._rotation_to_world @ bone_matrices(armature, [bone])[0, :3, :3]
 
     def step(
         self,
@@ -551,20 +572,19 @@ class Drag:
             is_there = False
         if not is_there:
             # Undo or another window may have removed bones.
-            raise RigError(f"The armature of bone {self._dragged[0]!r} was changed during the drag: drag again")
+            raise RigError(
+                f"The armature of bone {next(iter(self._dragged))!r} was changed during the drag: drag again"
+            )
         self._asked = location, turn, depth
-        armature_shift = np.linalg.solve(self._to_world, np.asarray(location, dtype=np.float64) - self.start)
-        world_turn = Vector(np.zeros(3).tolist() if turn is None else np.asarray(turn, dtype=np.float64).tolist())
-        if np.abs(armature_shift).max() <= self._least_shift and world_turn.length <= _LEAST_TURN:
+        armature_shift, armature_turn = self._armature_shift(location), self._armature_turn(turn)
+        if np.abs(armature_shift).max() <= self._least_shift and np.linalg.norm(armature_turn) <= _LEAST_TURN:
             self._keeper.restore()
             for part in (*self._parts, *self._turning_parts):
                 part.session.begin(part.tree.rotations, part.tree.root_location)
             return StepResult()
-        to_world = self._rotation_to_world
-        armature_turn = to_world.conjugated() @ Quaternion(world_turn, world_turn.length) @ to_world
         armature_depth = None
         if depth is not None and self._has_soft_depth:
-            armature_depth = np.linalg.solve(self._to_world, np.asarray(depth, dtype=np.float64))
+            armature_depth = np.linalg.solve(self._world[:3, :3], np.asarray(depth, dtype=np.float64))
             armature_depth /= np.linalg.norm(armature_depth)
         results = list[StepResult]()
         parts = self._parts if turn is None else self._turning_parts
@@ -609,7 +629,10 @@ class Drag:
         self._keeper.restore()
         context.view_layer.update()
         setup = DragSetup(
-            self._armature, self._dragged[0], self._setup.point, replace(self._setup.settings, keep_orientation=keep)
+            self._armature,
+            next(iter(self._dragged)),
+            self._setup.point,
+            replace(self._setup.settings, keep_orientation=keep),
         )
         self._setup, self._parts = setup, setup.parts(turning=False)
 
@@ -666,21 +689,18 @@ class Drag:
                 break
             error, bone = new_error, new_bone
         if error > SHOWN:
-            bone = self._setup.posed.shown(bone)
-            self.left_alone.append(
-                f"Bone {bone!r} ends {length_text(error)} from its target, farther than during the drag"
-            )
+            self._note_miss(bone, error)
 
     def _ik_error(self) -> tuple[float, str]:
         """The largest error of a dragged point that IK adds to the solver's, in world meters, and its bone."""
-        found, scale = self._find_ik_offsets(), float(object_scale(as_array(self._armature.matrix_world)))
-        errors = ((scale * float(np.linalg.norm(found[bone] - self._ik_offsets[bone])), bone) for bone in found)
+        found = self._find_ik_offsets()
+        errors = ((self._scale * float(np.linalg.norm(found[bone] - self._ik_offsets[bone])), bone) for bone in found)
         return max(errors, default=(0.0, ""))
 
     def cancel(self) -> None:
-        """Restore everything exactly."""
+        """Restore everything exactly, including the pins; live posing continues."""
         try:
-            self._keeper.restore()
+            super().cancel()
             _put_back(self.moved_pins)
         finally:
             live.resume(self._armature)
@@ -717,7 +737,7 @@ def begin_drag(
         moved.append((pin, pin.pin_location.copy(), pin.pin_rotation.copy(), pin.seen))
         set_pin(pin, armature.pose.bones[pin.bone])
     try:
-        drag = Drag(context, armature, setup)
+        drag = Drag(context, setup)
     except BaseException:
         _put_back(moved)
         raise

@@ -116,23 +116,21 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
     except FabrikError:
         held.restore()
         raise
-    before = {kept.name: kept.value for kept in rig_settings(rig).unkeyed if kept.name not in rig.pose.bones}
+    switched = {kept.name: kept.value for kept in rig_settings(rig).unkeyed if kept.name not in rig.pose.bones}
     for path in switches:
-        key_in_steps(rig, path, frame, before.get(path))
-    forget_posed(rig, [*keyed, *before])
+        key_in_steps(rig, path, frame, switched.get(path))
+    forget_posed(rig, [*keyed, *switched])
     return keyed
 
 
 def _posed_since_last_key(rig: Object, frame: float) -> Iterator[_Channel]:
     """The channels that drags have changed, if they differ from their keys."""
-    for kept in rig_settings(rig).unkeyed:
-        bone: PoseBone | None = rig.pose.bones.get(kept.name)
-        for pair in () if bone is None else _all_channels(bone):
-            current = np.array(getattr(bone, pair[1]), dtype=np.float64)
-            keyed = _keyed_values(rig, bone_path(*pair), current, frame)
-            was = _before(rig)[pair] if keyed is None else keyed
-            if np.abs(current - was).max() > _ROUNDING:
-                yield pair
+    for pair, was in _before(rig).items():
+        bone = rig.pose.bones[pair[0]]
+        current = np.array(getattr(bone, pair[1]), dtype=np.float64)
+        keyed = _keyed_values(rig, bone_path(*pair), current, frame)
+        if pair in _all_channels(bone) and np.abs(current - (was if keyed is None else keyed)).max() > _ROUNDING:
+            yield pair
 
 
 def _before(rig: Object) -> dict[_Channel, tuple[float, ...]]:

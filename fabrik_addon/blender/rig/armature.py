@@ -4,7 +4,7 @@ A bone that may stretch (the paper's prismatic joint) has its length factor as i
 with its tail but must not grow, so they do not inherit its scale.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -19,7 +19,7 @@ from ...core.arrays import BoolArray, FloatArray
 from ...core.errors import FabrikError
 from ...core.model.skeleton import Skeleton, scaled_skeleton
 from ...core.rotations import IDENTITY, matrix_from_quaternion
-from ..settings.limit_properties import LimitPropertyError, read_extra_field, read_slides
+from ..settings.limit_properties import read_extra_field, read_slides
 from ..settings.limit_values import NO_SLIDE
 from .rotation_modes import channel_count, from_channels, property_name
 
@@ -34,9 +34,12 @@ def as_array(matrix: Matrix) -> FloatArray:
 
 def bone_matrices(rig: Object, names: Iterable[str]) -> FloatArray:
     """(B, 4, 4) current matrices of bones in armature space, without scale."""
-    matrices = np.array([as_array(rig.pose.bones[name].matrix) for name in names]).reshape(-1, 4, 4)
-    matrices[:, :3, :3] = nearest_rotations(matrices[:, :3, :3])
-    return matrices
+    return unscaled(np.array([as_array(rig.pose.bones[name].matrix) for name in names]).reshape(-1, 4, 4))
+
+
+def rest_matrices(rig: Object, names: Iterable[str]) -> FloatArray:
+    """(B, 4, 4) matrices of bones at rest in armature space."""
+    return unscaled(np.array([as_array(rig.data.bones[name].matrix_local) for name in names]).reshape(-1, 4, 4))
 
 
 def bone_offset(bone: PoseBone, point: str, offset: Sequence[float] = BONE_HEAD) -> Offset:
@@ -131,13 +134,12 @@ def read_trees(armature: Object, *, at_rest: bool = False) -> list[Tree]:
         check_near(armature)
     indices = {name: index for index, name in enumerate(names)}
     parents = np.array([indices[bone.parent.name] if bone.parent else -1 for bone in bones])
-    # Blender returns matrices column by column.
-    matrices = floats(bones, "matrix_local", 16).reshape(-1, 4, 4).transpose(0, 2, 1).copy()
+    rest = matrices(bones, "matrix_local")
     lengths, inherits_rotation = floats(bones, "length", 1)[:, 0], flags(bones, "use_inherit_rotation")
     # The location channels of a bone and its ancestors move its head. A location is in the bone's rest axes, or in its
     # parent's (the armature's for a root) if Local Location is off. Connected bones have no location. Rest rotations
     # don't change, so each head gets its current position in its parent's frame.
-    own = matrices[:, :3, :3]
+    own = rest[:, :3, :3]
     parent_axes = np.where((parents < 0)[:, None, None], np.eye(3), own[parents])
     axes = np.where(flags(bones, "use_local_location")[:, None, None], own, parent_axes)
     locations = np.zeros_like(channels.locations) if at_rest else channels.locations
@@ -147,8 +149,8 @@ def read_trees(armature: Object, *, at_rest: bool = False) -> list[Tree]:
         if parent >= 0:
             moves[bone] += moves[parent]
             roots[bone] = roots[parent]
-    matrices[:, :3, 3] += moves
-    matrices[:, :3, :3] = nearest_rotations(own)
+    rest[:, :3, 3] += moves
+    rest = unscaled(rest)
     trees = []
     for root in np.unique(roots):
         members = np.flatnonzero(roots == root)
@@ -156,11 +158,11 @@ def read_trees(armature: Object, *, at_rest: bool = False) -> list[Tree]:
         skeleton = Skeleton(
             [names[bone] for bone in members],
             [rows.get(int(parents[bone]), -1) for bone in members],
-            matrices[members],
+            rest[members],
             lengths[members],
             inherits_rotation[members],
         )
-        trees.append(Tree(skeleton, channels.rotations[members], matrices[root, :3, 3].copy()))
+        trees.append(Tree(skeleton, channels.rotations[members], rest[root, :3, 3].copy()))
     return trees
 
 
@@ -262,13 +264,20 @@ def read_channels(armature: Object) -> Channels:
     return Channels(names, rotations[order], floats(pose_bones, "location", 3)[order])
 
 
-def nearest_rotations(matrices: FloatArray) -> FloatArray:
-    """(N, 3, 3) proper rotations nearest to `matrices` (N, 3, 3).
+def unscaled(transforms: FloatArray) -> FloatArray:
+    """(..., 4, 4) transforms without scale; their rotations are `nearest_rotations`."""
+    found = transforms.copy()
+    found[..., :3, :3] = nearest_rotations(transforms[..., :3, :3])
+    return found
+
+
+def nearest_rotations(axes: FloatArray) -> FloatArray:
+    """(..., 3, 3) proper rotations nearest to `axes` (..., 3, 3).
 
     Blender's rest matrices are not exactly rotations. Their error is up to 1e-4 for bones within 15 degrees of pointing
     back along their parent, such as a thigh below a pelvis. The nearest rotations halve the error of a rigid bone.
     """
-    left, _, right = np.linalg.svd(matrices)
+    left, _, right = np.linalg.svd(axes)
     nearest: FloatArray = left @ right
     return nearest
 
@@ -281,11 +290,17 @@ def floats(collection: _Items, name: str, width: int) -> FloatArray:
     return values.reshape(-1, width).astype(np.float64)
 
 
-def flags(collection: _Items, name: str) -> BoolArray:
-    """(N,) values of a boolean property of every item."""
-    values = np.empty(len(collection), dtype=np.bool_)
+def matrices(collection: _Items, name: str) -> FloatArray:
+    """(N, 4, 4) values of a matrix property of every item."""
+    # Blender returns matrices column by column.
+    return floats(collection, name, 16).reshape(-1, 4, 4).transpose(0, 2, 1).copy()
+
+
+def flags(collection: _Items, name: str, width: int = 1) -> BoolArray:
+    """(N,) whether a boolean property, or any of its components, is true for each item."""
+    values = np.empty(len(collection) * width, dtype=np.bool_)
     collection.foreach_get(name, values)
-    return values
+    return values.reshape(-1, width).any(axis=1)
 
 
 def cut_tree(tree: Tree, owned: Collection[str], ends: Collection[str]) -> list[tuple[Tree, str]]:
@@ -357,8 +372,7 @@ def tree_below(
             rest[bone] = rest[parent] @ np.linalg.inv(posed[parent]) @ carried[bone]
             if not below.inherits_rotation[bone]:
                 rest[bone, :3, :3] = carried[bone, :3, :3]
-    rest[:, :3, :3] = nearest_rotations(rest[:, :3, :3])
-    return Tree(skeleton.part(members, rest), rotations, rest[0, :3, 3].copy())
+    return Tree(skeleton.part(members, unscaled(rest)), rotations, rest[0, :3, 3].copy())
 
 
 _KEEP_SIZE: Final = ("NONE", "NONE_LEGACY")
@@ -370,7 +384,7 @@ def solved_slides(rig: Object, bones: Collection[str]) -> dict[str, tuple[float,
     Raises RigError naming a child that would grow with its parent; LimitPropertyError for invalid factors.
     """
     slides = {name: slide for name, slide in read_slides(rig, bones).items() if not rig.pose.bones[name].lock_scale[1]}
-    for child in _growing_children([rig.pose.bones[name] for name in slides]):
+    for child in growing_children([rig.pose.bones[name] for name in slides]):
         raise RigError(
             f"Bone {child.name!r} would be scaled by its stretching parent {child.parent.name!r}: set "
             "its Inherit Scale to None"
@@ -395,24 +409,6 @@ def write_stretches(rig: Object, factors: Mapping[str, float]) -> None:
         rig.pose.bones[name].scale = (1.0, factor, 1.0)
 
 
-def check_children(bones: Sequence[PoseBone]) -> None:
-    """Raise LimitPropertyError if children of bones would grow with them and this can't be changed."""
-    for child in _growing_children(bones):
-        rig: Any = child.id_data
-        data = rig.data
-        if data.library is not None or data.override_library is not None:
-            raise LimitPropertyError(
-                f"Bone {child.name!r} would be scaled by its stretching parent, and its armature "
-                f"{data.name!r} is linked: set Inherit Scale to None there first"
-            )
-
-
-def keep_size_of_children(bones: Sequence[PoseBone]) -> None:
-    """Make the children of bones keep their size when the bones stretch."""
-    for child in list(_growing_children(bones)):
-        child.bone.inherit_scale = "NONE"
-
-
-def _growing_children(bones: Sequence[PoseBone]) -> Iterator[PoseBone]:
+def growing_children(bones: Sequence[PoseBone]) -> list[PoseBone]:
     """The bones' children that inherit scale from them."""
-    return (child for bone in bones for child in bone.children if child.bone.inherit_scale not in _KEEP_SIZE)
+    return [child for bone in bones for child in bone.children if child.bone.inherit_scale not in _KEEP_SIZE]

@@ -1,6 +1,7 @@
 """Keys posed bones like Blender's own tools: by preferences, keying set and locks."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -65,29 +66,17 @@ def key_channels(
         raise KeyframeError(why[0])
     found = [each for each in found if each not in missing]
     frame, keyed = context.scene.frame_current_final, dict[str, None]()
-    neighbors = neighboring_frames(armature, frame)
-    by_path = curves_by_key(curves(armature))
-    # The values on these frames, by data path and index: those of the curves, else the former values.
-    held: dict[tuple[str, int], list[float]] = {}
-    for bone, path, index in found if neighbors else ():
-        former = before.get((bone, path.rpartition(".")[2]))
-        for number in range(len(former or "wxyz")) if index < 0 else (index,):
-            curve = by_path.get((path, number))
-            if curve is not None and len(curve.keyframe_points):
-                held[path, number] = [curve.evaluate(each) for each in neighbors]
-            elif former is not None:
-                held[path, number] = [former[number]] * len(neighbors)
-    first = not any(True for _ in curves(armature))
+    former: dict[tuple[str, int], float | None] = {}
     for bone, path, index in found:
-        # Without a frame, Blender would ignore the subframe.
-        if armature.keyframe_insert(path, index=index, frame=frame, group=bone, options=options, keytype=kind):
-            keyed[bone] = None
-    by_path = curves_by_key(curves(armature))
-    for key, values in held.items():
-        for each, value in zip(neighbors, values, strict=True):
-            curve = by_path.get(key)
-            if curve is not None and abs(curve.evaluate(each) - value) > _ROUNDING:
-                curve.keyframe_points.insert(each, value)
+        values = before.get((bone, path.rpartition(".")[2]))
+        for number in range(len(values or "wxyz")) if index < 0 else (index,):
+            former[path, number] = None if values is None else values[number]
+    first = not any(True for _ in curves(armature))
+    with _neighbors_kept(armature, frame, former):
+        for bone, path, index in found:
+            # Without a frame, Blender would ignore the subframe.
+            if armature.keyframe_insert(path, index=index, frame=frame, group=bone, options=options, keytype=kind):
+                keyed[bone] = None
     if keyed and first:
         # Over NLA strips, Blender would not play the action that it has just made.
         armature.update_tag(refresh={"TIME"})
@@ -101,17 +90,35 @@ def key_in_steps(armature: Object, path: str, frame: float, before: float | None
 
     Its values on the nearest keyed frames of the armature don't change. before: its former value, if it has no curve.
     """
-    neighbors, curve = neighboring_frames(armature, frame), curves_by_key(curves(armature)).get((path, 0))
+    curve = curves_by_key(curves(armature)).get((path, 0))
     if curve is not None and is_locked(curve):
         return
-    held = [before if curve is None else curve.evaluate(each) for each in neighbors]
-    armature.keyframe_insert(path, frame=frame)
-    curve = curves_by_key(curves(armature))[path, 0]
-    make_steps(curve)
-    for each, value in zip(neighbors, held, strict=True):
-        if value is not None and curve.evaluate(each) != value:
-            curve.keyframe_points.insert(each, value)
-    make_steps(curve)
+    with _neighbors_kept(armature, frame, {(path, 0): before}):
+        armature.keyframe_insert(path, frame=frame)
+        make_steps(curves_by_key(curves(armature))[path, 0])
+    make_steps(curves_by_key(curves(armature))[path, 0])
+
+
+@contextmanager
+def _neighbors_kept(armature: Object, frame: float, former: Mapping[tuple[str, int], float | None]) -> Iterator[None]:
+    """Keep values on the nearest keyed frames of an armature while the block inserts keys on a frame.
+
+    former: the values of properties without keys, None if unknown, by data path and index.
+    """
+    neighbors, by_key = neighboring_frames(armature, frame), curves_by_key(curves(armature))
+    held: dict[tuple[str, int], list[float]] = {}
+    for key, value in former.items() if neighbors else ():
+        curve = by_key.get(key)
+        if curve is not None and len(curve.keyframe_points):
+            held[key] = [curve.evaluate(each) for each in neighbors]
+        elif value is not None:
+            held[key] = [value] * len(neighbors)
+    yield
+    by_key = curves_by_key(curves(armature)) if held else {}
+    for key, curve in by_key.items():
+        for each, value in zip(neighbors, held.get(key, ()), strict=False):
+            if abs(curve.evaluate(each) - value) > _ROUNDING:
+                curve.keyframe_points.insert(each, value)
 
 
 def locked_note(armature: Object, channels: Iterable[tuple[str, str]], switches: Iterable[str] = ()) -> str:

@@ -17,6 +17,7 @@ from ...core import Hinge
 from ...core.arrays import BoolArray, FloatArray
 from ..settings.control import moves
 from ..settings.limit_values import AXES
+from .armature import flags
 from .keyframes import ROTATION_CHANNELS, bone_path
 from .rotation_modes import from_channels, property_name, to_channels
 
@@ -178,7 +179,4 @@ def moved_by(bone: PoseBone, constraint: Any) -> Iterator[PoseBone]:
 
 def _flagged(bones: Any, name: str, width: int = 1) -> list[str]:
     """The names of the bones for which a boolean property, or some component of it, is true."""
-    values = np.empty(len(bones) * width, dtype=np.bool_)
-    bones.foreach_get(name, values)
-    found = values.reshape(-1, width).any(axis=1).tolist()
-    return [bone for bone, is_set in zip(bones.keys(), found, strict=True) if is_set]
+    return [bone for bone, is_set in zip(bones.keys(), flags(bones, name, width), strict=True) if is_set]

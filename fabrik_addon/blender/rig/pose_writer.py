@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import bpy
 import numpy as np
-import numpy.typing as npt
 from bpy.types import Context, Object, Scene
 
 from ...core.arrays import BoolArray, FloatArray
@@ -34,7 +33,7 @@ class PoseKeeper:
         setup = rig_settings(rig).control
         paths = [each.name for each in (*setup.switches, *setup.along) if has_property(rig, each.name)]
         self._switches = {path: read_switch(rig, path) for path in paths}
-        self._pose = {name: read_channel(rig, name, width) for name, width in _CHANNELS.items()}
+        self._pose = {name: floats(rig.pose.bones, name, width) for name, width in _CHANNELS.items()}
 
     def restore(self, keyed: Collection[str] = ()) -> None:
         """Restore frame and pose; the `keyed` bones get their animated pose on that frame.
@@ -53,10 +52,10 @@ class PoseKeeper:
             rows = [row for row, bone in enumerate(bones) if bone.name in keyed]
             is_changed = False
             for name, before in self._pose.items():
-                current, wanted = read_channel(self._rig, name, _CHANNELS[name]), before.copy()
+                current, wanted = floats(bones, name, _CHANNELS[name]), before.copy()
                 wanted[rows] = current[rows]
                 if not np.array_equal(wanted, current):
-                    bones.foreach_set(name, wanted.ravel())
+                    bones.foreach_set(name, wanted.ravel().astype(np.float32))
                     is_changed = True
             if is_changed:
                 self._rig.update_tag(refresh={"DATA"})
@@ -95,16 +94,9 @@ def set_mode(context: Context, mode: Any, rig: Object | None = None) -> None:
         raise RigError(f"{thing.name!r} is hidden: make it visible first") from None
 
 
-def read_channel(rig: Object, name: str, width: int) -> npt.NDArray[np.float32]:
-    """(N, width) values of a channel of all bones."""
-    values = np.empty(len(rig.pose.bones) * width, dtype=np.float32)
-    rig.pose.bones.foreach_get(name, values)
-    return values.reshape(-1, width)
-
-
 def pose_bytes(rig: Object) -> Iterator[bytes]:
     """The current values of all channels that rotate and move bones, as a key for the pose."""
-    return (read_channel(rig, name, width).tobytes() for name, width in _CHANNELS.items() if name != "scale")
+    return (floats(rig.pose.bones, name, width).tobytes() for name, width in _CHANNELS.items() if name != "scale")
 
 
 def has_property(rig: Object, path: str) -> bool:

@@ -16,19 +16,23 @@ from ..arrays import TINY, BoolArray, FloatArray, IntArray, lengths, times
 from ..limits.base import Limit
 from ..model.kinematics import ancestor_steps
 from ..model.skeleton import Skeleton
-from ..rotations import matrix_from_quaternion, product, quaternion_from_rotation_vector
+from ..model.targets import Frames
+from ..rotations import CROSSING, matrix_from_quaternion, product, quaternion_from_rotation_vector
 
 # (..., D, 3) the axis of each column and (..., D, 3) its velocity at the armature's origin.
 Motions: TypeAlias = tuple[FloatArray, FloatArray]
 # (3, 9) the linear map from p to the matrix that maps a to a × p.
-_CROSSING: FloatArray = np.cross(np.eye(3), np.eye(3)[:, None]).swapaxes(1, 2).reshape(3, 9)
+_CROSSING: FloatArray = CROSSING.swapaxes(1, 2).reshape(3, 9)
 # The largest number of entries in the cache of columns, since contact points change with each step.
 _KEPT = 64
 _YZX, _ZXY = [1, 2, 0], [2, 0, 1]
+# Radians: the largest rotation of a joint in a step of Newton's method, since the model is inaccurate beyond it, and
+# the rotation below which a joint is at rest.
+MAX_ROTATION, AT_REST = 0.5, 1e-5
 
 
 @dataclass(frozen=True)
-class Pose:
+class Pose(Frames):
     """A pose of the B bodies.
 
     Attributes:
@@ -51,18 +55,6 @@ class Pose:
         if self.factors is not None:
             offsets = stretched(offsets, self.factors[..., on])
         return np.asarray(self.heads[..., on, :] + times(self.orientations[..., on, :, :], offsets))
-
-    def part(self, frames: IntArray | slice) -> "Pose":
-        """The pose on some of the frames, `frames` (N,)."""
-        factors = None if self.factors is None else self.factors[frames]
-        return Pose(
-            self.local[frames],
-            self.root[frames],
-            self.heads[frames],
-            self.orientations[frames],
-            self.carried[frames],
-            factors,
-        )
 
     def at(self, roots: FloatArray) -> "Pose":
         """A pose of one frame repeated F times, with its root moved by (F, 3)."""
@@ -378,7 +370,7 @@ def _inertia() -> FloatArray:
     """
     moved = np.zeros((4, 6, 3))
     moved[0, 3:] = np.eye(3)
-    moved[1:, :3] = np.cross(np.eye(3), np.eye(3)[:, None])
+    moved[1:, :3] = CROSSING
     return np.asarray(np.einsum("iax,jbx->ijab", moved, moved).reshape(16, 36))
 
 

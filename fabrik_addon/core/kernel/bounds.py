@@ -7,22 +7,18 @@ import numpy as np
 from ..arrays import ROUNDING, TINY, FloatArray, IntArray, lengths, squares, times
 from ..model.kinematics import forward_kinematics
 from .bodies import Bodies, Motions, Pose
-from .capsules import Capsules, Contacts, Place, SelfCollision, nearest
-from .joint_limits import ConstraintRows, Holder
+from .capsules import NEAR, Capsules, Contacts, Place, SelfCollision, nearest
+from .joint_limits import AXES, ConstraintRows, Holder
 from .posture import Away, PostureTerm
 
-# A step is assumed not to close gaps larger than this share of the body's size, between points and the floor or between
-# capsules.
-_NEAR = 0.05
 # A body has rows only for its lowest points: the one that is lowest now, and those that would be lowest if the floor
-# had these slopes along two axes. Rows for all points take 30 to 50 % longer.
-_SLOPES = np.array([(0.0, 0.0), (0.4, 0.0), (-0.4, 0.0), (0.0, 0.4), (0.0, -0.4)])
+# had this slope along either of two axes. Rows for all points take 30 to 50 % longer.
+_SLOPE = 0.4
 # Points may be below the floor by this share of the body's size; otherwise the floor holds feet that pins already hold.
 # With 0, hips that are dragged by 30 cm above pinned feet stop 26 cm too early. Goals are accurate to a third of this.
 _SLACK = 3e-5
 # The first keys of the rows of floor and support, larger than those of all joints.
 _FLOOR_KEYS, _SUPPORT_KEYS = 1_000_000, 2_000_000
-_LEAST_CORNERS = 3
 # If a body starts off its support, its center of mass moves into a region of this share of the support's size. If a
 # foot is lifted, the center ends 3 mm inside the edge. With 0.6 it ends 12 mm inside, but the hips move 1 cm farther.
 _STANDS_IN = 0.85
@@ -97,8 +93,8 @@ class Bounds:
         self._normal: FloatArray = np.array((0.0, 0.0, 1.0) if floor is None else floor.normal)
         self._height = 0.0 if floor is None else floor.height
         along = np.linalg.svd(self._normal[None])[2][1:]
-        self._upward: FloatArray = self._normal + _SLOPES @ along
-        self._support = support if support is not None and len(support.corners) >= _LEAST_CORNERS else None
+        self._upward: FloatArray = self._normal + np.concatenate([np.zeros((1, 3)), _SLOPE * AXES @ along])
+        self._support = support if support is not None and len(support.corners) > 2 else None
         self._normals: FloatArray = np.zeros((0, 3))
         if self._support is not None:
             self._sides, self._edges = _outline(self._support)
@@ -151,7 +147,7 @@ class Bounds:
 
     def rows(self, pose: Pose, motions: Motions, away: Away) -> tuple[ConstraintRows, Contacts]:
         """The rows that a step could violate, with gaps in units of length, and their contact points."""
-        near = _NEAR * self._bodies.skeleton.extent
+        near = NEAR * self._bodies.skeleton.extent
         found = [
             self._floor_rows(pose, motions, near),
             (self.capsules.rows(pose, motions, near), self.capsules.contacts),

@@ -20,6 +20,9 @@ from ..model.skeleton import Skeleton
 from .bodies import Bodies, Motions, Pose, cross
 from .joint_limits import ConstraintRows, Holder
 
+# A step is assumed not to close gaps larger than this share of the body's size: between capsules, or points and the
+# floor.
+NEAR = 0.05
 # Keys of these rows, beyond those of joints, floor and support. Each pair has five.
 _KEYS = 3_000_000
 _KINDS = 5

@@ -13,6 +13,8 @@ from .bodies import Bodies, Motions, Pose
 
 # A radian between a rotation and its target counts as this share of the length of the effector's path.
 LEVER = 0.1
+# Goals have this many times the cap of those of the next lower priority.
+PRIORITY = 100.0
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,14 @@ from .bodies import Bodies
 
 # A cone's outline is approximated by straight lines: the nearest one, and those rotated from it by these angles. A
 # narrow ellipse curves away within a step: with the nearest line alone, a step along the outline gained nothing.
-_ANGLES = np.radians([0.0, -3.0, 3.0, -9.0, 9.0, -20.0, 20.0, -45.0, 45.0])
-# (2, 2 n) the matrix from a direction to that direction rotated by each of the angles.
-_TURNED = np.array([[np.cos(_ANGLES), np.sin(_ANGLES)], [-np.sin(_ANGLES), np.cos(_ANGLES)]])
-_TURNED = _TURNED.transpose(0, 2, 1).reshape(2, -1)
-_AXES = np.concatenate([np.eye(2), -np.eye(2)])
+_ANGLES = np.radians([3.0, 9.0, 20.0, 45.0])
+_BOTH_WAYS = np.concatenate([[0.0], -_ANGLES, _ANGLES])
+# The matrices from a direction to that direction rotated by each of the angles, side by side.
+_TURNED = np.concatenate(
+    [[[cos, sin], [-sin, cos]] for cos, sin in zip(np.cos(_BOTH_WAYS), np.sin(_BOTH_WAYS), strict=True)], axis=1
+)
+# (4, 2) the directions +X, +Z, -X, -Z.
+AXES = np.concatenate([np.eye(2), -np.eye(2)])
 # Each joint has this many keys for its rows.
 _KEYS = 32
 
@@ -162,7 +165,9 @@ class JointLimits:
 
         Those of balls come first. Also returns the balls' outlines; None if there are no balls.
         """
-        balls = [kind.outlines(local[None], within, len(_ANGLES)) for kind in self._kinds if isinstance(kind, _Balls)]
+        balls = [
+            kind.outlines(local[None], within, len(_BOTH_WAYS)) for kind in self._kinds if isinstance(kind, _Balls)
+        ]
         others = [kind.sides(local[None], within) for kind in self._kinds if not isinstance(kind, _Balls)]
         sides = Sides.joined([*(each for each, _ in balls), *others])
         (rows,), (gaps,) = sides.rows(self._bodies, 1)
@@ -235,7 +240,7 @@ class Outlines(NamedTuple):
         """
         numbers, joints = self.numbers[sides], self.joints[sides]
         angle, ex, ez, normals, straight, vectors = (each[joints] for each in self[3:])
-        safe, small, lines = np.maximum(np.sin(angle), SINGLE), angle < SINGLE, normals.shape[1] - len(_AXES)
+        safe, small, lines = np.maximum(np.sin(angle), SINGLE), angle < SINGLE, normals.shape[1] - len(AXES)
         stretch = np.where(small, 1.0, angle / safe)
         falling = np.where(small, -2.0 / 3.0 * angle, (np.cos(angle) - stretch) / safe)
         mixing = np.where(small, 2.0 / 3.0 * angle, 2.0 * (1.0 - stretch * np.cos(angle)) / safe)
@@ -338,11 +343,11 @@ class _Balls:
         root = np.reshape(ellipse_root(many, *swings[:, 0].T, *half_axes[:, 0].T), (-1, 1, 1))
         slope = np.where(half_axes > 0.0, swings / np.maximum(half_axes**2 + root, ROUNDING), 0.0)
         size = lengths(slope)[..., None]
-        nearest = np.where(size > ROUNDING, slope / np.maximum(size, ROUNDING), _AXES[0])
+        nearest = np.where(size > ROUNDING, slope / np.maximum(size, ROUNDING), AXES[0])
         lines = (nearest @ _TURNED[:, : 2 * count]).reshape(len(swings), count, 2)
-        normals = np.concatenate([lines, np.broadcast_to(_AXES, (len(swings), *_AXES.shape))], axis=1)
+        normals = np.concatenate([lines, np.broadcast_to(AXES, (len(swings), *AXES.shape))], axis=1)
         outline = lengths(self._half_axes(lines, joints) * lines) - (lines * swings).sum(axis=2)
-        axes, twist = self._axis_gaps[joints] - swings[:, 0] @ _AXES.T, twists[frames, joints]
+        axes, twist = self._axis_gaps[joints] - swings[:, 0] @ AXES.T, twists[frames, joints]
         ends = np.stack([self._high[joints] - twist, twist - self._low[joints]], axis=1)
         gaps = np.concatenate([np.where(self._open[joints, None], np.inf, outline), axes, ends], axis=1)
         leaning, vectors = _gradients(lean)

@@ -17,10 +17,10 @@ from ..model.kinematics import forward_kinematics
 from ..rotations import conjugate, matrix_from_quaternion, product, rotation_vector_from_quaternion
 from .bodies import Bodies, Motions, Pose, cross
 
-# Inertia of each joint besides that of its bone, in squares of the body's size (1.7 m). With less, the light wrist
+# Inertia of each joint besides that of its bone, in squares of the body's size. With less, the light wrist
 # rotates to its limits instead of the arm, and jumps there. With more, joints share a movement evenly and the hips
-# follow: with 5e-3, by 4.3 cm instead of 3.7 for a hand 70 cm forward.
-_LEAST_INERTIA = 3e-3 / 1.7**2
+# follow: with 1.7e-3, by 4.3 cm instead of 3.7 for a hand 70 cm forward.
+_LEAST_INERTIA = 1.038e-3
 # How far a hip flexes for each radian of its knee, in a relaxed leg: 0.5 with a foot straight below the hip, 1 in a
 # squat. With 0, the body bends over backward by 67 degrees if its head is lowered by 50 cm; with 0.5, the pelvis tilts
 # back by 6 degrees on the way.

@@ -1,7 +1,7 @@
 """The targets of a solve, frame by frame, and the poses it starts from."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +15,7 @@ class Frames:
 
     def part(self, frames: IntArray | slice) -> Self:
         """A copy with some of the frames, `frames` (N,)."""
-        return type(self)(**{each.name: _part(getattr(self, each.name), frames) for each in fields(self)})  # type: ignore[arg-type]
+        return type(self)(**{name: _part(value, frames) for name, value in vars(self).items()})
 
 
 def _part(value: Any, frames: IntArray | slice) -> Any:

@@ -28,6 +28,10 @@ import numpy as np
 
 from ..arrays import TINY, BoolArray, FloatArray, IntArray, lengths, times
 
+# Compliance of equations that are met: with it, a point misses its target by about 1e-10 of the body's size.
+RIGID: Final = 1e-10
+# A step that does not reduce its cost is shortened to this share, at most this many times.
+SHORTER, MAX_SHORTER = 0.4, 4
 # Compliance added to inequalities, since several may be equal: a share of the distance that a unit push moves them.
 _MIN_COMPLIANCE: Final = 1e-8
 # Pushes and gaps of the wrong sign are ignored below this share of the largest movement; both are in units of √energy.
@@ -85,7 +89,7 @@ class QuadraticProgram:
         self,
         wanted: FloatArray,
         gaps: FloatArray,
-        compliance: FloatArray,
+        compliance: FloatArray | float = RIGID,
         constraint_compliance: FloatArray | float = 0.0,
         caps: FloatArray | None = None,
         active: BoolArray | None = None,
@@ -98,6 +102,7 @@ class QuadraticProgram:
         which forces are at their caps.
         """
         target = np.concatenate([wanted, gaps], axis=1) - self._moved
+        compliance = np.broadcast_to(compliance, wanted.shape)
         yielding = self._least.copy()
         yielding[:, self._count :] += constraint_compliance
         yielding[:, : self._count] = compliance if expected is None else expected

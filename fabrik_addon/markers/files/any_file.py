@@ -46,6 +46,10 @@ _MANY_SEEN: Final = 0.8
 _GROWN: Final = 6.0
 # Two markers of one landmark that are farther apart than this share of the person's extent do not belong together.
 _APART: Final = 0.25
+# Seconds: shorter spans without motion are not examined. Coordinates are often rounded.
+_HELD: Final = 0.2
+# The distance of two markers on neighboring bones changes by less than this share of the person's extent.
+_KEPT: Final = 0.1
 # Acceleration is measured over this many seconds before and after a frame.
 _LAG: Final = 0.05
 # A body falls too fast if this share of its markers accelerates by more than this multiple of gravity. Jumps reach 1.
@@ -73,11 +77,12 @@ def read_markers(
     axis: Any = up_axis
     chosen = Chosen(units, axis, layout, rate)
     clip = read_file(path, lambda content, checked: _parser(content, suffix)(content, checked), chosen)
+    clip = _without_frozen(clip)
     return replace(clip, doubts=(*clip.doubts, *_person_doubts(clip)))
 
 
 def _person_doubts(clip: Clip) -> Iterator[str]:
-    """Warnings if markers never move, or if their size, sides, steps or falls are not those of one person."""
+    """Warnings if the size, sides, steps or falls of markers are not those of one person."""
     for name in performers(clip) or ("",):
         person = select_performer(clip, name) if name else clip
         known = landmarks_of(person.names)
@@ -136,12 +141,43 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
             left, right, hips, _ = parts.values()
             up = np.eye(3)["XYZ".index(person.up_axis)]
             yield from cadence_doubts(name or "the person", left, right, hips, up, person.rate)
-        # Real markers, as on a planted foot, may not move either, unless the others move by more than the person's
-        # size.
-        moved = (np.fmax.reduce(positions) - np.fmin.reduce(positions)).max(axis=1)
-        still = [label for label, distance in zip(known, moved, strict=True) if distance == 0.0]
-        if still and np.nanmedian(moved) > size:
-            yield f"These markers never move, but the others do: {first_few(still)}; unassign them if they are frozen"
+
+
+def _without_frozen(clip: Clip) -> Clip:
+    """The clip without positions at which a marker is frozen, and a note.
+
+    Some systems repeat the last position of a marker that is lost. A real marker may stay in place too, on a planted
+    foot. But then its distance from some other marker hardly changes.
+    """
+    prefixed = _prefixed(clip.names)
+    frozen: dict[int, list[slice]] = {}
+    for name in performers(clip) or ("",):
+        own = [place for place, label in enumerate(clip.names) if not name or prefixed.get(label, ("",))[0] == name]
+        spans = [
+            (place, slice(start, end + 1))
+            for place in own
+            for start, end in true_spans((np.diff(clip.positions[:, place], axis=0) == 0.0).all(axis=1))
+            if len(own) >= _FEWEST_LANDMARKS and end - start > max(_HELD * clip.rate, 1.0)
+        ]
+        size = extent(clip.positions[:: max(1, clip.frame_count // _LOOKED_AT), own]) if spans else 0.0
+        for place, span in spans:
+            points = clip.positions[span.start : span.stop : max(1, (span.stop - span.start) // _LOOKED_AT), own]
+            moved = (np.fmax.reduce(points) - np.fmin.reduce(points)).max(axis=1)
+            apart = lengths(points - clip.positions[span.start, place])
+            changed = (np.fmax.reduce(apart) - np.fmin.reduce(apart))[moved > 0.0]
+            # Several markers on planted feet, or several frozen ones, are only told apart by how far the others move.
+            alone = (moved == 0.0).sum() == 1 or np.nanmedian(moved) > size
+            if alone and np.isfinite(changed).any() and np.nanmin(changed) > _KEPT * size:
+                frozen.setdefault(place, []).append(span)
+    if not frozen:
+        return clip
+    positions = clip.positions.copy()
+    for place, spans_of in frozen.items():
+        for span in spans_of:
+            positions[span, place] = np.nan
+    names = first_few([clip.names[place] for place in frozen])
+    note = f"left out positions that stay the same while the other markers move: {names}"
+    return replace(clip, positions=positions, notes=(*clip.notes, note))
 
 
 def _falls(heights: FloatArray, columns: Sequence[int], rate: float) -> float:
@@ -215,8 +251,12 @@ def select_performer(clip: Clip, name: str) -> Clip:
     prefixed = _prefixed(clip.names)
     places = [place for place, label in enumerate(clip.names) if label in prefixed and prefixed[label][0] == name]
     if not places:
-        known = ", ".join(performers(clip)) or "none"
-        raise ClipError(f"{clip.source or 'the recording'}: there is no performer {name!r}: choose {known}")
+        if known := first_few(performers(clip)):
+            raise ClipError(f"{clip.source or 'the recording'}: there is no performer {name!r}: choose {known}")
+        raise ClipError(
+            f"{clip.source or 'the recording'}: there is no performer {name!r}, because the labels name none: "
+            "choose none"
+        )
     names = tuple(prefixed[clip.names[place]][1] for place in places)
     return replace(clip, names=names, positions=clip.positions[:, places])
 

@@ -55,6 +55,9 @@ _BODY: Final = (
 )
 # Degrees: a trunk that is tilted by more lies. People who sit or bend down are less tilted on most frames.
 _LYING: Final = 60.0
+# Degrees, and a share of the frames: someone who is tilted by less on more of them stands up or lies down.
+_UPRIGHT: Final = 20.0
+_SOMETIMES: Final = 0.1
 # Degrees between trunk and legs at rest, above which a rig is an animal: people have at most 9, animals at least 60.
 _ON_FOUR: Final = 45.0
 # Most frames that are examined.
@@ -147,7 +150,7 @@ def result_doubts(report: Report, size: float = _PERSON, moved: Sequence[str] = 
 
 
 def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
-    """A warning if a person lies or is upside down on most frames, or an animal is upright.
+    """A warning if a person lies or is upside down on most frames or at rest, or an animal is upright.
 
     matrices: (F, 4, 4) world matrices of the armature.
     """
@@ -166,7 +169,8 @@ def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
 
     if not tops or not hips:
         return
-    feet = legs[0] or legs[1]
+    feet, up = legs[0] or legs[1], matrices[places, 2, :3]
+    lies = median_angle(line(skeleton.rest, hips, tops), up[0]) > _LYING
     if shoulders and feet:
         leans = [
             median_angle(line(bones, hips, shoulders), line(bones, feet, hips)) for bones in (skeleton.rest, posed)
@@ -177,10 +181,11 @@ def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
                 "choose the rig of a person"
             )
             return
-    up = matrices[places, 2, :3]
-    if median_angle(line(skeleton.rest, hips, tops), up[0]) > _LYING or (
-        (tilted := median_angle(line(posed, hips, tops), up)) <= _LYING
-    ):
+        if lies and leans[0] <= _ON_FOUR:
+            yield "The rig does not stand upright at rest: rotate its object until the rig stands, then run this again"
+    tilts = _angles(line(posed, hips, tops), up)
+    # Someone who also stands upright shows which axis is up.
+    if lies or (tilted := float(np.median(tilts))) <= _LYING or (tilts < _UPRIGHT).mean() > _SOMETIMES:
         return
     how = "is upside down" if tilted > 180.0 - _LYING else "lies or crawls"
     yield f"The person {how} on most frames: if the recording shows something else, choose the other up axis"
@@ -188,8 +193,13 @@ def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
 
 def median_angle(one: FloatArray, other: FloatArray) -> float:
     """Median angle between directions (..., 3), degrees."""
+    return float(np.median(_angles(one, other)))
+
+
+def _angles(one: FloatArray, other: FloatArray) -> FloatArray:
+    """(...,) angles between directions (..., 3), degrees."""
     cosines = (one * other).sum(axis=-1) / np.maximum(lengths(one) * lengths(other), ROUNDING)
-    return float(np.median(np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0)))))
+    return np.asarray(np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0))))
 
 
 def named_figures(figures: Mapping[str, float], more_than: float, unit: str) -> str:

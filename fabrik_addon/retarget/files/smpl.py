@@ -97,6 +97,10 @@ _SAME: Final = np.array([1.0, 0.0, 0.0, 0.0])
 # Up is an axis if the trunk is within 45° of it on at least this share of the frames.
 _ALONG: Final = np.sqrt(0.5)
 _MAX: Final = 0.7
+# Meters: heights above the floor of the lowest joint of someone who lies, and the pelvis's largest height above that. A
+# person who stands at the origin of a world with Y up reaches to 0.1 m behind it.
+_LOWEST, _HIGHEST = -0.05, 0.15
+_PELVIS: Final = 0.3
 # Meters: feet are planted at most this far above the floor.
 _PLANTED_HEIGHT: Final = 0.04
 # Meters: a body's size is not measured if it moves by less than this while its feet are planted.
@@ -132,19 +136,27 @@ def parse_smpl(content: bytes, up_axis: str | None = None, rate: float | None = 
     rotations, root = poses[frames], np.asarray(trans[frames], dtype=np.float64)
     names, parents, heads, tails = _skeleton(count)
     change, up_notes = _upright(rotations, up_axis)
-    if up_axis is None and change is _Y_UP and found.keys() & AMASS_RATES:
-        # AMASS has Z up, so this may be someone who is lying down. But some video tools write files like AMASS's with
-        # Y up.
-        up_notes = (unknown_up("Y"),)
-    # At rest, Y is up for the models and Z for the skeleton, so the axes of all rotations change. In the world, Z may
-    # already be up.
-    rotations = in_other_axes(rotations, _Y_UP)
-    root_change = product(change, np.array([_Y_UP[0], -_Y_UP[1], 0.0, 0.0]))
-    rotations[:, 0] = product(root_change, rotations[:, 0])
-    root = root @ matrix_from_quaternion(change).T
     frame_rate, rate_notes = rate_or_usual(rate or rate_in(found))
-    notes = (*notes, *lost, *up_notes, *rate_notes)
-    body = Recorded(names, parents, heads, tails, frames, rotations, root, frame_rate, notes)
+
+    def in_world(change: FloatArray) -> Recorded:
+        """The body, whose world is rotated by a quaternion to Z up."""
+        # At rest, Y is up for the models and Z for the skeleton, so the axes of all rotations change. In the world, Z
+        # may already be up.
+        turned = in_other_axes(rotations, _Y_UP)
+        turned[:, 0] = product(product(change, np.array([_Y_UP[0], -_Y_UP[1], 0.0, 0.0])), turned[:, 0])
+        moved = root @ matrix_from_quaternion(change).T
+        return Recorded(names, parents, heads, tails, frames, turned, moved, frame_rate)
+
+    body = in_world(change)
+    if up_axis is None and change is _Y_UP and found.keys() & AMASS_RATES:
+        # AMASS has Z up, so this may be someone who is lying on its floor, Z = 0. But some video tools write files like
+        # AMASS's with Y up.
+        lying = in_world(_SAME)
+        lowest = float(np.median(lying.positions()[:, :, 2].min(axis=1)))
+        lies = _LOWEST < lowest < _HIGHEST and float(np.median(root[:, 2])) < lowest + _PELVIS
+        body, change = (lying, _SAME) if lies else (body, change)
+        up_notes = (unknown_up("Z" if lies else "Y"),)
+    body = replace(body, notes=(*notes, *lost, *up_notes, *rate_notes))
     return _on_floor(_scaled(in_meters(body)), known=change is _SAME)
 
 

@@ -9,6 +9,7 @@ from support.rigify import open_rigify
 from support.takes import curves
 
 from fabrik_addon.blender.bake.bake import BakeSettings, bake, bake_steps
+from fabrik_addon.blender.control.writer import kept_on_ik
 from fabrik_addon.blender.retarget.retarget import retarget_object_steps
 from fabrik_addon.markers.steps import finish
 from fabrik_addon.retarget.goals import RetargetSettings
@@ -84,6 +85,16 @@ def test_pinned_feet_of_an_override_stay_on_ik_in_a_reopened_file(tmp_path):
     result, _ = reaching(rig)
     assert all(rig.path_resolve(row.name) == row.ik for row in rig.fabrik.control.switches if "thigh" in row.name)
     stands_as_solved(saved_and_opened(rig, tmp_path), result)
+
+
+def test_a_pin_without_weight_keeps_no_limb_on_ik():
+    rig = open_rigify("Basic.basic_human")
+    bpy.ops.fabrik.use_control_rig()
+    setup = rig.fabrik.control
+    bpy.ops.fabrik.pin(bones="foot_ik.L")
+    assert len(list(kept_on_ik(rig, setup, setup.switches.keys(), baked=True))) == 1
+    rig.fabrik.effectors[0].weight = 0.0
+    assert not list(kept_on_ik(rig, setup, setup.switches.keys(), baked=True))
 
 
 def saved_and_opened(rig, folder):

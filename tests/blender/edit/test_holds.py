@@ -307,6 +307,18 @@ def test_planted_feet_become_holds(walk):
             assert np.abs(place - place[0]).max() < 5e-3
 
 
+def test_held_feet_stay_held_if_no_foot_can_be_held_anew(walk):
+    scene = bpy.context.scene
+    scene.frame_start, scene.frame_end = 1, 101
+    bpy.ops.fabrik.hold_contacts()
+    keys, names = takes.curves(walk), [each.name for each in walk.fabrik.holds]
+    scene.frame_end, scene.frame_start = 210, 200
+    with pytest.raises(RuntimeError, match="No planted foot"):
+        bpy.ops.fabrik.hold_contacts()
+    assert [each.name for each in walk.fabrik.holds] == names
+    assert_same(keys, takes.curves(walk))
+
+
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
     """The sample recording baked onto the sample person, as a file."""

@@ -191,6 +191,16 @@ class TestKeys:
         assert read_recorded(path).notes == (note,) * (key != "fps")
         assert read_recorded(path, "Y").notes == ()
 
+    def test_someone_who_lies_on_the_floor_of_amass_keeps_z_up(self, npz):
+        """The head points along Y, and the body is just above the floor, at 0. It was raised to stand."""
+        poses = np.zeros((FRAMES, 22, 3))
+        trans = np.tile([0.3, 2.0, 0.12], (FRAMES, 1))
+        body = read_recorded(saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans, mocap_framerate=30))
+        assert body.notes == ("the up axis is unknown; assumed Z: choose the other one if the person is not upright",)
+        found = body.positions()
+        assert np.ptp(found[0, :, 2]) < 0.4
+        assert found[0, NAMES.index("head"), 1] - found[0, 0, 1] > 0.4
+
     def test_files_with_poses_are_distinguished_from_those_with_markers(self, npz):
         poses, trans = motion()
         assert holds_poses(saved(npz, poses=poses, trans=trans))
