@@ -360,7 +360,7 @@ def pin_bones(armature: Object, bones: Sequence[str], *, point: str = "TAIL", ho
     parents = solved_parents(armature)
     for name in bones:
         if name not in parents:
-            raise RigError(f"Bone {name!r} can't be pinned: it is part of the rig's mechanism; pin a control")
+            raise RigError(f"Bone {name!r} can't be pinned: it is part of the rig's mechanism; choose a control")
     unpin_bones(armature, bones)
     settings = rig_settings(armature)
     for name in bones:

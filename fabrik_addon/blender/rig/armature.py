@@ -198,8 +198,7 @@ def check_near(armature: Object) -> None:
     if not is_near.all():
         name = bones[int(np.argmin(is_near))].name
         raise RigError(
-            f"Bone {name!r} is too far away, or its pose is not a number: "
-            "clear its location (Alt G) and rotation (Alt R)"
+            f"Bone {name!r} is too far away, or its pose is not a number: select it and press Alt G and Alt R"
         )
 
 
