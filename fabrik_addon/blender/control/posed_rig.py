@@ -326,6 +326,8 @@ class ControlRig(PlainRig):
         rig = self.rig
         plain.check_rig(rig)
         self._check_names()
+        if not at_rest:
+            plain.check_near(rig)
         # All rows of a tree share one list, parents first.
         members: dict[str, list[FabrikCarrier]] = {}
         for row in self._setup.carriers:

@@ -53,7 +53,10 @@ class EditedTake:
         if animation.action_influence != 1.0 or animation.action_blend_type != "REPLACE":
             raise RigError(f"The action of {armature.name!r} is blended with others: set its influence to 1 to edit it")
         if animation.use_tweak_mode:
-            raise RigError(f"{armature.name!r} has an NLA strip in tweak mode: leave tweak mode first")
+            raise RigError(
+                f"{armature.name!r} has an NLA strip in tweak mode, where keys are in the strip's own time: "
+                "press Tab in the NLA editor to leave it"
+            )
 
     def curves(self, bone: str, channel: str) -> list[FCurve]:
         """The curves of a channel of a bone."""
@@ -211,12 +214,13 @@ class PathKeeper:
         return self._key_state(rig) == self._state
 
     def _key_state(self, rig: Object) -> tuple[object, ...]:
-        """A value that changes if a key of the rig's bones changes; during playback keys are not checked.
+        """A value that changes if a key of the rig's bones changes; keys are not checked during playback and scrubbing.
 
-        Checking 400 frames of 91 curves takes 2 ms. Rigs in different files have different session IDs, even if their
+        Checking 400 frames of 91 curves takes 1.2 ms. Rigs in different files have different session IDs, even if their
         names are equal.
         """
         own, screen = (rig.session_uid, self._played), bpy.context.screen
+        # Blender calls scrubbing playing too.
         if screen is not None and screen.is_animation_playing and self._state[:2] == own:
             return self._state
         # The times and influences of the strips of a rig without its own action.

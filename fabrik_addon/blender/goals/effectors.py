@@ -18,7 +18,7 @@ from ...core.model.skeleton import Skeleton
 from ...human.naming_schemes import match
 from ..rig import keyframes
 from ..rig.armature import BONE_HEAD, RigError, armature_point, check_bones, check_editable, meters_per_unit
-from ..settings.control import solved_bone
+from ..settings.control import solved_bone, solved_parents
 from ..settings.markers import FabrikMarker
 from ..settings.rig import FabrikEffector, rig_settings
 from ..settings.why_not import enabled_effectors, is_in_scene, mapped_markers, shared_targets, why_no_rig, why_no_solve
@@ -208,6 +208,8 @@ def add_effector(
     """
     check_bones(rig, bone)
     chosen, bone = bone, solved_bone(rig, bone)
+    if bone not in solved_parents(rig):
+        raise RigError(f"Bone {bone!r} can't have a target: it is part of the rig's mechanism; choose a control")
     reason = why_no_target(rig, target, target_bone) if target else ""
     if reason:
         raise RigError(reason)
@@ -351,6 +353,10 @@ def pin_bones(armature: Object, bones: Sequence[str], *, point: str = "TAIL", ho
     check_bones(armature, *bones)
     chosen = {solved_bone(armature, name): name for name in reversed(bones)}
     bones = list(dict.fromkeys(solved_bone(armature, name) for name in bones))
+    parents = solved_parents(armature)
+    for name in bones:
+        if name not in parents:
+            raise RigError(f"Bone {name!r} can't be pinned: it is part of the rig's mechanism; choose a control")
     unpin_bones(armature, bones)
     settings = rig_settings(armature)
     for name in bones:

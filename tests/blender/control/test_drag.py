@@ -389,3 +389,26 @@ def test_a_mechanism_bone_is_refused_and_not_dragged_along(human):
         bpy.ops.fabrik.drag(bone=mechanism, translation=(0.0, -0.1, 0.0))
     assert channels(human) == before
     assert bpy.ops.fabrik.drag(bone="hand_ik.L", others=mechanism, translation=(0.0, -0.1, 0.0)) == {"FINISHED"}
+
+
+def test_a_mechanism_bone_is_not_pinned(human):
+    """It was pinned, and every later drag then moved nothing."""
+    mechanism = "MCH-thigh_ik_target.parent.L"
+    for use in (bpy.ops.fabrik.pin, lambda bones: bpy.ops.fabrik.add_effector(bone=bones)):
+        with pytest.raises(RuntimeError, match=f"Bone '{mechanism}' can't .*: it is part of the rig's mechanism"):
+            use(bones=mechanism)
+    assert len(human.fabrik.effectors) == 0
+
+
+@pytest.mark.parametrize("bone", ["ORG-foot.L", "DEF-foot.L", "foot_ik.L"])
+def test_the_bones_of_a_foot_pin_the_foot(human, bone):
+    """The deform bone's parent is another deform bone, up to the pelvis, which was pinned instead."""
+    bpy.ops.fabrik.pin(bones=bone)
+    assert [pin.bone for pin in human.fabrik.effectors] == ["ORG-foot.L"]
+
+
+def test_a_control_that_is_not_a_number_is_named(human):
+    human.pose.bones["torso"].location.x = float("nan")
+    bpy.context.view_layer.update()
+    with pytest.raises(RuntimeError, match="Bone 'torso' is too far away, or its pose is not a number"):
+        bpy.ops.fabrik.drag(bone="hand_ik.L", translation=(0.0, -0.1, 0.0))
