@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from ..core.errors import FabrikError
+
 
 @contextmanager
 def prepared(*paths: Path, keep_previous: bool = False) -> Iterator[tuple[Path, ...]]:
@@ -45,10 +47,19 @@ def prepared(*paths: Path, keep_previous: bool = False) -> Iterator[tuple[Path, 
             remove_parts(path)
 
 
+class WriteError(FabrikError):
+    """A file that cannot be written; the message names it."""
+
+
 def write_text(path: Path, text: str) -> None:
-    """Write a file as UTF-8, completely or not at all; raises OSError."""
-    with prepared(path) as (part,):
-        part.write_text(text, encoding="utf-8", newline="")
+    """Write a file as UTF-8, completely or not at all; raises WriteError."""
+    try:
+        with prepared(path) as (part,):
+            part.write_text(text, encoding="utf-8", newline="")
+    except OSError as trouble:
+        raise WriteError(
+            f"{path.name}: cannot be written ({trouble.strerror}, {path}): choose another folder"
+        ) from None
 
 
 def part_of(path: Path, process: int | None = None) -> Path:

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ from ..core.arrays import FloatArray
 from ..core.readers import shown
 from ..human.body_parts import Role
 from ..human.rest_body import RestBody, RestBone
-from ..markers.mapping.marker_map import MapError, file_text, json_map, unknown_names, write_json
+from ..markers.mapping.marker_map import MapError, read_json_map, unknown_names, write_json_map
 
 # Chains whose number of bones differs between rigs: the parts that they are made of, and the parts that follow.
 _CHAINS: Final = ((("spine", "chest"), ("neck", "head", "shoulder", "upper_arm")), (("neck",), ("head",)))
@@ -98,23 +97,16 @@ def _ends(body: RestBody, chain: list[str], after: Iterable[str]) -> FloatArray:
 # ``{"fabrik_bone_map": 1, "bones": {"hips": "Hips", "chest": {"source": "Spine2", "before": "Spine1", "share": 0.4}}}``
 
 _FORMAT: Final = "fabrik_bone_map"
-_VERSION: Final = 1
 
 
 def read_bone_map(path: str | os.PathLike[str]) -> tuple[Pair, ...]:
     """Read a map; raises MapError, one sentence that names the file, if it is missing or invalid."""
-    path = Path(path)
-    try:
-        return _pairs(json_map(file_text(path), _FORMAT, _VERSION, "map of bones").get("bones"))
-    except MapError as trouble:
-        raise MapError(f"{path.name}: {trouble}") from None
-    except RecursionError:
-        raise MapError(f"{path.name}: it is nested too deeply for a map: choose another") from None
+    return read_json_map(path, _FORMAT, "map of bones", _pairs)
 
 
 def write_bone_map(path: str | os.PathLike[str], pairs: Iterable[Pair]) -> None:
-    """Write a map that `read_bone_map` reads back; raises MapError if the file cannot be written."""
-    write_json(Path(path), {_FORMAT: _VERSION, "bones": {pair.bone: _as_json(pair) for pair in pairs}})
+    """Write a map that `read_bone_map` reads back; raises WriteError if the file cannot be written."""
+    write_json_map(path, _FORMAT, {"bones": {pair.bone: _as_json(pair) for pair in pairs}})
 
 
 def check_bone_map(pairs: Sequence[Pair], bones: Sequence[str], sources: Sequence[str]) -> None:
@@ -129,7 +121,8 @@ def check_bone_map(pairs: Sequence[Pair], bones: Sequence[str], sources: Sequenc
         raise MapError(f"the bone map contains {found}: choose another map, or fix it")
 
 
-def _pairs(bones: object) -> tuple[Pair, ...]:
+def _pairs(content: Mapping[str, object]) -> tuple[Pair, ...]:
+    bones = content.get("bones")
     if not isinstance(bones, dict) or not bones:
         raise MapError("the map has no bones: add some")
     return tuple(_pair(bone, entry) for bone, entry in bones.items())

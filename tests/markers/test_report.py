@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fabrik_addon.markers.report.figures import Report, ReportError
-from fabrik_addon.markers.report.text import COLUMNS, csv_text, replace_file, rotations_line, table_text
+from fabrik_addon.markers.report.text import COLUMNS, csv_text, rotations_line, table_text
+from fabrik_addon.markers.whole_files import WriteError, write_text
 
 distances = st.one_of(st.just(math.nan), st.floats(0.0, 10.0))
 tables = arrays(np.float64, st.tuples(st.integers(0, 6), st.integers(0, 5)), elements=distances)
@@ -143,7 +144,7 @@ class TestCsv:
     def test_every_figure_is_there(self, tmp_path_factory: pytest.TempPathFactory, errors: np.ndarray) -> None:
         path = tmp_path_factory.getbasetemp() / "report.csv"
         report = report_of(errors, weights=np.ones(errors.shape[1]))
-        replace_file(path, csv_text(report))
+        write_text(path, csv_text(report))
         rows = self.read(path)
         frames, markers = errors.shape
         assert [row["scope"] for row in rows] == (["marker"] * markers + ["frame"] * frames + ["total"] * 2)
@@ -156,7 +157,7 @@ class TestCsv:
 
     def test_names_that_csv_must_quote(self, tmp_path: Path) -> None:
         names = ['a,"b"', "Fuß\n2"]
-        replace_file(tmp_path / "r.csv", csv_text(report_of(np.array([[0.1, 0.2]]), markers=names)))
+        write_text(tmp_path / "r.csv", csv_text(report_of(np.array([[0.1, 0.2]]), markers=names)))
         rows = self.read(tmp_path / "r.csv")
         assert [row["name"] for row in rows] == [*names, "", "all"]
         assert rows[2]["worst"] == names[1]
@@ -166,7 +167,7 @@ class TestCsv:
     @pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "=a\r=b"])
     def test_spreadsheets_run_no_name_as_a_formula(self, tmp_path: Path, name: str) -> None:
         report = report_of(np.array([[0.1, 0.2]]), markers=["A", name])
-        replace_file(tmp_path / "r.csv", csv_text(replace(report, doubts=(name,))))
+        write_text(tmp_path / "r.csv", csv_text(replace(report, doubts=(name,))))
         cells = [row[column] for row in self.read(tmp_path / "r.csv") for column in ("name", "worst")]
         assert cells.count(f"'{name}".replace("\r", " ")) == 4
         assert not [cell for cell in cells if cell.startswith(tuple("=+-@\t\r"))]
@@ -174,7 +175,7 @@ class TestCsv:
     def test_an_old_report_is_replaced(self, tmp_path: Path) -> None:
         path = tmp_path / "r.csv"
         path.write_text("old\n" * 1000)
-        replace_file(path, csv_text(report_of(np.ones((1, 1)))))
+        write_text(path, csv_text(report_of(np.ones((1, 1)))))
         assert len(self.read(path)) == 3
         assert [file.name for file in tmp_path.iterdir()] == ["r.csv"]
 
@@ -182,8 +183,8 @@ class TestCsv:
         (tmp_path / "r.csv").mkdir()
         (tmp_path / "r.csv" / "inside").touch()
         for path in (tmp_path / "r.csv", tmp_path / "none" / "r.csv"):
-            with pytest.raises(ReportError, match=r"^r\.csv: cannot be written"):
-                replace_file(path, csv_text(report_of(np.ones((1, 1)))))
+            with pytest.raises(WriteError, match=r"^r\.csv: cannot be written"):
+                write_text(path, csv_text(report_of(np.ones((1, 1)))))
         assert [file.name for file in tmp_path.iterdir()] == ["r.csv"]
         assert (tmp_path / "r.csv" / "inside").exists()
 

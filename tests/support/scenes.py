@@ -29,6 +29,8 @@ SNAKE = tuple((f"link {n}", f"link {n - 1}" if n else "", (0, n, 0), (0, n + 1, 
 HEIGHT = 1.75
 MODES = ("QUATERNION", "AXIS_ANGLE", "XYZ", "XZY", "YXZ", "YZX", "ZXY", "ZYX")
 ENDS = ("head", "forearm.L", "forearm.R", "shin.L", "shin.R")
+# The default options of a retarget.
+RETARGETED = {"places": 1.0, "hands_in_world": 0.0, "reference": -1}
 
 
 def make_rig(bones=PERSON, name="Rig", mode="QUATERNION"):

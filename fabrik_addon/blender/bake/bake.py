@@ -28,10 +28,11 @@ from ...markers.feet import Stance
 from ...markers.gaps import fill_points, fill_rotations
 from ...markers.report.doubts import posture_doubts, result_doubts
 from ...markers.report.figures import Report, ReportError
-from ...markers.report.text import csv_text, replace_file, rotations_line
+from ...markers.report.text import csv_text, rotations_line
 from ...markers.signals import low_pass
 from ...markers.steps import finish, within
 from ...markers.take import FilledSpan, TakeSettings, solve_take_steps
+from ...markers.whole_files import write_text
 from ..capture.matching import matching_doubts_of, of_take, recorded_range, scene_rate, why_another_speed
 from ..capture.takes import new_record_of, take_name
 from ..control.posed_rig import PosedRig
@@ -728,11 +729,12 @@ def make_result(
         lying = [doubt for tree in trees for doubt in posture_doubts(tree.solution, matrices)]
         report = replace(report, doubts=(*report.doubts, *lying))
     result = BakeResult(report, settings.frames, trees, warnings, seconds, notes, take)
+    capture = rig_settings(armature).capture
     rig_settings(armature).last_result = "\n".join((*result.lines, *notes))
-    rig_settings(armature).capture.doubts = "\n".join(report.doubts)
+    capture.doubts = "\n".join(report.doubts)
     if by_markers or take:
-        capture = rig_settings(armature).capture
-        for row in report.per_marker():
+        # The report of a retarget has the names of bones, which markers may have too.
+        for row in report.per_marker() if by_markers else ():
             entry = capture.markers.get(row.name)
             if entry is not None:
                 errors = (-1.0, 0.0) if np.isnan(row.rms) else (row.rms, row.max)
@@ -794,9 +796,9 @@ def animated_limits(armature: Object, bones: Sequence[str], frames: IntArray) ->
 def export_report(rig: Object, path: str | os.PathLike[str]) -> None:
     """Write the report of the rig's last bake as CSV.
 
-    Raises ReportError if there is none, or if it can't be written.
+    Raises ReportError if there is none, and WriteError if it can't be written.
     """
     text = rig_settings(rig).capture.report
     if text is None:
         raise ReportError(f"{rig.name!r} has no report: bake its markers first")
-    replace_file(Path(path), text.as_string())
+    write_text(Path(path), text.as_string())

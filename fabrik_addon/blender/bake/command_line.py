@@ -38,7 +38,8 @@ from ...markers.steps import finish
 from ...markers.whole_files import prepared
 from ..capture.calibrate import CalibrationResult, calibrate_markers
 from ..capture.import_markers import Timing, choose_performer, import_clip, part_of, remove_take
-from ..capture.matching import guess_markers, marked_skeleton, match_markers, scaled_entry, scene_rate, set_entry
+from ..capture.matching import guess_markers, marked_skeletons, match_markers, scaled_entry, scene_rate, set_entry
+from ..capture.takes import follow_take
 from ..control.set_up import use_control_rig
 from ..rig.armature import RigError, check_editable, check_rig, meters_per_unit
 from ..rig.locks import constrained_bones
@@ -144,10 +145,7 @@ def bake_file(chosen: argparse.Namespace, take: BatchTake) -> BakeFileResult:
     else:
         # The map's markers replace those of the rig. Its offsets are in meters.
         targets, meter = {empty[MARKER_NAME]: empty for empty in recorded.objects}, 1.0 / meters_per_unit(rig)
-        capture.markers.clear()
-        capture.factors.clear()
-        capture.calibrated = ""
-        capture.active_marker = 0
+        follow_take(rig, recorded)
         for entry in entries:
             marker = capture.markers.add()
             marker.name, marker.target = entry.marker, targets[entry.marker]
@@ -245,7 +243,7 @@ def _opened(path: Path, name: str) -> Object:
 def _measured_scale(rig: Object, entries: Sequence[MappedMarker], clip: Clip) -> float:
     """The factor that scales the recorded person to the size of the rig. Offsets of the entries are in meters."""
     meters = meters_per_unit(rig)
-    skeleton, own = marked_skeleton(rig, [scaled_entry(entry, 1.0 / meters) for entry in entries])
+    skeleton, own = marked_skeletons(rig, [scaled_entry(entry, 1.0 / meters) for entry in entries])[0]
     return meters * first_scale(skeleton, own, guessed_offsets(skeleton, own), positions_of(clip, own))
 
 
@@ -484,21 +482,18 @@ def _carry_out(command: Command, chosen: argparse.Namespace, take: BatchTake) ->
         return Outcome(" ".join(str(error).split()))
     except Exception as error:  # noqa: BLE001
         return Outcome(unexpected(error))
-    times, doubts = (
-        ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in result.timings.items()),
-        result.report.doubts,
-    )
+    times = ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in result.timings.items())
     details = (
         *found,
         table_text(result.report),
         result.line,
         *result.notes,
         *(f"Note: {warning}" for warning in result.warnings),
-        *(f"Warning: {doubt}" for doubt in doubts),
+        *(f"Warning: {doubt}" for doubt in result.report.doubts),
         f"Took: {times}",
         f"Wrote {' and '.join(map(str, take.files))}",
     )
-    return Outcome("", result.line, tuple(doubts), details)
+    return Outcome("", result.line, tuple(result.report.doubts), details)
 
 
 def _absolute(value: Any) -> Any:

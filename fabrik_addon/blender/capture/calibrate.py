@@ -10,7 +10,7 @@ import numpy as np
 from bpy.types import Context, Object, Scene
 from mathutils import Vector
 
-from ...core import Options
+from ...core import Options, Skeleton
 from ...core.errors import FabrikError
 from ...core.limits.base import Limit
 from ...human.naming_schemes import match as match_bones
@@ -23,10 +23,9 @@ from ...markers.mapping.labels import match, parts_of
 from ...markers.mapping.marker_map import MappedMarker
 from ...markers.report.doubts import calibration_doubts
 from ...markers.steps import at_once, within
-from ..control.posed_rig import posed_rig
 from ..goals.effectors import check_followed
 from ..limits.editing import read_rest
-from ..rig.armature import RigError, Tree, check_editable, check_rig, meters_per_unit
+from ..rig.armature import RigError, check_editable, check_rig, meters_per_unit
 from ..rig.pose_writer import PoseKeeper, in_object_mode, set_mode
 from ..settings.limit_properties import read_limits
 from ..settings.rig import rig_settings
@@ -35,6 +34,7 @@ from .matching import (
     check_scalable,
     in_collection,
     mapping_of,
+    marked_skeletons,
     marker_clip,
     of_take,
     recorded_range,
@@ -171,7 +171,7 @@ def calibrate_markers_steps(
     residuals = meters_per_unit(rig) * np.concatenate([calibration.residuals for calibration in found])
     names = [marker.marker for calibration in found for marker in calibration.markers]
     worst = int(np.argmax(np.nan_to_num(residuals)))
-    doubts = tuple(calibration_doubts(found[0].stature, left_out))
+    doubts = tuple(calibration_doubts(found[0].stature, left_out, is_unsure=found[0].is_unsure))
     result = CalibrationResult(
         take_name(rig),
         len(names),
@@ -252,16 +252,13 @@ def _calibrations(
     scale = _SCALES[proportions]
     found: list[Calibration] = []
     left_out: tuple[float, float] | None = None
-    owned = [
-        (tree, [entry for entry in mapping if entry.bone in tree.skeleton.names])
-        for tree in posed_rig(rig).trees(at_rest=True)
-    ]
-    having = [(tree, own) for tree, own in owned if own]
-    for index, (tree, own) in enumerate(having):
-        one = _calibrated(rig, tree, own, measured_clip, take_clip, frames, scale, refine=refine)
+    having = [(skeleton, own) for skeleton, own in marked_skeletons(rig, mapping) if own]
+    for index, (skeleton, own) in enumerate(having):
+        one = _calibrated(rig, skeleton, own, measured_clip, take_clip, frames, scale, refine=refine)
         calibration, left = yield from within(index / len(having), (index + 1) / len(having), one)
         found.append(calibration)
         left_out = left_out or left
+        # The tree with the most markers determines the size of the person.
         scale = found[0].scale
     if left_out is not None:
         meter = meters_per_unit(rig)
@@ -271,7 +268,7 @@ def _calibrations(
 
 def _calibrated(
     rig: Object,
-    tree: Tree,
+    skeleton: Skeleton,
     mapping: Sequence[MappedMarker],
     measured: Clip,
     take: Clip,
@@ -285,10 +282,10 @@ def _calibrated(
     If the take fits clearly worse with a static recording than without it, the recording is rejected. Then the median
     errors of both are returned too, in the rig's units.
     """
-    limits = read_limits(rig, tree.skeleton.names)
+    limits = read_limits(rig, skeleton.names)
     left_out = None
     if measured is take:
-        measuring = calibrate_steps(tree.skeleton, mapping, take, frames, limits=limits, scale=scale)
+        measuring = calibrate_steps(skeleton, mapping, take, frames, limits=limits, scale=scale)
         found = _with_markers((yield from within(0.0, _MEASURED, measuring)), mapping)
     else:
         # Guesses from motion are not valid for another recording.
@@ -299,12 +296,12 @@ def _calibrated(
         labels, rest = [name for name in measured.names if name not in known], read_rest(rig)
         preset = rig_settings(rig).capture.preset or None
         others = match(labels, parts_of(match_bones(rest)), rest, preset).markers
-        there += [entry for entry in others if entry.bone in tree.skeleton.names]
-        measuring = calibrate_steps(tree.skeleton, there, measured, frames, limits=limits, scale=scale)
+        there += [entry for entry in others if entry.bone in skeleton.names]
+        measuring = calibrate_steps(skeleton, there, measured, frames, limits=limits, scale=scale)
         found = _with_markers((yield from within(0.0, 0.5 * _MEASURED, measuring)), mapping)
         off = _usually_off(found, take, limits)
-        if off > _FAR_OFF * tree.skeleton.size:
-            alone = calibrate_steps(tree.skeleton, mapping, take, limits=limits, scale=scale)
+        if off > _FAR_OFF * skeleton.size:
+            alone = calibrate_steps(skeleton, mapping, take, limits=limits, scale=scale)
             without = _with_markers((yield from within(0.5 * _MEASURED, _MEASURED, alone)), mapping)
             off_without = _usually_off(without, take, limits)
             if off > _WORSE * off_without:

@@ -1,7 +1,6 @@
 """Imports marker recordings as animated empties, one per marker, in their own collection."""
 
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
@@ -57,23 +56,18 @@ def choose_performer(clip: Clip, name: str) -> Clip:
     return select_performer(clip, name or there[0]) if name or there else clip
 
 
-def part_of(clip: Clip, first: int = 1, last: int = 0, step: int = 1) -> Clip:
-    """Every `step`-th frame of a recording from `first` to `last`, counted from 1; last 0 means the end.
+def part_of(clip: Clip, first: int = 1, last: int = 0) -> Clip:
+    """The frames of a recording from `first` to `last`, counted from 1; last 0 means the end.
 
     Raises ImportMarkersError, naming the file, for a range outside of it.
     """
     end = last or clip.frame_count
-    if step < 1:
-        raise ImportMarkersError(f"{clip.source}: the step is {step}, but must be 1 or more")
     try:
-        part = trim(clip, first - 1, end - 1)
+        return trim(clip, first - 1, end - 1)
     except ClipError:
         raise ImportMarkersError(
             f"{clip.source}: there are no frames {first} to {end}: choose a range within 1 to {clip.frame_count}"
         ) from None
-    if step == 1:
-        return part
-    return replace(part, positions=part.positions[::step], rate=part.rate / step)
 
 
 def import_clip(

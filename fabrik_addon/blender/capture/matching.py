@@ -26,7 +26,7 @@ from ..goals.effectors import Target
 from ..goals.places import has_other_drivers, sample_steps
 from ..limits.editing import read_rest
 from ..rig import keyframes
-from ..rig.armature import Tree, check_editable, check_rig, meters_per_unit, world_to_armature
+from ..rig.armature import check_editable, check_rig, meters_per_unit, world_to_armature
 from ..rig.keyframes import bone_path
 from ..settings.limit_properties import read_limits
 from ..settings.markers import MARKER_NAME, TAKE_DOUBTS, TAKE_RATE, TAKE_SEEN, TAKE_STATIC, FabrikCapture, FabrikMarker
@@ -227,7 +227,7 @@ def mapping_of(capture: FabrikCapture) -> list[MappedMarker]:
 def save_map(rig: Object, path: str | os.PathLike[str]) -> int:
     """Write the rig's marker map as JSON, with offsets in meters; returns the number of its markers.
 
-    Raises MarkerError if no marker has a bone, and MapError if the file can't be written.
+    Raises MarkerError if no marker has a bone, and WriteError if the file can't be written.
     """
     entries = mapping_of(rig_settings(rig).capture)
     if not entries:
@@ -360,14 +360,11 @@ def why_another_speed(scene: Scene, rig: Object) -> str:
     )
 
 
-def marked_skeleton(rig: Object, mapping: Sequence[MappedMarker]) -> tuple[Skeleton, list[MappedMarker]]:
-    """The rig's tree with the most markers, at rest, and its markers."""
-
-    def own(tree: Tree) -> list[MappedMarker]:
-        return [entry for entry in mapping if entry.bone in tree.skeleton.names]
-
-    tree = max(posed_rig(rig).trees(at_rest=True), key=lambda each: len(own(each)))
-    return tree.skeleton, own(tree)
+def marked_skeletons(rig: Object, mapping: Sequence[MappedMarker]) -> list[tuple[Skeleton, list[MappedMarker]]]:
+    """The rig's trees at rest, each with its markers; those with the most markers first."""
+    skeletons = [tree.skeleton for tree in posed_rig(rig).trees(at_rest=True)]
+    owned = [(each, [entry for entry in mapping if entry.bone in each.names]) for each in skeletons]
+    return sorted(owned, key=lambda each: -len(each[1]))
 
 
 def guess_markers(context: Context, rig: Object) -> tuple[Guess, ...]:
@@ -391,7 +388,7 @@ def guess_markers(context: Context, rig: Object) -> tuple[Guess, ...]:
     ]
     if not known or not roles or len(there) <= len(known):
         return ()
-    skeleton, known = marked_skeleton(rig, known)
+    skeleton, known = marked_skeletons(rig, known)[0]
     guesses = assign_by_motion(
         skeleton,
         known,

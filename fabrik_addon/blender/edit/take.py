@@ -97,7 +97,7 @@ class EditedTake:
             channels = {
                 name: keyframes.channel_values(getattr(bones[name], channel), curves, frames)
                 for name, (channel, curves) in self._turning.items()
-                if name in self.keyed
+                if curves
             }
             place: Any = bones[self.place]
             location = keyframes.channel_values(place.location, self.curves(self.place, "location"), frames)
@@ -119,10 +119,7 @@ class EditedTake:
     ) -> tuple[dict[str, FloatArray], FloatArray, list[Tree], dict[str, FloatArray]]:
         """`channels` and `location` of `RigMotion`; for control rigs also the tree on each frame, and `matrices`."""
         scene, bones = bpy.context.scene, self._armature.pose.bones
-        turned = {self.place, *(self.holders[bone] for bone in self.keyed)}
-        held: dict[str, list[list[float]]] = {
-            holder: [] for holder, (_, curves) in self._turning.items() if curves and holder in turned
-        }
+        held: dict[str, list[list[float]]] = {holder: [] for holder, (_, curves) in self._turning.items() if curves}
         places, trees, played = [], [], self.posed.sampled_bones
         counting = {bone.name: row for row, bone in enumerate(bones) if bone.name in played}
         by_frame = np.empty((len(frames), len(counting), 4, 4))
@@ -194,7 +191,7 @@ class PathKeeper:
         return self._paths
 
     def paths(self, rig: Object, frame: float) -> tuple[Paths | None, tuple[object, ...]]:
-        """The paths around a frame (None without keys), and a value that changes when they change.
+        """The paths around a frame (None without keys, or if they can't be read), and a value that changes with them.
 
         A rig that `needs_sampling` has no paths until it is sampled, and again after its keys have changed: see
         `is_current`.
@@ -207,7 +204,9 @@ class PathKeeper:
             or min(frame - self._paths.frames[0], self._paths.frames[-1] - frame) > _NEAR_THE_END
         )
         if state != self._state or not near:
-            self._state, self._paths = state, find_paths(rig, frame)
+            self._state, self._paths = state, None
+            with suppress(FabrikError):
+                self._paths = _sampled(rig, frame, _MOST)
         return self._paths, self._state
 
     def is_current(self, rig: Object) -> bool:
@@ -237,16 +236,6 @@ class PathKeeper:
 def needs_sampling(rig: Object) -> bool:
     """Whether Blender must evaluate each frame to find the bones' positions. It can't do this while it draws."""
     return is_layered(rig) or not posed_rig(rig).by_channels
-
-
-def find_paths(rig: Object, frame: float) -> Paths | None:
-    """The paths of a rig around a frame, from its curves.
-
-    None without keys, if strips or controls move bones, or if the rig can't be read.
-    """
-    with suppress(FabrikError):
-        return None if needs_sampling(rig) else _sampled(rig, frame, _MOST)
-    return None
 
 
 def _sampled(rig: Object, frame: float, about: float) -> Paths | None:

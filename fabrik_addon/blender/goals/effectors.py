@@ -252,7 +252,7 @@ def remove_effector(rig: Object, index: int) -> str:
 
 
 def _new_target(context: Context, rig: Object, bone: PoseBone, point: str, name: str) -> Object:
-    """Make an empty at a bone's head or tail, with the bone's rotation, in the collection of targets."""
+    """Make an empty at a bone's head or tail, with the bone's rotation, in the scene's collection of targets."""
     context.view_layer.update()
     empty = bpy.data.objects.new(f"{name} target", None)
     empty.empty_display_type = "SPHERE"
@@ -261,18 +261,14 @@ def _new_target(context: Context, rig: Object, bone: PoseBone, point: str, name:
     empty.show_in_front = True
     empty.location = rig.matrix_world @ armature_point(bone, point)
     empty.rotation_euler = (rig.matrix_world @ bone.matrix).to_euler()
-    targets_collection(context.scene).objects.link(empty)
+    scene = context.scene.collection
+    local = (each for each in scene.children_recursive if each.library is None)
+    collection = next((each for each in local if each.name.split(".")[0] == COLLECTION_NAME), None)
+    if collection is None:
+        collection = bpy.data.collections.new(COLLECTION_NAME)
+        scene.children.link(collection)
+    collection.objects.link(empty)
     return empty
-
-
-def targets_collection(scene: Scene) -> bpy.types.Collection:
-    """The scene's collection of target empties, made if it does not exist."""
-    for collection in scene.collection.children_recursive:
-        if collection.library is None and collection.name.split(".")[0] == COLLECTION_NAME:
-            return collection
-    collection = bpy.data.collections.new(COLLECTION_NAME)
-    scene.collection.children.link(collection)
-    return collection
 
 
 def follows_markers(rig: Object, source: str) -> bool:

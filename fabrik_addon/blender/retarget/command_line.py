@@ -2,7 +2,6 @@
 
 import argparse
 from dataclasses import replace
-from inspect import get_annotations
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,14 +24,13 @@ from ..bake.command_line import (
     show_range,
     write_files,
 )
-from ..settings.bake_options import RETARGET_OPTIONS, KeyOptions
+from ..settings.bake_options import KEY_OPTIONS, RETARGET_OPTIONS
 from ..settings.markers import IMPORT_OPTIONS
 from .retarget import is_file, retarget_from
 
 _DESCRIPTION: Final = (
     "Retarget .bvh, .fbx, .glb, .usd, .npz (SMPL) or .mvnx files to keyframes on a rig, in new .blend files."
 )
-_BAKED: Final = get_annotations(KeyOptions)
 _READ: Final = {"up_axis": IMPORT_OPTIONS["up_axis"]}
 
 
@@ -48,7 +46,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, _READ)
     add_rate(parser)
     add_options(parser.add_argument_group("Poses"), RETARGET_OPTIONS)
-    add_options(parser.add_argument_group("Keys"), _BAKED)
+    add_options(parser.add_argument_group("Keys"), KEY_OPTIONS)
     parser.add_argument("--action-name", default="", metavar="NAME", help="name of the new action")
 
 
@@ -63,7 +61,7 @@ def _retarget(chosen: argparse.Namespace, take: BatchTake) -> tuple[BakeResult, 
     pairs = () if chosen.mapping is None else read_bone_map(chosen.mapping)
     (rig, notes), context = open_rig(chosen.rig, chosen.armature), bpy.context
     how: dict[str, Any] = chosen_options(chosen, RETARGET_OPTIONS)
-    bake = {**chosen_options(chosen, _BAKED), "action_name": chosen.action_name}
+    bake = {**chosen_options(chosen, KEY_OPTIONS), "action_name": chosen.action_name}
     frames = chosen.frame_range or (None, None)
     (up_axis,) = chosen_options(chosen, _READ).values()
     up_axis = None if up_axis == "AUTO" else up_axis

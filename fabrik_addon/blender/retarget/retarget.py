@@ -178,25 +178,6 @@ def check_source(source: Object | str | None, rig: Object) -> Object:
 _SAMPLING_ENDS: Final = 0.3
 
 
-def retarget_object_steps(
-    context: Context,
-    rig: Object,
-    source: Object,
-    settings: BakeSettings,
-    how: RetargetSettings,
-    pairs: Sequence[Pair] | None = None,
-) -> Steps:
-    """Key the rig's bones from the motion of another armature, in small steps like a bake.
-
-    pairs: the pairs of bones; None to find them.
-    """
-    check_source(source, rig)
-    find = partial(_found_steps, source=source, how=how, pairs=pairs)
-    result = yield from keyed_steps(context, rig, settings, find, take=source.name)
-    rig_settings(rig).retarget.brought = source.name
-    return result
-
-
 def _found_steps(
     context: Context,
     rig: Object,
@@ -207,7 +188,7 @@ def _found_steps(
     how: RetargetSettings,
     pairs: Sequence[Pair] | None,
 ) -> FindSteps:
-    """Find the rig's poses and its world matrices in small steps."""
+    """Find the rig's poses and its world matrices in small steps. pairs: the pairs of bones; None to find them."""
     tree = body_of(rig, pairs)
     names, posed = tree.skeleton.names, posed_rig(rig)
     owned = {**posed.frozen, **posed.owned}
@@ -393,7 +374,9 @@ def retarget_from(
                 )
             reference = int(np.abs(baked.frames - how["reference"]).argmin())
         settings = RetargetSettings(how["places"], how["hands_in_world"], baked.plant_feet != "OFF", reference)
-        result = yield from retarget_object_steps(context, rig, armature, baked, settings, pairs or None)
+        find = partial(_found_steps, source=armature, how=settings, pairs=pairs or None)
+        result = yield from keyed_steps(context, rig, baked, find, take=armature.name)
+        rig_settings(rig).retarget.brought = armature.name
         return replace(result, warnings=(*notes, *result.warnings))
 
 

@@ -9,18 +9,20 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from ...core.errors import FabrikError
 from ...core.readers import shown
 from ..whole_files import write_text
 
 Point = Literal["HEAD", "TAIL", "OFFSET"]
+_Entry = TypeVar("_Entry")
 
 _FORMAT: Final = "fabrik_marker_map"
+# The version of maps of markers and of maps of bones.
 _VERSION: Final = 1
 # From this similarity (0 to 1), an unknown name counts as a misspelling of a known one.
 _LIKENESS: Final = 0.7
@@ -67,32 +69,18 @@ def read_map(path: str | os.PathLike[str]) -> tuple[MappedMarker, ...]:
     Raises MapError, one sentence that names the file, if the file is missing, empty, not JSON or of an unknown version,
     or if an entry is invalid.
     """
-    path = Path(path)
-    try:
-        return _parse(file_text(path))
-    except MapError as trouble:
-        raise MapError(f"{path.name}: {trouble}") from None
-    except RecursionError:
-        raise MapError(f"{path.name}: it is nested too deeply for a map: choose another") from None
+    return read_json_map(path, _FORMAT, "marker map", _entries)
 
 
 def write_map(path: str | os.PathLike[str], entries: Iterable[MappedMarker]) -> None:
     """Write a marker map that ``read_map`` reads back unchanged.
 
-    Raises MapError if a marker occurs twice or the file cannot be written.
+    Raises MapError if a marker occurs twice, and WriteError if the file cannot be written.
     """
     entries = tuple(entries)
     _check_once(entries)
     markers = {entry.marker: _as_json(entry) for entry in entries}
-    write_json(Path(path), {_FORMAT: _VERSION, "markers": markers})
-
-
-def write_json(path: Path, content: object) -> None:
-    """Write a file completely or not at all; raises MapError if it cannot be written."""
-    try:
-        write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-    except OSError as trouble:
-        raise MapError(f"{path.name}: cannot be written ({trouble.strerror}, {path}): choose another folder") from None
+    write_json_map(path, _FORMAT, {"markers": markers})
 
 
 def check_map(entries: Sequence[MappedMarker], marker_names: Iterable[str], bone_names: Iterable[str]) -> None:
@@ -127,7 +115,36 @@ def _check_once(entries: Iterable[MappedMarker]) -> None:
         raise MapError(f"marker {twice[0]!r} is mapped more than once: remove all but one entry")
 
 
-def file_text(path: Path) -> str:
+def _entries(content: Mapping[str, object]) -> tuple[MappedMarker, ...]:
+    """The entries of a map's JSON object."""
+    markers = content.get("markers")
+    if not isinstance(markers, dict) or not markers:
+        raise MapError("the map has no markers: add some")
+    return tuple(_entry(marker, raw_value) for marker, raw_value in markers.items())
+
+
+def read_json_map(
+    path: str | os.PathLike[str], key: str, what: str, entries: Callable[[Mapping[str, object]], tuple[_Entry, ...]]
+) -> tuple[_Entry, ...]:
+    """Read a JSON file; `key` holds its version. entries: converts its object, and may raise MapError.
+
+    Raises MapError, one sentence that names the file; what: the name of such files in the sentence.
+    """
+    path = Path(path)
+    try:
+        return entries(_json_map(_file_text(path), key, what))
+    except MapError as trouble:
+        raise MapError(f"{path.name}: {trouble}") from None
+    except RecursionError:
+        raise MapError(f"{path.name}: it is nested too deeply for a map: choose another") from None
+
+
+def write_json_map(path: str | os.PathLike[str], key: str, content: Mapping[str, object]) -> None:
+    """Write a JSON file that `read_json_map` reads back; raises WriteError."""
+    write_text(Path(path), json.dumps({key: _VERSION, **content}, indent=2, ensure_ascii=False) + "\n")
+
+
+def _file_text(path: Path) -> str:
     """The text of a file; raises MapError if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8-sig")
@@ -139,25 +156,16 @@ def file_text(path: Path) -> str:
         raise MapError("the file is not UTF-8 text: save it in this encoding") from None
 
 
-def _parse(text: str) -> tuple[MappedMarker, ...]:
-    """The entries of a map's text."""
-    content = json_map(text, _FORMAT, _VERSION, "marker map")
-    markers = content.get("markers")
-    if not isinstance(markers, dict) or not markers:
-        raise MapError("the map has no markers: add some")
-    return tuple(_entry(marker, raw_value) for marker, raw_value in markers.items())
-
-
-def json_map(text: str, key: str, version: int, what: str) -> dict[str, object]:
-    """The JSON object of a map's text; `key` holds the map's version."""
+def _json_map(text: str, key: str, what: str) -> dict[str, object]:
+    """The JSON object of a map's text."""
     try:
         content: object = json.loads(text, object_pairs_hook=_pairs_once, parse_int=_whole)
     except json.JSONDecodeError as trouble:
         raise MapError(f"it is not valid JSON ({trouble.msg}, line {trouble.lineno}): fix it") from None
     if not isinstance(content, dict) or key not in content:
         raise MapError(f"it is not a {what}, since it has no {key!r}: choose another file")
-    if content[key] != version:
-        raise MapError(f"version {shown(content[key])} of the map is not known: save it again as version {version}")
+    if content[key] != _VERSION:
+        raise MapError(f"version {shown(content[key])} of the map is not known: save it again as version {_VERSION}")
     return content
 
 

@@ -18,7 +18,7 @@ _SAMPLES_AT_ONCE = 200_000
 
 
 class ReportError(FabrikError):
-    """Errors, names or frames that do not match, or a report that cannot be written."""
+    """Errors, names or frames that do not match, or a report that does not exist."""
 
 
 @dataclass(frozen=True, slots=True)

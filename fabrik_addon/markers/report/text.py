@@ -24,14 +24,12 @@ import csv
 import io
 import math
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from ...core.errors import first_few
-from ..whole_files import write_text
-from .figures import Report, ReportError, Row
+from .figures import Report, Row
 
 COLUMNS: Final = ("scope", "name", "frame", "mean_m", "rms_m", "max_m", "worst", "coverage", "status")
 ROTATION_COLUMNS: Final = ("mean_deg", "max_deg")
@@ -155,16 +153,3 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
         cells += [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
         lines.append("  ".join(cells).rstrip())
     return lines
-
-
-def replace_file(path: Path, text: str) -> None:
-    """Write a file in one step, so that no one ever reads half of it.
-
-    Raises ReportError, naming the file, if it cannot be written.
-    """
-    try:
-        write_text(path, text)
-    except OSError as trouble:
-        raise ReportError(
-            f"{path.name}: cannot be written ({trouble.strerror}, {path}): choose another folder"
-        ) from None

@@ -16,6 +16,7 @@ from support import scenes
 from support.processes import run_python
 
 from fabrik_addon.blender.bake import command_line as cli
+from fabrik_addon.blender.capture.takes import follow_take, imported_takes
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.settings.bake_options import OPTIONS, RETARGET_OPTIONS
 from fabrik_addon.blender.settings.markers import CALIBRATION_OPTIONS, IMPORT_OPTIONS
@@ -145,6 +146,24 @@ class TestBake:
         kept = bpy.data.objects["Rig"].fabrik.capture.markers
         assert [(effector.name, effector.bone) for effector in kept] == [(name, POINTS[name][0]) for name in POINTS]
         assert np.allclose(kept["Nose"].offset, POINTS["Nose"][1])
+
+    def test_a_bake_with_a_map_follows_its_own_recording(self, files):
+        """The rig stayed with its former take, whose name the action got and whose report was replaced."""
+        bpy.ops.wm.open_mainfile(filepath=str(files.rig))
+        assert bpy.ops.fabrik.import_markers(filepath=str(files.markers), scale=2.0) == {"FINISHED"}
+        (former,) = imported_takes(bpy.context.scene)
+        former.name = "Former"
+        rig = bpy.data.objects["Rig"]
+        follow_take(rig, former)
+        rig.fabrik.capture.report = bpy.data.texts.new("Former report")
+        bpy.ops.wm.save_mainfile()
+        assert cli.run_command(files.arguments()) == 0
+        bpy.ops.wm.open_mainfile(filepath=str(files.output))
+        capture = bpy.data.objects["Rig"].fabrik.capture
+        assert capture.take.name == bpy.data.objects["Rig"].animation_data.action.name == "walk"
+        assert capture.report.name != "Former report"
+        follow_take(bpy.data.objects["Rig"], bpy.data.collections["Former"])
+        assert capture.report.name == "Former report"
 
     def test_range_step_and_start_frame_are_used(self, files):
         cli.run_command(files.arguments("--range", "12", "20", "--step", "4", "--start-frame", "10"))

@@ -5,14 +5,13 @@ import numpy as np
 import pytest
 from support import scenes, takes
 
-from fabrik_addon.blender.bake.bake import BakeSettings, bake
+from fabrik_addon.blender.bake.bake import bake
 from fabrik_addon.blender.control.posed_rig import posed_rig
 from fabrik_addon.blender.goals.body import collision_of
-from fabrik_addon.blender.retarget.retarget import retarget_object_steps
+from fabrik_addon.blender.retarget.retarget import retarget_from
 from fabrik_addon.core.kernel.bodies import Bodies
 from fabrik_addon.core.kernel.capsules import Capsules
 from fabrik_addon.markers.steps import finish
-from fabrik_addon.retarget.goals import RetargetSettings
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -89,7 +88,7 @@ def test_a_retarget_moves_them_out_too():
     bpy.context.view_layer.update()
 
     def retargeted(**options):
-        finish(retarget_object_steps(bpy.context, rig, source, BakeSettings(1, 40, **options), RetargetSettings()))
+        finish(retarget_from(bpy.context, rig, source, (1, 40), scenes.RETARGETED, options))
         return overlaps(rig).max()
 
     assert retargeted() > 0.08

@@ -298,9 +298,9 @@ def test_operator_asks_for_the_performer(tmp_path):
 
 def test_a_part_of_a_recording_is_imported():
     clip = wandering_clip(frames=20, rate=100.0)
-    part = part_of(clip, 3, 12, 4)
-    np.testing.assert_array_equal(part.positions, clip.positions[[2, 6, 10]])
-    assert part.rate == 25.0
+    part = part_of(clip, 3, 12)
+    np.testing.assert_array_equal(part.positions, clip.positions[2:12])
+    assert part.rate == 100.0
     assert part_of(clip).positions.shape == clip.positions.shape
     assert part_of(clip, 5).frame_count == 16
 
@@ -311,7 +311,6 @@ def test_a_part_of_a_recording_is_imported():
         ((0, 5), "there are no frames 0 to 5: choose a range within 1 to 20"),
         ((5, 4), "no frames 5 to 4"),
         ((1, 21), "no frames 1 to 21"),
-        ((1, 5, 0), "the step is 0"),
     ],
 )
 def test_a_part_outside_the_recording_is_refused(choice, sentence):

@@ -10,9 +10,8 @@ from support.takes import curves
 
 from fabrik_addon.blender.bake.bake import BakeSettings, bake, bake_steps
 from fabrik_addon.blender.control.writer import kept_on_ik
-from fabrik_addon.blender.retarget.retarget import retarget_object_steps
+from fabrik_addon.blender.retarget.retarget import retarget_from
 from fabrik_addon.markers.steps import finish
-from fabrik_addon.retarget.goals import RetargetSettings
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -113,8 +112,7 @@ def test_another_armature_s_motion_is_retargeted_to_controls():
         source.pose.bones["forearm.L"].rotation_quaternion = (1.0, 0.0, 0.0, 0.05 * frame)
         source.pose.bones["forearm.L"].keyframe_insert("rotation_quaternion", frame=frame)
     bpy.context.view_layer.objects.active = rig
-    steps = retarget_object_steps(bpy.context, rig, source, BakeSettings(1, 12), RetargetSettings())
-    result = finish(steps)
+    result = finish(retarget_from(bpy.context, rig, source, (1, 12), scenes.RETARGETED, {}))
     assert {"upper_arm_fk.L", "forearm_fk.L", "torso"} <= keyed_controls(rig)
     stands_as_solved(rig, result)
     # After a switch back to IK, the limbs have the same poses as on FK, on all frames.
@@ -143,7 +141,7 @@ def test_limbs_set_to_fk_do_not_change_their_ik_controls():
         source.pose.bones["forearm.L"].rotation_quaternion = (1.0, 0.0, 0.0, 0.05 * frame)
         source.pose.bones["forearm.L"].keyframe_insert("rotation_quaternion", frame=frame)
     bpy.context.view_layer.objects.active = rig
-    finish(retarget_object_steps(bpy.context, rig, source, BakeSettings(1, 5), RetargetSettings()))
+    finish(retarget_from(bpy.context, rig, source, (1, 5), scenes.RETARGETED, {}))
     assert not {row.name for row in rig.fabrik.control.controls if row.limb} & keyed_controls(rig)
 
 

@@ -11,6 +11,7 @@ from support.takes import curves
 
 from fabrik_addon.blender.posing.drag import begin_drag
 from fabrik_addon.blender.posing.live import pause
+from fabrik_addon.blender.posing.solve import solve_frame
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -210,6 +211,19 @@ def test_solving_writes_controls(human):
     bpy.context.view_layer.update()
     tail = human.pose.bones[stands_for(human, "hand_ik.L")].tail
     assert np.array(tail) == pytest.approx(np.array(target.location), abs=2e-4)
+
+
+def test_solving_names_a_control_that_cannot_follow(human):
+    for path in [row.name for row in human.fabrik.control.switches if "upper_arm" in row.name]:
+        human.pose.bones[path.split('"')[1]]["IK_FK"] = human.fabrik.control.switches[path].fk
+    human.update_tag()
+    stop = human.pose.bones["forearm_fk.L"].constraints.new("LIMIT_ROTATION")
+    stop.owner_space, stop.use_limit_x, stop.use_limit_y, stop.use_limit_z = "LOCAL", True, True, True
+    target = scenes.empty_at((0.3, -0.4, 1.3))
+    bpy.context.view_layer.objects.active = human
+    bpy.ops.fabrik.add_effector(bone="hand_fk.L", target=target.name)
+    left = solve_frame(bpy.context, human).left_alone
+    assert [line for line in left if "is off by" in line and "'forearm_fk.L' can't move it there" in line], left
 
 
 def test_key_pose_keys_controls(human):

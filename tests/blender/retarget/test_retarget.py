@@ -49,6 +49,17 @@ def test_a_copy_of_the_source_moves_like_it(moving):
     assert "24 frames of 'Source'" in rig_settings(rig).last_result
 
 
+def test_a_marker_with_the_name_of_a_bone_keeps_its_figures(moving):
+    """It got the errors of the retargeted bone."""
+    _, rig = moving
+    markers = rig.fabrik.capture.markers
+    for bone in rig.pose.bones:
+        marker = markers.add()
+        marker.name, marker.bone, marker.figures = bone.name, bone.name, (0.25, 0.5, 7.0, 75.0)
+    assert bpy.ops.fabrik.retarget(source="Source") == {"FINISHED"}
+    assert {tuple(marker.figures) for marker in markers} == {(0.25, 0.5, 7.0, 75.0)}
+
+
 def test_a_retarget_uses_the_range_that_is_set(moving):
     """Its range could not be set in the sidebar, and that of an earlier bake did not count."""
     _, rig = moving

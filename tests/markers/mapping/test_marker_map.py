@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabrik_addon.markers.mapping.marker_map import MapError, MappedMarker, check_map, read_map, write_map
+from fabrik_addon.markers.whole_files import WriteError
 
 names = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=12)
 reals = st.floats(allow_nan=False, allow_infinity=False)
@@ -125,7 +126,7 @@ def test_files_that_cannot_be_read_or_written(tmp_path: Path) -> None:
         read_map(tmp_path / "none.json")
     with pytest.raises(MapError, match="cannot be read"):
         read_map(tmp_path)
-    with pytest.raises(MapError, match=r"map\.json: cannot be written"):
+    with pytest.raises(WriteError, match=r"map\.json: cannot be written"):
         write_map(tmp_path / "no" / "map.json", [MappedMarker("A", "b")])
     (tmp_path / "latin.json").write_bytes(b'{"\xe9": 1}')
     with pytest.raises(MapError, match="not UTF-8"):
@@ -179,7 +180,7 @@ def test_a_disk_that_is_full_leaves_the_map_as_it_was(path: Path) -> None:
     before, (_, most) = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before), most))
     try:
-        with pytest.raises(MapError, match="cannot be written"):
+        with pytest.raises(WriteError, match="cannot be written"):
             write_map(path, entries)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))

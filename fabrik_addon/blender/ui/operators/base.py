@@ -55,11 +55,21 @@ def reports_errors(method: _Runs) -> _Runs:
     return on_event if "event" in signature(method).parameters else at_once
 
 
-def report_all(operator: Any, done: str, warnings: Iterable[str]) -> None:
-    """Report a result, then warnings, all translated. The status bar shows only the last message."""
+def report_all(operator: Any, done: str, warnings: Iterable[str]) -> set[str]:
+    """Report a result, then warnings, all translated; returns that the operator has finished.
+
+    The status bar shows only the last message.
+    """
     operator.report({"INFO"}, done)
     for warning in warnings:
         operator.report({"WARNING"}, warning)
+    return {"FINISHED"}
+
+
+def ask_first(operator: Any, context: Context, event: Event, title: str, message: str) -> set[str]:
+    """Ask for confirmation before an operator runs; title and message are translated."""
+    asked = context.window_manager.invoke_confirm
+    return set(asked(operator, event, title=title, message=message, confirm_text=ui_text("Apply")))
 
 
 def keyword(declared: Any) -> Any:
@@ -110,8 +120,7 @@ class OnRig:
     def execute(self, context: Context) -> set[str]:
         """Run and report the result, or report an error in one line."""
         done, left = self.run(context, rig_at_hand(context))
-        report_all(self, ui_message(done), map(ui_message, left))
-        return {"FINISHED"}
+        return report_all(self, ui_message(done), map(ui_message, left))
 
     def run(self, context: Context, rig: Object) -> Done:
         raise NotImplementedError

@@ -11,7 +11,7 @@ from ...settings.limit_values import DESCRIPTIONS, LIMIT_AXES, LIMIT_TYPES
 from ...settings.rig import ASIDE
 from ...settings.why_not import rig_at_hand
 from ..translations import ui_message, ui_text
-from .base import Bones, Done, OnBones
+from .base import Bones, Done, OnBones, ask_first
 
 if TYPE_CHECKING:
     from ...limits import action, constraints, editing
@@ -230,9 +230,8 @@ class FABRIK_OT_limit_preset(OnBones, Operator):
         doubt = "" if self.anyway else editing.doubt_of_human(rig_at_hand(context))
         if doubt:
             self.anyway = True
-            manager = context.window_manager
-            title, go_on = ui_text("Apply Human Limits to This Rig?"), ui_text("Apply")
-            return set(manager.invoke_confirm(self, event, title=title, message=ui_message(doubt), confirm_text=go_on))
+            title = ui_text("Apply Human Limits to This Rig?")
+            return ask_first(self, context, event, title, ui_message(doubt))
         return self.execute(context)
 
     def chosen(self, context: Context, rig: Object) -> Bones:

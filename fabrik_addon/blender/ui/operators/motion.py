@@ -22,7 +22,7 @@ from ...settings.markers import CALIBRATION_OPTIONS, POINTS, TAKE_STATIC, Import
 from ...settings.rig import ASIDE, rig_settings
 from ...settings.why_not import named, rig_at_hand, why_no_bake, why_no_mapped, why_no_rig
 from ..translations import ui_message, ui_text
-from .base import Done, InSteps, OnJson, OnRig, chosen_path, folded, report_all, reports_errors, takes
+from .base import Done, InSteps, OnJson, OnRig, ask_first, chosen_path, folded, report_all, reports_errors, takes
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -378,8 +378,7 @@ class FABRIK_OT_calibrate_markers(InSteps, Operator):
         return calibrating.calibrate_markers_steps(context, rig_at_hand(context), static=static, **options)
 
     def done(self, result: "calibrating.CalibrationResult") -> set[str]:
-        report_all(self, ui_message(result.line), map(ui_message, result.doubts))
-        return {"FINISHED"}
+        return report_all(self, ui_message(result.line), map(ui_message, result.doubts))
 
 
 class OnReport(OnRig):
@@ -441,8 +440,7 @@ class ReportsBake:
 
     def done(self, result: "baking.BakeResult") -> set[str]:
         warnings = (*result.warnings, *result.report.doubts)
-        report_all(self, "{}: {} ({})".format(*map(ui_message, result.lines)), map(ui_message, warnings))
-        return {"FINISHED"}
+        return report_all(self, "{}: {} ({})".format(*map(ui_message, result.lines)), map(ui_message, warnings))
 
 
 @takes(BakeOptions.__annotations__ | MarkerOptions.__annotations__)
@@ -589,9 +587,7 @@ class FABRIK_OT_hold_contacts(OnRig, Operator):
 
     def invoke(self, context: Context, event: Event) -> set[str]:
         """Ask for confirmation before keys are changed."""
-        title, message = ui_text("Hold Planted Feet?"), ui_text("This changes keys of the legs")
-        asked = context.window_manager.invoke_confirm
-        return set(asked(self, event, title=title, message=message, confirm_text=ui_text("Apply")))
+        return ask_first(self, context, event, ui_text("Hold Planted Feet?"), ui_text("This changes keys of the legs"))
 
     def run(self, context: Context, rig: Object) -> Done:
         warnings = holding.hold_feet(context, rig)

@@ -512,8 +512,7 @@ class FABRIK_OT_drag(OnRig, Operator):
             trails.update_trails(context, rig)
         moved = f"{errors.bones_of(count)} rotated"
         done = f"{self.bone}: {ui_message(', '.join(filter(None, [moved, line])))}"
-        report_all(self, done, map(ui_message, drag.left_alone))
-        return {"FINISHED"}
+        return report_all(self, done, map(ui_message, drag.left_alone))
 
 
 CLASSES = (

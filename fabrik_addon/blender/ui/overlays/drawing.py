@@ -1,7 +1,7 @@
 """Shapes, lines and texts that overlays draw, and the lines shown while a drag runs."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import bpy
@@ -25,12 +25,11 @@ COLORS: Final[dict[str, Color]] = {
 }
 # The number type of the graphics card.
 Single: TypeAlias = npt.NDArray[np.float32]
-# Maps a width in pixels to (2 L, 3) ends of lines and (2 L, 4) colors.
-Lines: TypeAlias = dict[float, tuple[Single, Single]]
-
-
-def _none(columns: int) -> Single:
-    return np.zeros((0, columns), dtype=np.float32)
+# Points (N, 3), the rows of points that are the ends of a line (L, 2) or the corners of a triangle (T, 3), and the
+# color of all points (4,), or of each (N, 4).
+Part: TypeAlias = tuple[FloatArray, IntArray, Color | FloatArray]
+# The width of lines in pixels, and a part.
+Lines: TypeAlias = tuple[float, *Part]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,13 +37,35 @@ class Drawing:
     """All triangles and lines drawn together, in world space.
 
     Attributes:
-        lines: ends and colors of lines, by width.
+        lines: (2 L, 3) ends and (2 L, 4) colors of lines, by width in pixels.
         triangles: (3 T, 3) corners. colors: (3 T, 4) colors of the corners.
     """
 
-    lines: Lines
-    triangles: Single = field(default_factory=lambda: _none(3))
-    colors: Single = field(default_factory=lambda: _none(4))
+    lines: dict[float, tuple[Single, Single]]
+    triangles: Single
+    colors: Single
+
+    @classmethod
+    def of(cls, lines: Iterable[Lines], surfaces: Iterable[Part] = ()) -> "Drawing":
+        """The drawing of lines and surfaces."""
+        by_width: dict[float, list[Part]] = {}
+        for width, points, rows, color in lines:
+            by_width.setdefault(width, []).append((points, rows, color))
+        return cls({width: _joined(parts) for width, parts in sorted(by_width.items())}, *_joined(surfaces))
+
+
+def _joined(parts: Iterable[Part]) -> tuple[Single, Single]:
+    """The points of all lines or triangles, (N, 3), and their colors, (N, 4)."""
+    points, colors = [np.zeros((0, 3), dtype=np.float32)], [np.zeros((0, 4), dtype=np.float32)]
+    for vertices, rows, rgba in parts:
+        points.append(vertices.astype(np.float32)[rows.ravel()])
+        colors.append(np.broadcast_to(np.asarray(rgba, dtype=np.float32), (len(vertices), 4))[rows.ravel()])
+    return np.concatenate(points), np.concatenate(colors)
+
+
+def along(count: int) -> IntArray:
+    """(count - 1, 2) rows of the lines from each point of a path to the next."""
+    return np.stack([np.arange(count - 1), np.arange(1, count)], axis=1)
 
 
 def draw_over(drawing: Drawing, context: Context) -> None:
@@ -87,26 +108,6 @@ def _faded(points: Single, colors: Single, share: float) -> dict[str, Any]:
     return {"pos": points, "color": colors * np.array((1.0, 1.0, 1.0, share), dtype=np.float32)}
 
 
-def colored(parts: Iterable[tuple[FloatArray, IntArray, Color]]) -> tuple[Single, Single]:
-    """(N, 3) points and (N, 4) colors of several parts: vertices (V, 3), rows of vertex indices, and a color each."""
-    points, colors = [_none(3)], [_none(4)]
-    for vertices, rows, rgba in parts:
-        points.append(vertices.astype(np.float32)[rows.ravel()])
-        colors.append(np.full((rows.size, 4), rgba, dtype=np.float32))
-    return np.concatenate(points), np.concatenate(colors)
-
-
-def joined(parts: Iterable[tuple[float, Single, Single]]) -> Lines:
-    """The lines of several parts, each a width, ends and colors, by width."""
-    found: dict[float, list[tuple[Single, Single]]] = {}
-    for width, ends, colors in parts:
-        found.setdefault(width, []).append((ends, colors))
-    return {
-        width: (np.concatenate([ends for ends, _ in own]), np.concatenate([colors for _, colors in own]))
-        for width, own in sorted(found.items())
-    }
-
-
 # The length of the lines in pixels at the depth of the point. It is larger than any screen.
 _FAR: Final = 10000.0
 _WIDTH: Final = 1.0
@@ -128,8 +129,7 @@ def draw_locks(drag: DragInput) -> None:
     context: Any = bpy.context
     theme = context.preferences.themes[0].user_interface
     colors = (theme.axis_x, theme.axis_y, theme.axis_z)
-    parts = ((ends, np.array([[0, 1]]), (*colors[axis], 1.0)) for axis, ends in lines)
-    draw_over(Drawing({_WIDTH: colored(parts)}), context)
+    draw_over(Drawing.of((_WIDTH, ends, along(2), (*colors[axis], 1.0)) for axis, ends in lines), context)
 
 
 _BEFORE: Final = (0.7, 0.7, 0.7, 0.5)
@@ -140,7 +140,5 @@ _WIDTHS: Final = (1.25, 2.5)
 def draw_drag_paths(drag: object) -> None:
     """Draw the old and the new path into the current viewport during a drag over time."""
     if isinstance(drag, SpreadDrag):
-        paths = drag.paths_before_and_after()
-        pairs = np.repeat(np.arange(len(paths[0])), 2)[1:-1].reshape(-1, 2)
-        lines = zip(_WIDTHS, paths, (_BEFORE, _AFTER), strict=True)
-        draw_over(Drawing({width: colored([(path, pairs, color)]) for width, path, color in lines}), bpy.context)
+        lines = zip(_WIDTHS, drag.paths_before_and_after(), (_BEFORE, _AFTER), strict=True)
+        draw_over(Drawing.of((width, path, along(len(path)), color) for width, path, color in lines), bpy.context)

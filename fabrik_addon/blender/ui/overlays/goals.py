@@ -21,7 +21,7 @@ from ...settings.markers import BAD, FAIR
 from ...settings.rig import rig_settings
 from ...settings.why_not import enabled_effectors, mapped_markers
 from ..translations import ui_message, ui_text
-from .drawing import COLORS, Drawing, colored, draw_over, joined
+from .drawing import COLORS, Drawing, along, draw_over
 
 # The size of a dot relative to a mark.
 _DOT: Final = 0.35
@@ -72,7 +72,7 @@ def goal_lines(kind: str, effector: FloatArray, place: FloatArray, size: float, 
     box = [_mark(look, _BOX, place, size)] if kind == "PIN" else []
     if met:
         return [*(box or [_mark(look, _DIAMOND, place, size)]), _mark(look, _DIAMOND, effector, size * _DOT)]
-    return [*box, _mark(look, _CROSS, place, size), Lines(look, np.stack([effector, place]), np.array([[0, 1]]))]
+    return [*box, _mark(look, _CROSS, place, size), Lines(look, np.stack([effector, place]), along(2))]
 
 
 def dashed(look: str, start: FloatArray, end: FloatArray) -> Lines:
@@ -252,8 +252,8 @@ def balance_lines(rig: Object) -> list[Lines]:
 
 def drawing(lines: Sequence[Lines]) -> Drawing:
     """Convert lines to arrays for the graphics card."""
-    parts = ((each, colored([(each.points, each.ends, COLORS[each.look])])) for each in lines)
-    return Drawing(joined((_MISSED_WIDTH if each.look == "missed" else _WIDTH, *arrays) for each, arrays in parts))
+    widths = {"missed": _MISSED_WIDTH}
+    return Drawing.of((widths.get(each.look, _WIDTH), each.points, each.ends, COLORS[each.look]) for each in lines)
 
 
 def _object_place(holder: Object, bone: str) -> FloatArray:
@@ -316,27 +316,26 @@ def error_lines(rig: Object, frame: float) -> Drawing:
     """The lines of a rig's visible markers on a frame, in world space."""
     ends = np.array(list(_pairs(rig, frame)), dtype=np.float64).reshape(-1, 2, 3)
     levels = np.digitize(np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1), (FAIR, BAD))
-    lines = (
-        (width, *colored([(own, np.arange(len(own)), color)]))
+    return Drawing.of(
+        (width, own, np.arange(len(own)), color)
         for level, (color, width) in enumerate(_LEVELS)
         if len(own := ends[levels == level].reshape(-1, 3))
     )
-    return Drawing(joined(lines))
 
 
-def _pairs(rig: Object, frame: float) -> Iterator[tuple[Vector, Vector]]:
+def _pairs(rig: Object, frame: float) -> Iterator[tuple[FloatArray, Vector]]:
     """The position of each marker, and of its point on the bone."""
     for marker in mapped_markers(rig):
         holder: Any = marker.target
         bone: Any = rig.pose.bones.get(marker.bone)
         if holder is None or bone is None or not is_seen((holder, marker.target_bone), frame):
             continue
-        place = holder.matrix_world.translation
-        if marker.target_bone:
-            if marker.target_bone not in holder.pose.bones:
-                continue
-            place = holder.matrix_world @ holder.pose.bones[marker.target_bone].head
-        yield place, rig.matrix_world @ armature_point(bone, marker.point, marker.offset)
+        if marker.target_bone and marker.target_bone not in holder.pose.bones:
+            continue
+        yield (
+            _object_place(holder, marker.target_bone),
+            rig.matrix_world @ armature_point(bone, marker.point, marker.offset),
+        )
 
 
 def draw_errors(rig: Object, context: Context) -> None:

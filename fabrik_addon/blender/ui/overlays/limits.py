@@ -22,7 +22,7 @@ from ....core.limits.base import Limit
 from ....core.limits.swing_twist import swing_of, twist_of
 from ...settings.limit_properties import LimitPropertyError, has_limit, read_limit
 from ...settings.selection import active_bone, selected_bones
-from .drawing import COLORS, Color, Drawing, colored, draw_lines, draw_triangles, joined
+from .drawing import COLORS, Color, Drawing, draw_lines, draw_triangles
 
 _BACKEND: Final = scalar.BACKEND
 _FULL_TURN: Final = 2.0 * pi
@@ -107,7 +107,7 @@ def _ball_shapes(limit: Ball, turn: Quaternion) -> list[Shape]:
 def _polygon_shapes(limit: Polygon, turn: Quaternion) -> list[Shape]:
     """The range of a polygon on the sphere of the tail, its outline, the tail, and the range of twist."""
     binds = _is_at_limit(Polygon(limit.window), turn)
-    corners = np.array(limit.shape.points)
+    corners = np.array(limit.points)
     cut = tessellate_polygon([[_BACKEND.Vector((x, z, 0.0)) for x, z in corners]])
     triangles = corners[np.array(cut, dtype=np.int64)]
     edges = np.stack([corners, np.roll(corners, -1, axis=0)], axis=1)
@@ -311,11 +311,13 @@ def _drawing(shares: Sequence[tuple[Shape, float]]) -> Drawing:
     lines = (
         (
             _LINE_WIDTH[shape.kind] + (_BINDING_WIDTH if shape.binds else 0.0),
-            *colored([(shape.vertices, shape.lines, (*_color(shape), share * _LINE_ALPHA[shape.kind]))]),
+            shape.vertices,
+            shape.lines,
+            (*_color(shape), share * _LINE_ALPHA[shape.kind]),
         )
         for shape, share in shares
     )
-    return Drawing(joined(lines), *colored(surfaces))
+    return Drawing.of(lines, surfaces)
 
 
 def draw_limits(context: Context) -> None:

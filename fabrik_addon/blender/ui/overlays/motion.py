@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Final
 
 import bpy
@@ -17,12 +18,12 @@ from ...settings.in_use import call_later, seen
 from ...settings.rig import rig_settings
 from ...settings.selection import selected_bones
 from ...settings.why_not import shown_motion
-from .drawing import Drawing, Single, draw_over, joined
+from .drawing import Drawing, Lines, Part, along, draw_over
 
 # Widths in pixels: lines of trails, ticks of frames, dots of keys, lines of holds.
 TRAIL, TICK, KEY, HELD = 1.5, 3.0, 6.0, 4.0
 # Yellow, like pins.
-_HELD: Final = (0.94, 0.89, 0.26)
+_HELD: Final = (0.94, 0.89, 0.26, 1.0)
 _WHITE: Final = (1.0, 1.0, 1.0)
 # Okabe and Ito's orange and blue, which color-blind people can distinguish.
 BEFORE, AFTER = (0.90, 0.62, 0.0), (0.34, 0.71, 0.91)
@@ -32,11 +33,8 @@ _FAINT: Final = 0.25
 _CROSS: Final = 0.01
 
 
-def trail_lines(paths: Paths, bones: Sequence[str], frame: float, about: int) -> Iterator[tuple[float, Single, Single]]:
-    """The paths of bones' tails around a frame: lines, ticks on frames, and dots on keys.
-
-    Yields the width, (2 L, 3) ends and (2 L, 4) colors.
-    """
+def trail_lines(paths: Paths, bones: Sequence[str], frame: float, about: int) -> Iterator[Lines]:
+    """The paths of bones' tails around a frame: lines, ticks on frames, and dots on keys, in armature space."""
     rows = paths.rows(frame - about, frame + about)
     frames = paths.frames[rows]
     if len(frames) < 2:
@@ -44,33 +42,31 @@ def trail_lines(paths: Paths, bones: Sequence[str], frame: float, about: int) ->
     share = 1.0 - (1.0 - _FAINT) * np.abs(frames - frame)[:, None] / about
     tint = np.where((frames < frame)[:, None], BEFORE, AFTER)
     rgba = np.concatenate([tint, share], axis=1)
-    pairs = np.repeat(np.arange(len(frames)), 2)[1:-1]
+    white = np.concatenate([np.broadcast_to(_WHITE, (len(frames), 3)), share], axis=1)
     for bone in bones:
         place = paths.names.index(bone)
         path = paths.tails[rows, place]
         size = _CROSS * float(np.linalg.norm(paths.tails[0, place] - paths.heads[0, place]))
         keyed = paths.keyed[rows, place]
-        yield TRAIL, path[pairs].astype(np.float32), rgba[pairs].astype(np.float32)
+        yield TRAIL, path, along(len(path)), rgba
         yield TICK, *_crosses(path[~keyed], 0.5 * size, rgba[~keyed])
-        white = np.concatenate([np.broadcast_to(_WHITE, (len(frames), 3)), share], axis=1)
         yield (TICK if keyed.all() else KEY), *_crosses(path[keyed], size, white[keyed])
 
 
-def held_lines(paths: Paths, bone: str, first: float, last: float) -> tuple[Single, Single]:
-    """(2 L, 3) ends and (2 L, 4) colors of a tail's path during a hold, with a cross at each end."""
+def held_lines(paths: Paths, bone: str, first: float, last: float) -> Iterator[Lines]:
+    """A tail's path during a hold, with a cross at each end, in armature space."""
     path = paths.tails[paths.rows(first, last), paths.names.index(bone)]
-    pairs = np.repeat(np.arange(len(path)), 2)[1:-1]
-    size = 2.0 * _CROSS * float(np.linalg.norm(paths.tails[0] - paths.heads[0], axis=1).max())
-    crosses, _ = _crosses(path[[0, -1]], size, np.zeros((2, 4))) if len(path) else (path, path)
-    ends = np.concatenate([path[pairs], crosses]).astype(np.float32)
-    return ends, np.full((len(ends), 4), (*_HELD, 1.0), dtype=np.float32)
+    if len(path):
+        size = 2.0 * _CROSS * float(np.linalg.norm(paths.tails[0] - paths.heads[0], axis=1).max())
+        yield HELD, path, along(len(path)), _HELD
+        yield HELD, *_crosses(path[[0, -1]], size, np.tile(_HELD, (2, 1)))
 
 
-def _crosses(points: FloatArray, size: float, rgba: FloatArray) -> tuple[Single, Single]:
-    """Crosses at `points` (P, 3), with color `rgba` (4,): ends of lines (4 P, 3), and their colors (4 P, 4)."""
+def _crosses(points: FloatArray, size: float, rgba: FloatArray) -> Part:
+    """Crosses at `points` (P, 3), with colors `rgba` (P, 4)."""
     arms = size * np.array([(-1, 0, 0), (1, 0, 0), (0, 0, -1), (0, 0, 1)], dtype=np.float64)
     ends = (points[:, None] + arms).reshape(-1, 3)
-    return ends.astype(np.float32), np.repeat(rgba, 4, axis=0).astype(np.float32)
+    return ends, np.arange(len(ends)), np.repeat(rgba, 4, axis=0)
 
 
 # Seconds between checks for changed keys: longer than the time between the keys of two bones that are keyed together.
@@ -95,9 +91,9 @@ def drawing_of(context: Context, rig: Object) -> Drawing | None:
     key = (state, frame, about, *bones, *holds, world.tobytes())
     if key not in _DRAWN:
         _DRAWN.clear()
-        parts = [*trail_lines(paths, bones, frame, about), *((HELD, *held_lines(paths, *hold)) for hold in holds)]
-        turn, shift = world[:3, :3].T.astype(np.float32), world[:3, 3].astype(np.float32)
-        _DRAWN[key] = Drawing(joined((width, ends @ turn + shift, colors) for width, ends, colors in parts))
+        lines = chain(trail_lines(paths, bones, frame, about), *(held_lines(paths, *hold) for hold in holds))
+        turn, shift = world[:3, :3].T, world[:3, 3]
+        _DRAWN[key] = Drawing.of((width, points @ turn + shift, *rest) for width, points, *rest in lines)
     return _DRAWN[key]
 
 

@@ -44,6 +44,14 @@ class PoseTab:
         if self.switch:
             self.layout.prop(context.scene, self.switch, text="", icon="OVERLAY")
 
+    def draw(self, context: Context) -> None:
+        self.layout.use_property_split = True
+        self.layout.use_property_decorate = False
+        self.draw_rig(context, self.layout, rig_at_hand(context))
+
+    def draw_rig(self, context: Context, layout: UILayout, rig: Object) -> None:
+        raise NotImplementedError
+
 
 class MotionTab(PoseTab):
     """A panel in the sidebar's tab for motion on rigs."""
@@ -59,7 +67,6 @@ class AboutRig:
     """
 
     bl_options: Any = {"DEFAULT_CLOSED"}
-    layout: UILayout
     shows: Any = staticmethod(lambda _rig: True)
 
     @classmethod
@@ -67,14 +74,6 @@ class AboutRig:
         """Whether the panel can be shown; if not, the tab's first panel shows the reason."""
         rig = rig_at_hand(context)
         return not why_no_rig(rig) and bool(cls.shows(rig))
-
-    def draw(self, context: Context) -> None:
-        self.layout.use_property_split = True
-        self.layout.use_property_decorate = False
-        self.draw_rig(context, self.layout, rig_at_hand(context))
-
-    def draw_rig(self, context: Context, layout: UILayout, rig: Object) -> None:
-        raise NotImplementedError
 
 
 class Rows:

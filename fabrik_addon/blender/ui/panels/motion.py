@@ -64,10 +64,7 @@ class FABRIK_PT_take(MotionTab, Panel):
     bl_label = "Takes"
     guide = "markers"
 
-    def draw(self, context: Context) -> None:
-        layout, rig = self.layout, rig_at_hand(context)
-        layout.use_property_split = True
-        layout.use_property_decorate = False
+    def draw_rig(self, context: Context, layout: UILayout, rig: Object | None) -> None:
         sentence, step = next_in_motion(context, rig)
         draw_lines(layout, sentence, "INFO")
         layout.operator("fabrik.import_markers", icon="IMPORT")

@@ -35,15 +35,12 @@ class FABRIK_PT_drag(PoseTab, Panel):
     bl_label = "Drag and Solve"
     guide = "drag"
 
-    def draw(self, context: Context) -> None:
-        layout, rig = self.layout, rig_at_hand(context)
+    def draw_rig(self, context: Context, layout: UILayout, rig: Object | None) -> None:
         draw_lines(layout, next_in_pose(rig), "INFO")
         if why_no_rig(rig) or rig is None:
             return
         add_missing_handlers(rig)
         is_live, may_be_controls = seen(rig).live, may_be_control_rig(rig)
-        layout.use_property_split = True
-        layout.use_property_decorate = False
         if may_be_controls:
             layout.operator("fabrik.use_control_rig", icon="CON_ARMATURE")
         buttons = layout.row(align=True)
