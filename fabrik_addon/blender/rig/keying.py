@@ -146,6 +146,22 @@ def why_no_key(context: Context, *, automatic: bool) -> str:
     return "No keys inserted (the bones are already at their keyed pose): pose them first"
 
 
+def unavailable_note(context: Context, armature: Object, channels: Iterable[tuple[str, str]]) -> str:
+    """A sentence about bones that auto-keying leaves out because they have no curves yet; "" if there are none.
+
+    Without keys, their changes also apply to all other frames.
+    """
+    if _keying_set(context, automatic=True) or "INSERTKEY_AVAILABLE" not in _options(context, automatic=True):
+        return ""
+    keyed = {curve.data_path for curve in curves(armature)}
+    bones = dict.fromkeys(bone for bone, path, _ in _unlocked(armature, channels) if path not in keyed)
+    sentence = (
+        f"No keys inserted for {first_few(bones)} (Only Insert Available is on in the preferences), "
+        "so they change on all frames: switch it off, or key the bones once"
+    )
+    return sentence if bones else ""
+
+
 def _options(context: Context, *, automatic: bool) -> set[Any]:
     """The options for inserting keys, from scene and preferences."""
     tools, edit = context.scene.tool_settings, context.preferences.edit

@@ -1,5 +1,7 @@
 """Drags of a keyed Rigify human: the controls follow, limbs stay on IK or FK, and other keys keep their poses."""
 
+import re
+
 import bpy
 import numpy as np
 import pytest
@@ -327,3 +329,18 @@ def test_key_pose_after_a_drag_that_switched_a_limb_keeps_the_poses_of_other_key
         assert np.abs(body(rig) - before[frame])[:, :3, 3].max() < EXACT, frame
     go_to(20)
     assert np.abs(body(rig) - posed)[:, :3, 3].max() < EXACT
+
+
+@pytest.mark.parametrize("available", [True, False])
+def test_controls_that_get_no_key_are_named(preferences, available):
+    """Only the hand's control has keys. The spine changed on all frames without a message."""
+    rig = keyed_human()
+    go_to(20)
+    bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
+    preferences.use_keyframe_insert_available = available
+    before = curves(rig).keys()
+    drag = drag_in_steps(rig, "hand_ik.L", DRAGS["hand_ik.L"][0])
+    added = {path[0].split('"')[1] for path in curves(rig).keys() - before}
+    assert bool(added) is not available
+    wanted = "No keys inserted for spine_fk, .* so they change on all frames: switch it off"
+    assert any(re.match(wanted, each) for each in drag.left_alone) is available, drag.left_alone
