@@ -1,6 +1,7 @@
 """Array types of the core, and small functions on arrays of vectors."""
 
-from typing import Final, TypeAlias
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,14 @@ ROUNDING: Final = 1e-12
 SINGLE: Final = 1e-6
 # Too small to see: radians (0.006 degrees), or a share of a length.
 CLOSE: Final = 1e-4
+
+
+_Rows = TypeVar("_Rows", bound=tuple[npt.NDArray[Any], ...])
+
+
+def joined(found: Sequence[_Rows]) -> _Rows:
+    """The rows of several named tuples of arrays of one kind, one after the other."""
+    return type(found[0])(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 
 def squares(vectors: FloatArray) -> FloatArray:

@@ -22,7 +22,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import CLOSE, ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, lengths
+from .arrays import CLOSE, ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, joined, lengths
 from .kernel.bodies import AT_REST, MAX_ROTATION, Bodies, Motions, Pose, cross, joint_axes
 from .kernel.bounds import Bounds, Floor, Support
 from .kernel.capsules import Contacts, SelfCollision
@@ -177,14 +177,9 @@ class _State:
         """(D, D) the inverse of the mass matrix, in the directions that locks leave open."""
         mass, unlocked = self.equations[0], self._solver.unlocked(self.pose)
         if unlocked is None:
-            return self.whitening.T @ self.whitening
+            return np.linalg.inv(mass)
         locked = np.diag(np.diagonal(mass)) * (1.0 - np.diagonal(unlocked))
         return np.asarray(unlocked @ np.linalg.inv(unlocked @ mass @ unlocked + locked) @ unlocked)
-
-    @cached_property
-    def whitening(self) -> FloatArray:
-        """(D, D) the inverse of the Cholesky factor of the mass matrix."""
-        return np.linalg.inv(np.linalg.cholesky(self.equations[0]))
 
     @cached_property
     def equations(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -210,7 +205,7 @@ class _State:
         limits = limits.scaled(solver.size)
         bounds, contacts = solver.bounds.rows(self.pose, self.motions, self.away)
         contacts = contacts._replace(rows=contacts.rows + len(limits.gaps))
-        return ConstraintRows.joined([limits, bounds]), contacts, outlines
+        return joined([limits, bounds]), contacts, outlines
 
 
 class _Active(NamedTuple):
@@ -604,11 +599,14 @@ class DragSolver:
         """Prefer a pose in which limbs are relaxed by shares (K,) of the rotations found by `_find_eased`."""
         self._eased_shares = eased
         local, coupled = self._preferred_pose.local.copy(), {each.hinge: each for each in self._coupled}
+        turned = [body for turns, *_ in self._eased for body in turns]
+        vectors = [
+            share * turn for share, (turns, *_) in zip(eased, self._eased, strict=True) for turn in turns.values()
+        ]
+        local[turned] = product(local[turned], quaternion_from_rotation_vector(np.array(vectors)))
         for share, (turns, hinge, _) in zip(eased, self._eased, strict=True):
-            for body, turn in turns.items():
-                local[body] = product(local[body], quaternion_from_rotation_vector(share * turn))
             if hinge in coupled:
-                slack = FOLLOWS * share * float(np.linalg.norm(turns[hinge]))
+                slack = FOLLOWS * share * float(lengths(turns[hinge]))
                 coupled[hinge] = coupled[hinge]._replace(slack=slack)
         self.posture = self.posture.relaxed(self.bodies.pose(local, self.preferred[1]), [*coupled.values()])
 
@@ -736,10 +734,11 @@ class DragSolver:
         try:
             np.linalg.cholesky(matrix - CLOSE * mass)
         except np.linalg.LinAlgError:
-            by_mass = state.whitening @ matrix @ state.whitening.T
+            whitening = np.linalg.inv(np.linalg.cholesky(mass))
+            by_mass = whitening @ matrix @ whitening.T
             values, vectors = np.linalg.eigh(0.5 * (by_mass + by_mass.T))
             bent = values < CLOSE
-            along = mass @ state.whitening.T @ vectors[:, bent]
+            along = mass @ whitening.T @ vectors[:, bent]
             matrix = matrix + (along * (np.maximum(-values[bent], _RAISED) - values[bent])) @ along.T
         return matrix
 

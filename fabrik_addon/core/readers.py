@@ -46,6 +46,21 @@ def numbers(values: object) -> FloatArray | None:
     return None if found is None else np.where(np.abs(found) < TINY, 0.0, found)
 
 
+def shaped(error: type[Exception], what: str, values: object, frames: int | None, *shape: int) -> FloatArray:
+    """An array for one pose or F poses; raises an error if its shape is wrong. NaN is allowed.
+
+    what: begins the message. frames: F; None for any number of poses. shape: of one pose.
+    """
+    array = numbers(values)
+    if array is None:
+        raise error(f"{what} {shown(values)}: numbers are needed")
+    several = array.shape[1:] == shape if frames is None else array.shape == (frames, *shape)
+    if not several and array.shape != shape:
+        needed = ", ".join(map(str, (f"[{'F' if frames is None else frames},]", *shape))).replace("],", "]")
+        raise error(f"{what} shape {array.shape}: it must be ({needed})")
+    return array
+
+
 def whole(value: object) -> int | None:
     """A whole number of Python or numpy; None for anything else."""
     try:

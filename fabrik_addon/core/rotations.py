@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from .arrays import ROUNDING, SINGLE, FloatArray, lengths
+from .arrays import ROUNDING, SINGLE, TINY, FloatArray, lengths
 
 # Beyond the angle with this cosine, the asymmetric part of a matrix does not determine the axis accurately.
 _FAR_TURNED: Final = -0.9
@@ -38,8 +38,8 @@ def conjugate(quaternions: FloatArray) -> FloatArray:
 
 def angle_between(quaternions: FloatArray, others: FloatArray) -> FloatArray:
     """(...) radians, 0 to π, between the rotations of (..., 4) unit quaternions."""
-    sine = np.linalg.norm(product(conjugate(quaternions), others)[..., 1:], axis=-1)
-    return np.asarray(2.0 * np.arctan2(sine, np.abs(np.sum(quaternions * others, axis=-1))))
+    turn = product(conjugate(quaternions), others)
+    return np.asarray(2.0 * np.arctan2(lengths(turn[..., 1:]), np.abs(turn[..., 0])))
 
 
 def rotation_vector_from_quaternion(quaternion: FloatArray) -> FloatArray:
@@ -92,14 +92,22 @@ def quaternion_from_matrix(matrix: FloatArray) -> FloatArray:
 def rotation_between(starts: FloatArray, ends: FloatArray) -> FloatArray:
     """(..., 4) the shortest rotations between the directions of vectors (..., 3), of any length.
 
-    Opposite directions rotate about any perpendicular axis. The identity if a vector has no length.
+    Opposite directions rotate about an axis perpendicular to the start, chosen as in mathutils. The identity if a
+    vector has no length.
     """
-    sizes = lengths(starts) * lengths(ends)
-    quaternions = np.concatenate([(sizes + (starts * ends).sum(axis=-1))[..., None], np.cross(starts, ends)], axis=-1)
-    opposite = (sizes > ROUNDING) & (lengths(quaternions) <= ROUNDING * sizes)
+    sizes, cosines, axes = lengths(starts) * lengths(ends), (starts * ends).sum(axis=-1), np.cross(starts, ends)
+    # Near the antipode |a||b| + a·b loses its precision, so it is computed as |a×b|² / (|a||b| − a·b).
+    exact = (axes * axes).sum(axis=-1) / np.maximum(sizes - cosines, TINY)
+    quaternions = np.concatenate([np.where(cosines < 0.0, exact, sizes + cosines)[..., None], axes], axis=-1)
+    opposite = (sizes > TINY) & (lengths(quaternions) <= ROUNDING * sizes)
     if opposite.any():
-        quaternions[opposite, 1:] = np.cross(starts[opposite], np.eye(3)[np.abs(starts[opposite]).argmin(axis=-1)])
-    quaternions[sizes <= ROUNDING] = IDENTITY
+        rows = starts[opposite]
+        largest = 2 - np.abs(rows[:, ::-1]).argmax(axis=1)[:, None]
+        along = np.take_along_axis(rows, largest, axis=1)
+        across = np.repeat(along, 3, axis=1)
+        np.put_along_axis(across, largest, along - rows.sum(axis=1, keepdims=True), axis=1)
+        quaternions[opposite] = np.concatenate([np.zeros((len(rows), 1)), across], axis=1)
+    quaternions[sizes <= TINY] = IDENTITY
     return np.asarray(quaternions / lengths(quaternions)[..., None])
 
 

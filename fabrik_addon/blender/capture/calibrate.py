@@ -171,7 +171,7 @@ def calibrate_markers_steps(
     residuals = meters_per_unit(rig) * np.concatenate([calibration.residuals for calibration in found])
     names = [marker.marker for calibration in found for marker in calibration.markers]
     worst = int(np.argmax(np.nan_to_num(residuals)))
-    doubts = tuple(calibration_doubts(found[0].stature, left_out))
+    doubts = tuple(calibration_doubts(found[0].stature, left_out, is_unsure=found[0].is_unsure))
     result = CalibrationResult(
         take_name(rig),
         len(names),

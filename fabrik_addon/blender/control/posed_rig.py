@@ -40,7 +40,7 @@ from ..rig.locks import WithLocks, bones_with_locks, constrained_bones, hinge_of
 from ..rig.pose_writer import PoseWriter, has_property, read_switch
 from ..rig.rotation_modes import local_rotation, property_name
 from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig, solved_parents
-from .switches import keyed_switches, with_linked_values
+from .switches import keyed_switches, limbs_of, with_linked_values
 from .writer import (
     ControlModel,
     ControlWriter,
@@ -326,6 +326,8 @@ class ControlRig(PlainRig):
         rig = self.rig
         plain.check_rig(rig)
         self._check_names()
+        if not at_rest:
+            plain.check_near(rig)
         # All rows of a tree share one list, parents first.
         members: dict[str, list[FabrikCarrier]] = {}
         for row in self._setup.carriers:
@@ -378,15 +380,15 @@ class ControlRig(PlainRig):
 
     def held_by_ik(self, led: Collection[str]) -> dict[str, list[str]]:
         setup, found = self._setup, dict[str, list[str]]()
-        for switch in setup.switches:
-            rows = [row for row in setup.carriers if row.switch == switch.name]
+        for path, rows in limbs_of(setup).items():
+            switch = setup.switches[path]
             # Use the last row, because the heel of a paw rotates the bone above it.
             end = next((row for row in reversed(rows) if row.goes_by in self.rig.pose.bones), None)
-            stretches = any(row.switch == switch.name and row.name.endswith(".ik_stretch") for row in setup.along)
+            stretches = any(row.switch == path and row.name.endswith(".ik_stretch") for row in setup.along)
             if end is None or switch.stretches or stretches or any(row.name in led for row in rows):
                 continue
             stored = setup.controls[end.goes_by]
-            if read_switch(self.rig, switch.name) == switch.ik and not (stored.turns_with or stored.moves_with):
+            if read_switch(self.rig, path) == switch.ik and not (stored.turns_with or stored.moves_with):
                 found[end.name] = [row.name for row in rows]
         return found
 
@@ -486,9 +488,7 @@ class ControlRig(PlainRig):
         bone are included if the body's pose needs them. The rig keeps the pose of the last frame.
         """
         rig, setup, (rotations, heads) = self.rig, self._setup, poses
-        on_ik = ControlWriter(context.view_layer.update, rig, setup, skeleton).limbs
         writer = ControlWriter(context.view_layer.update, rig, setup, skeleton, baked=True)
-        writer.leaving = {path: limb for path, limb in on_ik.items() if path not in writer.limbs}
         model = writer.ready_model()
         turns, location = model.pose(forward_kinematics(skeleton, rotations, heads))
         moved = {}

@@ -23,7 +23,16 @@ from ..settings.control import FabrikCarrier, FabrikControlRig
 from ..settings.in_use import values_of
 from ..settings.rig import rig_settings
 from .posed_rig import ControlRig
-from .switches import Switch, batches, custom_numbers, dependents, permanent_iks, possible_switches, switch_limbs
+from .switches import (
+    Switch,
+    batches,
+    custom_numbers,
+    dependents,
+    limbs_of,
+    permanent_iks,
+    possible_switches,
+    switch_limbs,
+)
 from .trials import TRIED_AXIS, Carrier, Frame, Trials, can_swing, find_carriers, find_frames, try_controls
 from .writer import ControlWriter, LimbOnIk, Update, add_to_channels, free_channels, is_additive, place_limbs
 
@@ -454,10 +463,7 @@ class _Search:
 
         candidates: the controls that users may move or rotate.
         """
-        limbs: dict[str, list[str]] = {}
-        for row in self.setup.carriers:
-            limbs.setdefault(row.switch, []).append(row.name)
-        limbs.pop("", None)
+        limbs = {path: [row.name for row in rows] for path, rows in limbs_of(self.setup).items()}
         carrying = {self.setup.place, *(row.control for row in self.setup.carriers)}
         # Sort from the outermost control inward.
         free = sorted({*candidates} - carrying, key=lambda name: (-self.after[name].bit_count(), name))
@@ -489,10 +495,8 @@ class _Search:
         for row in self.setup.carriers:
             if row.parent in below:
                 below.add(row.name)
-        mine, others = (
-            self._bit_mask(limb),
-            self._bit_mask(row.name for row in self.setup.carriers if row.name not in below),
-        )
+        mine = self._bit_mask(limb)
+        others = self._bit_mask(row.name for row in self.setup.carriers if row.name not in below)
         return [name for name in controls if self.after[name] & mine and not self.after[name] & others]
 
     def _bit_mask(self, names: Iterable[str]) -> int:

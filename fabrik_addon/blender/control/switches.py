@@ -10,7 +10,7 @@ from bpy.types import Context, Object, PoseBone
 from ..rig.keyframes import bone_in_path, bone_path
 from ..rig.locks import moved_by
 from ..rig.pose_writer import read_switch, write_switches
-from ..settings.control import FabrikControlRig, moves
+from ..settings.control import FabrikCarrier, FabrikControlRig, moves
 
 # A constraint of at least this influence overrides those before it.
 _ON: Final = 0.9
@@ -139,6 +139,15 @@ def custom_numbers(rig: Object) -> list[str]:
     """The paths of the numbers that may be changed in trials of the rig."""
     stretching = [bone_path(bone.name, "ik_stretch") for bone in rig.pose.bones if bone.ik_stretch > 0.0]
     return sorted({*_driving(rig), *(path for each in permanent_iks(rig) for path in each.values(0.0)), *stretching})
+
+
+def limbs_of(setup: FabrikControlRig) -> dict[str, list[FabrikCarrier]]:
+    """The bones of each limb, from its root to its end, by the path of its switch."""
+    limbs: dict[str, list[FabrikCarrier]] = {}
+    for row in setup.carriers:
+        if row.switch:
+            limbs.setdefault(row.switch, []).append(row)
+    return limbs
 
 
 def with_linked_values(setup: FabrikControlRig, values: Mapping[str, float]) -> dict[str, float]:

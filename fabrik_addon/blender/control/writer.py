@@ -35,7 +35,7 @@ from ..rig.pose_writer import ChannelGroup, HeldChannels, channel_groups, read_s
 from ..rig.rotation_modes import from_channels, local_rotation, property_name, to_channels
 from ..settings.control import FabrikControlRig, moves
 from ..settings.why_not import enabled_effectors
-from .switches import keyed_switches, switch_limbs, with_linked_values
+from .switches import keyed_switches, limbs_of, switch_limbs, with_linked_values
 
 
 def free_channels(bone: PoseBone) -> BoolArray:
@@ -379,9 +379,9 @@ def limbs_kept_on_ik(
 
     known: limbs that were placed before. baked: for a bake, in which limbs only stay on IK if they have a pin.
     """
-    found = {}
+    found, limbs = {}, limbs_of(setup)
     for path, controls in kept_on_ik(rig, setup, paths, baked=baked):
-        rows = [row for row in setup.carriers if row.switch == path]
+        rows = limbs[path]
         limb = LimbOnIk(rig, [row.name for row in rows], controls)
         if path in known and known[path].controls == controls:
             limb = known[path]
@@ -505,7 +505,7 @@ class ControlWriter:
     Attributes:
         limbs: by switch, the posed limbs that are on IK and stay on it.
         on_fk: by switch, its value on FK, for limbs that are on FK or are switched to it.
-        leaving: by switch, limbs that a bake switches to FK, if their IK controls are placed as well.
+        leaving: by switch, limbs on IK that a bake switches to FK. Their IK controls are placed as well.
     """
 
     def __init__(
@@ -530,7 +530,8 @@ class ControlWriter:
         led = dict.fromkeys(row.switch for row in posed if row.switch)
         self.limbs = limbs_kept_on_ik(armature, setup, led, known, baked=baked)
         self.on_fk = {path: setup.switches[path].fk for path in led if baked or path not in self.limbs}
-        self.leaving: dict[str, LimbOnIk] = {}
+        on_ik = limbs_kept_on_ik(armature, setup, led, known) if baked else {}
+        self.leaving = {path: limb for path, limb in on_ik.items() if path not in self.limbs}
         # Limbs without a posed bone, and bones below them, are left to the rig.
         names, self._left = {row.name for row in posed}, set[str]()
         for row in rows:
@@ -540,7 +541,7 @@ class ControlWriter:
         self._is_root, self._baked = not rows[0].parent, baked
         self._model: ControlModel | None = None
         self._groups: list[ChannelGroup] = []
-        self._held: list[HeldChannels] = []
+        self._held = HeldChannels(armature, ())
         self._place = np.zeros(3)
         self._wanted: FloatArray | None = None
 
@@ -548,7 +549,7 @@ class ControlWriter:
     def leaving_ik(self) -> list[str]:
         """The first FK control of each limb that is on IK now, and is switched to FK when the body is posed."""
         paths = [path for path, value in self.on_fk.items() if self._before_switches[path] != value]
-        return [next(row.control for row in self._setup.carriers if row.switch == path) for path in paths]
+        return [limbs_of(self._setup)[path][0].control for path in paths]
 
     def write(self, rotations: FloatArray, head: FloatArray | None) -> None:
         """Pose the body by local rotations (J, 4) and its root's head (3,) in armature space; None: its rest head."""
@@ -600,7 +601,7 @@ class ControlWriter:
         left = []
         for path in [path for path in self.limbs if path in off]:
             if self._setup.limbs == "AUTO" and not self._setup.switches[path].only_ik:
-                self._held[-1].restore(self.limbs.pop(path).controls)
+                self._held.restore(self.limbs.pop(path).controls)
                 self.switch([path], to_ik=False)
                 control, by = self._setup.carriers[off[path].bone].control, _apart(off[path])
                 left.append(f"The limb of {control!r} was switched to FK: with IK it would be off by {by}")
@@ -613,8 +614,7 @@ class ControlWriter:
 
     def take_back(self) -> None:
         """Restore the controls' channels."""
-        for each in self._held:
-            each.restore()
+        self._held.restore()
 
     def deviations(self) -> list[Deviation]:
         """The bones that miss their written pose.
@@ -632,7 +632,7 @@ class ControlWriter:
 
     def changed(self) -> dict[tuple[str, str], tuple[float, ...]]:
         """Former values of all changed channels, by (bone, channel)."""
-        return {key: values for held in self._held for key, values in held.changed().items()}
+        return self._held.changed()
 
     def switched(self) -> dict[str, float]:
         """Former values of the switches that have changed since the start, by path."""
@@ -656,7 +656,7 @@ class ControlWriter:
             self._model = self._look()
             self._groups = channel_groups(self._rig, self._model.controls)
             on_ik = [name for limb in self.limbs.values() for name in limb.controls]
-            self._held = [HeldChannels(self._rig, self._model.controls), HeldChannels(self._rig, on_ik)]
+            self._held = HeldChannels(self._rig, [*self._model.controls, *on_ik])
             if self._model.place:
                 self._place = np.array(self._rig.pose.bones[self._model.place].location, dtype=np.float64)
         return self._model

@@ -395,7 +395,10 @@ def check_on_fk(armature: Object, bone: str) -> None:
     if setup is not None and bone:
         # Users know the IK control, not the deform bone that it represents.
         control = next((row.name for row in setup.controls if row.stands_for == bone and row.limb), bone)
-        raise RigError(f"Bone {control!r} is on IK here: switch its limb to FK and key it to edit its motion")
+        raise RigError(
+            f"Bone {control!r} is on IK here, and edits over time only change keys of FK controls: "
+            "switch its limb to FK and key it"
+        )
 
 
 # The number of frames that are solved while the mouse moves, including the current one.

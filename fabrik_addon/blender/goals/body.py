@@ -20,9 +20,10 @@ from ...human.masses import body_masses
 from ...human.naming_schemes import match
 from ...human.preset import why_not_human
 from ...human.soles import Point, convex_hull, floor_points, soles
+from ..control.switches import limbs_of
 from ..limits.editing import RestKey, rest_key, rest_of
 from ..rig.armature import armature_point, as_array
-from ..settings.control import control_rig, solved_parents
+from ..settings.control import FabrikCarrier, control_rig, solved_parents
 from ..settings.limit_properties import read_extra_field
 from ..settings.rig import rig_settings
 from ..settings.why_not import ARMATURES, enabled_effectors
@@ -60,24 +61,24 @@ def trunk_of_animal(armature: Object) -> list[str]:
     Its trunk lies across its limbs, while a person's is above the legs.
     """
     setup = control_rig(armature)
-    rows = {} if setup is None else {row.name: row for row in setup.carriers}
-    limbs = [
-        [name for name, row in rows.items() if row.switch == path] for path in {row.switch for row in rows.values()}
-    ]
-    limbs = [limb for limb in limbs if rows[limb[0]].switch]
-    heads = {name: np.array(armature.data.bones[name].head_local) for name in rows}
-    root = next(iter(rows), "")
-    hind = [limb for limb in limbs if rows[limb[0]].parent == root]
-    front = [limb for limb in limbs if limb not in hind]
+    if setup is None:
+        return []
+    limbs, rows = list(limbs_of(setup).values()), setup.carriers
+    hind = [limb for limb in limbs if limb[0].parent == rows[0].name]
+    front = [limb for limb in limbs if limb[0].parent != rows[0].name]
     if len(front) < _PAIR or len(hind) < _PAIR:
         return []
-    along = np.mean([heads[limb[0]] for limb in front], axis=0) - np.mean([heads[limb[0]] for limb in hind], axis=0)
-    down = np.mean([heads[limb[-1]] - heads[limb[0]] for limb in limbs], axis=0)
+
+    def middle(bones: Sequence[FabrikCarrier]) -> FloatArray:
+        return np.array([armature.data.bones[row.name].head_local for row in bones]).mean(axis=0)
+
+    along = middle([limb[0] for limb in front]) - middle([limb[0] for limb in hind])
+    down = middle([limb[-1] for limb in limbs]) - middle([limb[0] for limb in limbs])
     if abs(along @ down) > _ACROSS * np.linalg.norm(along) * np.linalg.norm(down):
         return []
     found: list[str] = []
     for limb in front:
-        name = rows[limb[0]].parent
+        name = limb[0].parent
         while name and name not in found:
             found.append(name)
             name = rows[name].parent

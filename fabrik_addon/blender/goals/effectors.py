@@ -18,7 +18,7 @@ from ...core.model.skeleton import Skeleton
 from ...human.naming_schemes import match
 from ..rig import keyframes
 from ..rig.armature import BONE_HEAD, RigError, armature_point, check_bones, check_editable, meters_per_unit
-from ..settings.control import solved_bone
+from ..settings.control import solved_bone, solved_parents
 from ..settings.markers import FabrikMarker
 from ..settings.rig import FabrikEffector, rig_settings
 from ..settings.why_not import enabled_effectors, is_in_scene, mapped_markers, shared_targets, why_no_rig, why_no_solve
@@ -208,6 +208,8 @@ def add_effector(
     """
     check_bones(rig, bone)
     chosen, bone = bone, solved_bone(rig, bone)
+    if bone not in solved_parents(rig):
+        raise RigError(f"Bone {bone!r} can't have a target: it is part of the rig's mechanism; choose a control")
     reason = why_no_target(rig, target, target_bone) if target else ""
     if reason:
         raise RigError(reason)
@@ -250,7 +252,7 @@ def remove_effector(rig: Object, index: int) -> str:
 
 
 def _new_target(context: Context, rig: Object, bone: PoseBone, point: str, name: str) -> Object:
-    """Make an empty at a bone's head or tail, with the bone's rotation, in the collection of targets."""
+    """Make an empty at a bone's head or tail, with the bone's rotation, in the scene's collection of targets."""
     context.view_layer.update()
     empty = bpy.data.objects.new(f"{name} target", None)
     empty.empty_display_type = "SPHERE"
@@ -259,18 +261,14 @@ def _new_target(context: Context, rig: Object, bone: PoseBone, point: str, name:
     empty.show_in_front = True
     empty.location = rig.matrix_world @ armature_point(bone, point)
     empty.rotation_euler = (rig.matrix_world @ bone.matrix).to_euler()
-    targets_collection(context.scene).objects.link(empty)
+    scene = context.scene.collection
+    local = (each for each in scene.children_recursive if each.library is None)
+    collection = next((each for each in local if each.name.split(".")[0] == COLLECTION_NAME), None)
+    if collection is None:
+        collection = bpy.data.collections.new(COLLECTION_NAME)
+        scene.children.link(collection)
+    collection.objects.link(empty)
     return empty
-
-
-def targets_collection(scene: Scene) -> bpy.types.Collection:
-    """The scene's collection of target empties, made if it does not exist."""
-    for collection in scene.collection.children_recursive:
-        if collection.library is None and collection.name.split(".")[0] == COLLECTION_NAME:
-            return collection
-    collection = bpy.data.collections.new(COLLECTION_NAME)
-    scene.collection.children.link(collection)
-    return collection
 
 
 def follows_markers(rig: Object, source: str) -> bool:
@@ -355,6 +353,10 @@ def pin_bones(armature: Object, bones: Sequence[str], *, point: str = "TAIL", ho
     check_bones(armature, *bones)
     chosen = {solved_bone(armature, name): name for name in reversed(bones)}
     bones = list(dict.fromkeys(solved_bone(armature, name) for name in bones))
+    parents = solved_parents(armature)
+    for name in bones:
+        if name not in parents:
+            raise RigError(f"Bone {name!r} can't be pinned: it is part of the rig's mechanism; choose a control")
     unpin_bones(armature, bones)
     settings = rig_settings(armature)
     for name in bones:

@@ -11,10 +11,10 @@ from bpy.types import Depsgraph, FCurve, Object, Scene
 from mathutils import Matrix, Quaternion
 
 from ...core import Solution, Solver
-from ...core.arrays import BoolArray, FloatArray, times
+from ...core.arrays import BoolArray, FloatArray
 from ...core.errors import TargetError
 from ..rig import keyframes
-from ..rig.armature import as_array
+from ..rig.armature import as_array, world_to_armature
 from ..rig.keyframes import bone_path
 from ..settings.markers import MARKER_NAME, MARKER_STEP
 from .effectors import Goal, Partner, Pin, Target, targets_in
@@ -320,20 +320,19 @@ def _in_tree(
 
     space: (..., 4, 4) matrices from the tree's space to the world. matrices: those of goals with a target rotation.
     """
-    stays = space.ndim > 2 and bool((space == space[0]).all())
-    into = np.linalg.inv(space[:1] if stays else space)[..., None, :, :]
     nothing, unturned = np.full((*space.shape[:-2], 3), np.nan), np.broadcast_to(np.eye(4), space.shape)
+    if space.ndim > 2 and (space == space[0]).all():
+        space = space[:1]
 
     def moved(goals: Sequence[Goal | None]) -> FloatArray:
-        places = [nothing if goal is None else points[goal] for goal in goals]
-        found = times(into[..., :3, :3], np.stack(places, axis=-2))
-        found += into[..., :3, 3]
-        return found
+        return world_to_armature(
+            np.stack([nothing if goal is None else points[goal] for goal in goals], axis=-2), space
+        )
 
     rotations = None
     if any(effector.rotation_weight > 0.0 for effector in problem.effectors):
         world = np.stack([matrices.get(goal, unturned) for goal in problem.targets], axis=-3)
-        rotations = quaternions(into @ world)
+        rotations = quaternions(np.linalg.inv(space)[..., None, :, :] @ world)
     bends = moved(problem.bends) if any(bend is not None for bend in problem.bends) else None
     return SampledTargets(moved(problem.targets), rotations, bends)
 

@@ -98,25 +98,18 @@ class BoneCurves:
         return from_channels(self.bone.rotation_mode, self.values(frames))
 
 
-def rotation_curves(rig: Object, bones: list[PoseBone]) -> list[BoneCurves]:
-    """The curves of the bones that the current action rotates.
-
-    Raises RigError if there is no action, or if it rotates none of the bones.
-    """
+def rotation_curves(rig: Object, bones: Sequence[PoseBone]) -> list[BoneCurves]:
+    """The curves of the bones that the current action rotates; raises RigError if there is no action."""
     animation = rig.animation_data
     if animation is None or animation.action is None:
         raise RigError(f"{rig.name!r} has no action: assign one first")
     by_path = curves_by_path(curves(rig))
     paths = {bone_path(bone.name, property_name(bone.rotation_mode)): bone for bone in bones}
-    found = [
+    return [
         BoneCurves(bone, path, {curve.array_index: curve for curve in by_path[path]})
         for path, bone in paths.items()
         if path in by_path
     ]
-    if not found:
-        names = ", ".join(repr(bone.name) for bone in bones[:3]) + (", …" if len(bones) > 3 else "")
-        raise RigError(f"None of the bones ({names}) is rotated by {what_plays(rig)}: select others")
-    return found
 
 
 def whole_frames(times: FloatArray) -> FloatArray:
@@ -141,29 +134,30 @@ def rotations_of_action(context: Context, rig: Object, bones: Sequence[PoseBone]
     """
     posed, names = posed_rig(rig), [bone.name for bone in bones]
     strips = [] if not is_layered(rig) else active_strips(rig)
+    moving = list[Rotations]()
     if posed.by_channels and not strips:
-        found = []
-        for each in rotation_curves(rig, list(bones)):
+        for each in rotation_curves(rig, bones):
             frames = np.union1d(each.times, whole_frames(each.times))
-            found.append(Rotations(each.bone, frames, each.rotations(frames)))
-        return found
-    times = [np.array([strip.frame_start, strip.frame_end]) for strip in strips]
-    times += [keys(curve)[:, 0] for curve in curves(rig) if len(curve.keyframe_points)]
-    if not times:
-        raise RigError(f"{rig.name!r} has no action: assign one first")
-    frames, keeper = whole_frames(np.concatenate(times)), PoseKeeper(context.scene, rig)
-    try:
-        poses = []
-        for frame in frames.tolist():
-            context.scene.frame_set(int(frame))
-            poses.append(posed.local(names))
-    finally:
-        keeper.restore()
-        context.view_layer.update()
-    every = [Rotations(bone, frames, np.array([pose[bone.name] for pose in poses])) for bone in bones]
-    moving = [each for each in every if angle_between(each.rotations, each.rotations[:1]).max() > _STILL]
+            moving.append(Rotations(each.bone, frames, each.rotations(frames)))
+    else:
+        times = [np.array([strip.frame_start, strip.frame_end]) for strip in strips]
+        times += [keys(curve)[:, 0] for curve in curves(rig) if len(curve.keyframe_points)]
+        if not times:
+            raise RigError(f"{rig.name!r} has no action: assign one first")
+        frames, keeper = whole_frames(np.concatenate(times)), PoseKeeper(context.scene, rig)
+        try:
+            poses = []
+            for frame in frames.tolist():
+                context.scene.frame_set(int(frame))
+                poses.append(posed.local(names))
+        finally:
+            keeper.restore()
+            context.view_layer.update()
+        every = [Rotations(bone, frames, np.array([pose[bone.name] for pose in poses])) for bone in bones]
+        moving += [row for row in every if angle_between(row.rotations, row.rotations[:1]).max() > _STILL]
     if not moving:
-        raise RigError(f"None of the bones is rotated by {what_plays(rig)}: select others")
+        shown = ", ".join(map(repr, names[:3])) + (", …" if len(names) > 3 else "")
+        raise RigError(f"None of the bones ({shown}) is rotated by {what_plays(rig)}: select others")
     return moving
 
 

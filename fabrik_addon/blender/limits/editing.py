@@ -431,8 +431,8 @@ def rest_key(rig: Object) -> RestKey:
     matrices, lengths = np.empty((len(bones), 16), dtype=np.float32), np.empty(len(bones), dtype=np.float32)
     bones.foreach_get("matrix_local", matrices.ravel())
     bones.foreach_get("length", lengths)
-    placed = [(row, name) for row, name in enumerate(bones.keys()) if name in above]
-    rows, names = [row for row, _ in placed], tuple(name for _, name in placed)
+    every = bones.keys()
+    rows, names = [name in above for name in every], tuple(filter(above.__contains__, every))
     return names, tuple(above[name] for name in names), matrices[rows].tobytes(), lengths[rows].tobytes()
 
 

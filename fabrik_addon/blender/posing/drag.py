@@ -222,8 +222,10 @@ class DragPart:
         for row, grip in enumerate(self.grips):
             if grip.is_dragged and grip.effector.bone in ik_offsets:
                 targets[row] += ik_offsets[grip.effector.bone]
-        turns = quaternion_from_rotation_vector(mirrored_turn(armature_turn, self._shift_factors))
-        target_rotations = product(turns, self._rotations) if self._oriented else None
+        target_rotations = None
+        if self._oriented:
+            turns = quaternion_from_rotation_vector(mirrored_turn(armature_turn, self._shift_factors))
+            target_rotations = product(turns, self._rotations)
         if self._ropes:
             pulls = [pull_chain(joints, point, targets[grip]) for grip, joints, point in self._ropes]
             location = self.tree.root_location + np.asarray((1.0 + _SLACK) * np.mean(pulls, axis=0))

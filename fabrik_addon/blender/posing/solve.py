@@ -150,8 +150,8 @@ class FrameResult:
     """The result of solving a frame: errors and reasons.
 
     errors: (E,) world meters, NaN if a target is not visible. met: the number of targets met within the solver's
-    tolerance. left_alone: notes on bones between root and effectors that were not rotated. why: why the worst effector
-    misses its target, such as "foot.L is at its limit"; "" if unknown.
+    tolerance. left_alone: notes on bones that were not rotated, or that their controls can't pose. why: why the worst
+    effector misses its target, such as "foot.L is at its limit"; "" if unknown.
     """
 
     errors: FloatArray
@@ -199,6 +199,7 @@ def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> F
             location = heads.get(names[0], location)
         begins.append(replace(tree, rotations=rotations, root_location=location))
     errors, met, asked, why, worst = [], 0, [], "", 0.0
+    left_alone = [sentence for problem in trees for sentence in problem.left_alone]
     for problem, begin in zip(trees, begins, strict=True):
         if problem.carrier:
             # Parents of the targets may have followed bones that were just solved.
@@ -207,14 +208,14 @@ def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> F
         key = repr(depends_on(problem)).encode()
         asked.append(_digest([key, *(b"" if each is None else each.tobytes() for each in places)]))
         stays = asked[-1] in before and is_by_posture(problem, places)
-        solution, holds = _solve(context, problem, places, begin, stays=stays)
+        solution, holds, left = _solve(context, problem, places, begin, stays=stays)
+        left_alone += left
         errors.append(solution.errors * float(object_scale(tree_space(armature, problem))))
         lengths = path_reaches(problem.tree.skeleton, problem.effectors).tolerance_lengths
         met += int(np.asarray(solution.errors <= Options().tolerance * lengths).sum())
         if (farthest := float(np.nan_to_num(errors[-1]).max())) > worst:
             why, worst = holds, farthest
-    left_alone = tuple(sentence for problem in trees for sentence in problem.left_alone)
-    result = FrameResult(np.concatenate(errors), met, left_alone, why)
+    result = FrameResult(np.concatenate(errors), met, tuple(left_alone), why)
     if not np.isnan(result.errors).all():
         rows = (row for tree in begins for row in zip(tree.skeleton.names, tree.rotations, strict=True))
         settings.solved_from = dict(rows), {tree.skeleton.names[0]: tree.root_location for tree in begins}
@@ -226,9 +227,12 @@ def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> F
 
 def _solve(
     context: Context, problem: RigProblem, places: SampledTargets, begin: Tree, *, stays: bool
-) -> tuple[Solution | DragPose, str]:
-    """Pose one tree near its start pose; returns why targets were missed. stays: whether the pose is solved already."""
-    rig, unseen = problem.rig, np.isnan(places.points).any(axis=1)
+) -> tuple[Solution | DragPose, str, list[str]]:
+    """Pose one tree near its start pose; returns why targets were missed, and warnings on bones that miss their pose.
+
+    stays: whether the pose is solved already.
+    """
+    rig, unseen, left = problem.rig, np.isnan(places.points).any(axis=1), list[str]()
     solution: Solution | DragPose
     if is_by_posture(problem, places):
         session = session_for(problem, (begin.rotations, begin.root_location), problem.locks(begin.rotations))
@@ -246,8 +250,8 @@ def _solve(
             write_stretches(rig, stretch_factors(problem, solution))
     if not stays and not unseen.all():
         location = solution.root_location if problem.free_root else None
-        problem.posed.write(context, problem.tree.skeleton, solution.rotations, location, problem.bones)
-    return solution, why
+        left = problem.posed.write(context, problem.tree.skeleton, solution.rotations, location, problem.bones)
+    return solution, why, left
 
 
 def is_by_posture(problem: RigProblem, places: SampledTargets) -> bool:

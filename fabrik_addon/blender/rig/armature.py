@@ -130,6 +130,8 @@ def read_trees(armature: Object, *, at_rest: bool = False) -> list[Tree]:
     check_rig(armature)
     bones, channels = armature.data.bones, read_channels(armature)
     names = bones.keys()
+    if not at_rest:
+        check_near(armature)
     indices = {name: index for index, name in enumerate(names)}
     parents = np.array([indices[bone.parent.name] if bone.parent else -1 for bone in bones])
     rest = matrices(bones, "matrix_local")
@@ -181,6 +183,23 @@ def check_rig(armature: Object) -> None:
     if square == 0.0 or np.abs(products / square - np.eye(3)).max() > 2.0 * _SCALE_TOLERANCE:
         scale = ", ".join(f"{length:.4g}" for length in np.linalg.norm(axes, axis=0))
         raise RigError(f"Object {armature.name!r} is scaled non-uniformly ({scale}): apply its scale first")
+
+
+# Times the total length of a rig's bones. At this distance, single precision has an error of 6 % of that length.
+_FAR: Final = 1e6
+
+
+def check_near(armature: Object) -> None:
+    """Raise RigError, naming the bone, if a channel of a bone is not finite, or too large to be solved."""
+    bones, most = armature.pose.bones, _FAR * floats(armature.data.bones, "length", 1).sum()
+    channels = (("location", 3), ("rotation_quaternion", 4), ("rotation_euler", 3))
+    # A comparison with NaN is false.
+    is_near = np.all([(np.abs(floats(bones, *channel)) < most).all(axis=1) for channel in channels], axis=0)
+    if not is_near.all():
+        name = bones[int(np.argmin(is_near))].name
+        raise RigError(
+            f"Bone {name!r} is too far away, or its pose is not a number: select it and press Alt G and Alt R"
+        )
 
 
 def check_unscaled(armature: Object, bones: Iterable[str]) -> None:

@@ -161,7 +161,10 @@ def _check_owner(owner: Object) -> None:
     if owner.library is not None:
         raise KeyframeError(f"{owner.name!r} is linked from another file: make a library override first")
     if owner.animation_data is not None and owner.animation_data.use_tweak_mode:
-        raise KeyframeError(f"{owner.name!r} has an NLA strip in tweak mode: leave tweak mode first")
+        raise KeyframeError(
+            f"{owner.name!r} has an NLA strip in tweak mode, where keys are in the strip's own time: "
+            "press Tab in the NLA editor to leave it"
+        )
 
 
 def _new_slot(action: Action, owner: Object) -> bpy.types.ActionSlot:

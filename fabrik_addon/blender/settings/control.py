@@ -13,6 +13,9 @@ from .in_use import Stored, overridable, seen
 # Constraints that only restrict poses.
 _BOUNDS: Final = ("LIMIT_ROTATION", "LIMIT_LOCATION", "LIMIT_SCALE", "LIMIT_DISTANCE", "MAINTAIN_VOLUME", "COPY_SCALE")
 
+# A bone follows the bone that it copies if the influence is larger.
+_HALF: Final = 0.5
+
 FOUND: tuple[tuple[str, str, str], ...] = (
     ("TURNS", "Rotates", "Rotating the control rotates the bone by the same amount"),
     ("SWINGS", "Swings", "Rotating the control swings the bone by the same amount; the rig sets its twist"),
@@ -128,25 +131,35 @@ def control_rig(rig: Object) -> FabrikControlRig | None:
 
 
 def solved_bone(rig: Object, bone: str) -> str:
-    """The solved bone for a bone: for a control of a control rig, the deform bone that it represents."""
-    setup = control_rig(rig)
-    while setup is not None and bone in rig.pose.bones and bone not in setup.carriers:
-        control = setup.controls.get(bone)
-        if control is not None and control.stands_for in rig.pose.bones:
-            found: str = control.stands_for
-            return found
-        parent = rig.pose.bones[bone].parent
-        if parent is None:
-            break
-        bone = parent.name
-    return bone
+    """The solved bone for a bone: for a control of a control rig, the deform bone that it represents.
+
+    Another bone of the rig's mechanism has that of the bone that it copies, or else that of its parent. If there is
+    none, this is the bone itself.
+    """
+    setup, found, tried = control_rig(rig), bone, {""}
+    while setup is not None and found in rig.pose.bones and found not in setup.carriers:
+        tried.add(found)
+        here, control = rig.pose.bones[found], setup.controls.get(found)
+        leaders = [] if here.parent is None else [here.parent.name]
+        # If several constraints are active, the last one decides.
+        leaders += filter(None, (_copied(rig, each) for each in here.constraints))
+        found = control.stands_for if control is not None and control.stands_for else leaders[-1] if leaders else ""
+        if found in tried:
+            return bone
+    return found
+
+
+def _copied(rig: Object, constraint: Any) -> str:
+    """The bone of the rig that a constraint copies; "" if it copies none."""
+    is_full = constraint.type == "COPY_TRANSFORMS" and constraint.influence > _HALF and moves(constraint)
+    return str(constraint.subtarget) if is_full and constraint.target == rig else ""
 
 
 def solved_parents(rig: Object) -> dict[str, str]:
     """The solved bones (all bones, or the body of a control rig), each with its parent's name or ""."""
     setup = control_rig(rig)
     if setup is None:
-        return {bone.name: bone.parent.name if bone.parent else "" for bone in rig.data.bones}
+        return {bone.name: above.name if (above := bone.parent) else "" for bone in rig.data.bones}
     return {row.name: row.parent for row in setup.carriers}
 
 

@@ -11,7 +11,8 @@ from typing import Any, overload
 
 import numpy as np
 
-from ..arrays import ROUNDING, TINY, BoolArray, FloatArray, IntArray
+from .. import rotations
+from ..arrays import TINY, BoolArray, FloatArray, IntArray
 from . import protocol
 from .protocol import Condition, Scalar
 
@@ -26,6 +27,7 @@ interpolate = np.interp
 maximum = np.maximum
 minimum = np.minimum
 
+# Below this share of the largest value, |a||b| + a·b loses its precision.
 _NEARLY_OPPOSITE = 1e-2
 
 
@@ -170,27 +172,16 @@ def rotation_between(start: protocol.Vector, end: protocol.Vector) -> Quaternion
     cosine = start.dot(end)
     w = product + cosine
     near = np.flatnonzero(w <= _NEARLY_OPPOSITE * product)
-    if len(near) == np.size(w):
-        return _between_opposites(start, product, cosine, axis)
     if len(near):
-        opposite = _between_opposites(*(take(value, near) for value in (start, product, cosine, axis)))
+        ends = (stack([take(end, near)], len(near))[:, 0] for end in (start, end))
+        opposite = quaternion(rotations.rotation_between(*ends))
+        if len(near) == np.size(w):
+            return opposite
         product[near] = w[near] = 1.0
     # The squares of w and of the axis add up to 2 w |a||b|.
     scale = 1.0 / np.sqrt(2.0 * product * w)
     rotation = Quaternion((w * scale, axis.x * scale, axis.y * scale, axis.z * scale))
     return put(rotation, near, opposite, len(w)) if len(near) else rotation
-
-
-def _between_opposites(start: protocol.Vector, product: Scalar, cosine: Scalar, axis: protocol.Vector) -> Quaternion:
-    """`rotation_between` near the antipode, from |a||b|, a·b and a×b.
-
-    There |a||b| + a·b loses its precision, so it is computed as |a×b|² / (|a||b| − a·b).
-    """
-    w = np.where(cosine < 0, axis.length_squared / np.maximum(product - cosine, TINY), product + cosine)
-    w = np.where(product <= TINY, 1.0, w)
-    opposite = (cosine < 0) & (axis.length_squared <= (ROUNDING * product) ** 2)
-    w, axis = np.where(opposite, 0.0, w), select(opposite, _orthogonal(start), axis)
-    return Quaternion((w, axis.x, axis.y, axis.z)).normalized()
 
 
 def point_on_line(anchor: protocol.Vector, point: protocol.Vector, distance: Scalar) -> Vector:
@@ -290,15 +281,3 @@ def _differs(value: Scalar) -> bool:
 def frames_where(condition: Condition) -> IntArray:
     """The frames on which a condition holds."""
     return np.flatnonzero(condition)
-
-
-def _orthogonal(vector: protocol.Vector) -> Vector:
-    """A vector perpendicular to this one: one of three candidates, chosen so that it is not short."""
-    x, y, z = np.abs(vector.x), np.abs(vector.y), np.abs(vector.z)
-    along_x = (x > y) & (x > z)
-    along_y = ~along_x & (y > z)
-    a = Vector((-vector.y - vector.z, vector.x, vector.x))
-    b = Vector((vector.y, -vector.x - vector.z, vector.y))
-    c = Vector((vector.z, vector.z, -vector.x - vector.y))
-    chosen: Vector = select(along_x, a, select(along_y, b, c))
-    return chosen

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ..arrays import ROUNDING, SINGLE, TINY, IntArray
 from ..backend.protocol import Backend, Quaternion, Scalar, Vector
-from ..model.bodies import Body, SweepPose, carried_turn, effector_points
+from ..model.bodies import Body, SweepPose, carried_turn
 from ..model.options import Options
 
 _OPENING_SWEEPS = 2
@@ -17,11 +17,6 @@ _OPENING_SWEEPS = 2
 _ROUNDS = 8
 # A frame is at rest if its tip, or all effectors, move by less than this share of the tolerance in a sweep.
 NO_CHANGE = 0.01
-
-# The distance from root to tip is found to this share of the chain's length: the accuracy of single precision.
-_EXACT = 1e-7
-# |u - c|² is 4 for a bone that points back along the chord. Its vector c + s (u - c) would vanish at s = 1/2.
-_MAX_BENT = 4.0 - ROUNDING
 
 
 @dataclass
@@ -65,16 +60,6 @@ def is_chain(bodies: Sequence[Body]) -> bool:
         and len(body.attachments[0].children) + len(body.attachments[0].effectors) == 1
         for body in bodies
     )
-
-
-def links_of(bodies: Sequence[Body]) -> list[int]:
-    """Indices of the bodies of a chain that have a length."""
-    return [index for index, body in enumerate(bodies) if body.attachments[0].distance > 0]
-
-
-def chain_points(bodies: Sequence[Body], links: Sequence[int], pose: SweepPose) -> list[Vector]:
-    """The points of a chain in a pose: the heads of its links, and its tip."""
-    return [pose.heads[index] for index in links] + effector_points(bodies, pose, 1)
 
 
 def reach(backend: Backend, chain: Chain, target: Vector, tolerance: Scalar, options: Options) -> None:
@@ -240,11 +225,12 @@ def scale_to_chord(
     Returns:
         The points and the number of steps. If the chain cannot be brought there, its tip misses the target.
     """
-    root, near = points[0], _EXACT * sum(distances)
+    root, near = points[0], 0.1 * SINGLE * sum(distances)
     span = points[-1] - root
     chord = first_direction(backend, span, points[1] - root, points[1] - root)
     bends = [(b - a) * (1.0 / distance) - chord for a, b, distance in zip(points, points[1:], distances, strict=False)]
-    squares = [backend.minimum(bend.length_squared, _MAX_BENT) for bend in bends]
+    # |u - c|² is 4 for a bone that points back along the chord. Its vector c + s (u - c) would vanish at s = 1/2.
+    squares = [backend.minimum(bend.length_squared, 4.0 - ROUNDING) for bend in bends]
     wanted = (target - root).length
     low, steps = wanted * 0.0, wanted * 0.0
     found, high, frames = low + 1.0, low + math.inf, backend.frames_where(wanted >= 0.0)

@@ -29,14 +29,9 @@ class HingeLimb:
     limits: tuple[Hinge, ...]
 
     @property
-    def shortest(self) -> float:
-        """The smallest length within the hinges' ranges."""
-        return float(self.lengths[0])
-
-    @property
-    def longest(self) -> float:
-        """The largest length within the hinges' ranges."""
-        return float(self.lengths[-1])
+    def range(self) -> tuple[float, float]:
+        """The smallest and largest length within the hinges' ranges."""
+        return float(self.lengths[0]), float(self.lengths[-1])
 
     def end(self, bodies: Sequence[Body]) -> Attachment:
         """The attachment of the last hinge."""

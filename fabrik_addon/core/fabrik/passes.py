@@ -218,7 +218,7 @@ class Passes:
         backend, limb, head = self.backend, self.limbs[index], pose.heads[index]
         line = head - aim.point
         length = backend.sqrt(backend.maximum(line.length_squared, TINY))
-        slid = aim.point + line * (backend.clamp(length, limb.shortest, limb.longest) / length)
+        slid = aim.point + line * (backend.clamp(length, *limb.range) / length)
         if self.bodies[index].limit is not None:
             current = pose.point(limb.hinges[-1], limb.end(self.bodies)) - head
             slid = backend.select(bound[index], aim.point - current, slid)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import ROUNDING, TINY, FloatArray, IntArray, lengths, squares, times
+from ..arrays import ROUNDING, TINY, FloatArray, IntArray, joined, lengths, squares, times
 from ..model.kinematics import forward_kinematics
 from .bodies import Bodies, Motions, Pose
 from .capsules import NEAR, Capsules, Contacts, Place, SelfCollision, nearest
@@ -155,7 +155,7 @@ class Bounds:
         ]
         starts = np.cumsum([0, *(len(rows.gaps) for rows, _ in found)])
         contacts = [each._replace(rows=each.rows + start) for (_, each), start in zip(found, starts, strict=False)]
-        return ConstraintRows.joined([rows for rows, _ in found]), Contacts.joined(contacts)
+        return joined([rows for rows, _ in found]), joined(contacts)
 
     def _floor_rows(self, pose: Pose, motions: Motions, within: float) -> tuple[ConstraintRows, Contacts]:
         near, gaps = self._gaps(pose, within, self._upward)

@@ -26,9 +26,8 @@ NEAR = 0.05
 # Keys of these rows, beyond those of joints, floor and support. Each pair has five.
 _KEYS = 3_000_000
 _KINDS = 5
-# An end adds no row if its closest points are those of the pair to within this share of each segment.
-_SAME = 0.15
-# An end adds a row only if its gap exceeds the pair's by at most this share of the distance at which rows are added.
+# An end adds a row only if its closest points differ from those of the pair by this share of a segment, and its gap
+# exceeds the pair's by at most this share of the distance at which rows are added.
 _BESIDE = 0.2
 
 
@@ -92,11 +91,6 @@ class Contacts(NamedTuple):
     def none(cls) -> "Contacts":
         """No points."""
         return cls(np.zeros((0, 3)), np.zeros(0, dtype=np.int64), np.zeros((0, 3)), np.zeros(0, dtype=np.int64))
-
-    @classmethod
-    def joined(cls, found: Sequence["Contacts"]) -> "Contacts":
-        """The points of several sets."""
-        return cls(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
     def forces(self, pushes: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
         """(n, 3) points on which pushes (K,) of the rows act, their bodies (n,) and forces (n, 3)."""
@@ -174,7 +168,7 @@ class Capsules:
         at, on = _between(first, ones), _between(second, twos)
         distances = lengths(at - on)
         found = distances - (self._radii + self._allowed)[near]
-        kept = (np.abs(ones - one) > _SAME) | (np.abs(twos - two) > _SAME)
+        kept = (np.abs(ones - one) > _BESIDE) | (np.abs(twos - two) > _BESIDE)
         kept &= found <= gaps[near] + _BESIDE * within
         kept[0] = True
         kind, pair = np.nonzero(kept)

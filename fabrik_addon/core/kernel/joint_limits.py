@@ -6,13 +6,13 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from ..arrays import ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, lengths, squares, times
+from ..arrays import ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, joined, lengths, squares, times
 from ..backend import array as many
 from ..limits.ball import Ball, ellipse_root, nearest_on_ellipse
 from ..limits.base import Limit
 from ..limits.hinge import Hinge
 from ..limits.polygon import Polygon
-from ..limits.swing_twist import FULL_TURN, MAX_SWING, Swing, below_half_turn, compose_arrays, swing_of, twist_of
+from ..limits.swing_twist import MAX_SWING, Swing, below_half_turn, compose_arrays, nearest_angle, swing_of, twist_of
 from ..model.skeleton import Skeleton
 from ..rotations import IDENTITY
 from .bodies import Bodies
@@ -69,11 +69,6 @@ class ConstraintRows(NamedTuple):
         """No rows, for D columns."""
         return cls(np.zeros((0, columns)), np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0))
 
-    @classmethod
-    def joined(cls, found: Sequence["ConstraintRows"]) -> "ConstraintRows":
-        """The rows of several sets."""
-        return cls(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
-
     def scaled(self, factor: float) -> "ConstraintRows":
         """The same constraints with rows and gaps times `factor`, which divides their multipliers."""
         return self._replace(rows=factor * self.rows, gaps=factor * self.gaps)
@@ -103,11 +98,6 @@ class Sides(NamedTuple):
         """Some of the sides, `which` (N,) or (K,)."""
         frames, bodies, numbers = self.frames[which], self.bodies[which], self.numbers[which]
         return Sides(frames, bodies, self.normals[which], self.gaps[which], numbers)
-
-    @classmethod
-    def joined(cls, found: Sequence["Sides"]) -> "Sides":
-        """The sides of several sets."""
-        return cls(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
     def places(self) -> IntArray:
         """(K,) the index of each side among those of its frame."""
@@ -169,7 +159,7 @@ class JointLimits:
             kind.outlines(local[None], within, len(_BOTH_WAYS)) for kind in self._kinds if isinstance(kind, _Balls)
         ]
         others = [kind.sides(local[None], within) for kind in self._kinds if not isinstance(kind, _Balls)]
-        sides = Sides.joined([*(each for each, _ in balls), *others])
+        sides = joined([*(each for each, _ in balls), *others])
         (rows,), (gaps,) = sides.rows(self._bodies, 1)
         found = ConstraintRows(rows, gaps, _KEYS * sides.bodies + sides.numbers, np.zeros(len(gaps)))
         return found, balls[0][1] if balls else None
@@ -200,7 +190,7 @@ class JointLimits:
 
         A curved outline gives only its nearest side.
         """
-        return Sides.joined([kind.sides(local, within) for kind in self._kinds])
+        return joined([kind.sides(local, within) for kind in self._kinds])
 
 
 class Outlines(NamedTuple):
@@ -284,7 +274,7 @@ class _Hinges:
         """(F, H) angles of poses (F, B, 4) in radians, nearest to the middle of each range."""
         own = local[:, self._bodies]
         angles = 2.0 * np.arctan2((own[..., 1:] * self._axes).sum(axis=-1), own[..., 0])
-        return np.asarray(angles - FULL_TURN * np.floor((angles - self._middle) / FULL_TURN + 0.5))
+        return np.asarray(nearest_angle(many, angles, self._middle))
 
 
 class _Balls:
@@ -362,7 +352,7 @@ class _Balls:
     def _twists(self, own: FloatArray) -> FloatArray:
         """(..., N) twists of rotations (..., N, 4) in radians, nearest to the middle of each range."""
         twist = 2.0 * np.arctan2(own[..., 2], own[..., 0])
-        return np.asarray(twist - FULL_TURN * np.floor((twist - self._middle) / FULL_TURN + 0.5))
+        return np.asarray(nearest_angle(many, twist, self._middle))
 
     def _half_axes(self, ways: FloatArray, joints: IntArray) -> FloatArray:
         """(N, n, 2) the half-axes of the quadrants into which directions (N, n, 2) of joints (N,) point."""
@@ -404,7 +394,7 @@ class _Polygons:
         for body, limit in self._polygons:
             rotation, (low, high, middle) = many.quaternion(local[:, body]), limit.between
             lean, twist = swing_of(many, rotation), twist_of(many, rotation, middle)
-            edges = limit.shape.nearest_sides(many, lean.x, lean.z)
+            edges = limit.nearest_sides(many, lean.x, lean.z)
             leaning, vectors = _gradients(lean)
             normals = np.stack([np.stack(normal, axis=-1) for normal, _ in edges], axis=1) @ leaning
             normals = np.concatenate([normals, vectors[:, 3:], -vectors[:, 3:]], axis=1)
@@ -412,7 +402,7 @@ class _Polygons:
             frames, numbers = near = np.nonzero(gaps <= within)
             bodies = np.full(len(frames), body)
             found.append(Sides(frames, bodies, normals[near], np.maximum(gaps[near], 0.0), numbers))
-        return Sides.joined(found)
+        return joined(found)
 
 
 def at_limit(limit: Limit, rotations: FloatArray, within: float) -> BoolArray:

@@ -150,22 +150,19 @@ class PostureTerm:
         away = self._preferred - pose.heads[..., self.carrier, :]
         self._offsets = times(np.swapaxes(pose.orientations[..., self.carrier, :, :], -1, -2), away)
         self.preferred_center_of_mass: FloatArray = self.shares @ self._preferred
-        # For each hinge: its body, the joint above, its axis, and FOLLOWS times the axis in the frame that carries the
-        # joint above.
-        self._coupled = [
-            (
-                each.hinge,
-                each.above,
-                each.axis,
-                FOLLOWS * turn @ (bodies.rest_turns[each.hinge] @ each.axis),
-            )
-            for each in coupled
-            for turn in [matrix_from_quaternion(pose.local[each.above])]
-        ]
-        # (K, 3) the axes about which the joints above extend; (K, D) the same as rows; (K,) the joints' slack; (K,) the
-        # stiffness that is added beyond it.
+        # (K, 3) the axes about which the joints above extend, in the frames that carry them; (K, D) the same as rows;
+        # (K,) the joints' slack; (K,) the stiffness that is added beyond it.
         plain, self._above = bodies.vectors(np.eye(bodies.columns)), [each.above for each in coupled]
-        self._behind: FloatArray = np.array([share for *_, share in self._coupled]).reshape(-1, 3) / FOLLOWS
+        axes = [
+            matrix_from_quaternion(pose.local[each.above]) @ bodies.rest_turns[each.hinge] @ each.axis
+            for each in coupled
+        ]
+        self._behind: FloatArray = np.array(axes).reshape(-1, 3)
+        # (3 B, 3 B) how far the joints above rotate with the hinges.
+        self._follows: FloatArray = np.zeros((3 * len(bodies.bones),) * 2)
+        for each, behind in zip(coupled, self._behind, strict=True):
+            rows, columns = (slice(3 * body, 3 * body + 3) for body in (each.hinge, each.above))
+            self._follows[rows, columns] = FOLLOWS * np.outer(each.axis, behind)
         self._extending: FloatArray = (plain[:, self._above] * self._behind).sum(axis=-1).T
         self._slack: FloatArray = np.array([each.slack for each in coupled])
         self._stiffer: FloatArray = np.array([each.stiffer - 1.0 for each in coupled]) * self.inertia[self._above]
@@ -189,21 +186,15 @@ class PostureTerm:
         return Away(centers, balanced, moved, self._with_coupled(turned), above, extended)
 
     def _with_coupled(self, vectors: FloatArray) -> FloatArray:
-        """Make rotation vectors (..., B, 3) of joints above hinges relative to the rotation that follows the hinge.
-
-        Changes them in place, and returns them.
-        """
-        for hinge, above, axis, share in self._coupled:
-            vectors[..., above, :] += (vectors[..., hinge, :] @ axis)[..., None] * share
-        return vectors
+        """Make rotation vectors (..., B, 3) of joints above hinges relative to the rotation that follows the hinge."""
+        return vectors + (vectors.reshape(*vectors.shape[:-2], -1) @ self._follows).reshape(vectors.shape)
 
     def _torques(self, away: Away) -> FloatArray:
         """(..., B, 3) gradients of the joints' part with respect to rotations of bodies."""
         torques, stiffer = self.inertia[:, None] * away.turned, self._stiffer * away.extended
-        for place, (hinge, above, axis, share) in enumerate(self._coupled):
-            torques[..., hinge, :] += (torques[..., above, :] @ share)[..., None] * axis
-            pull = torques[..., above, :] + stiffer[..., place, None] * self._behind[place]
-            torques[..., above, :] = _by_rotation(away.own[..., place, :], pull)
+        torques += (torques.reshape(*torques.shape[:-2], -1) @ self._follows.T).reshape(torques.shape)
+        pull = torques[..., self._above, :] + stiffer[..., None] * self._behind
+        torques[..., self._above, :] = _by_rotation(away.own, pull)
         return torques
 
     def value(self, away: Away) -> float:

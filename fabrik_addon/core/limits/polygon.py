@@ -39,12 +39,37 @@ class Polygon(Limit):
 
     def __post_init__(self) -> None:
         check_range("A polygon's twist", self.twist)
-        _ = self.shape
+        _ = self._sides
 
     @cached_property
-    def shape(self) -> "Window":
-        """The outline, checked and prepared."""
-        return Window(self.window)
+    def points(self) -> list[Point]:
+        """The corners of the outline, checked."""
+        corners = numbers(self.window)
+        if corners is None or (corners.shape != (0,) and corners.shape[1:] != (2,)):
+            raise LimitError(f"A polygon limit's outline is {shown(self.window)}: give points of two angles")
+        points = [(x, z) for x, z in corners.tolist()]
+        if len(points) < 3:
+            raise LimitError(f"A polygon limit has {len(points)} points: give at least three")
+        if not all(hypot(*point) <= pi + ROUNDING for point in points):
+            raise LimitError("A polygon limit has a point that is not a swing: each must be within 180° (pi) of rest")
+        return points
+
+    @cached_property
+    def edges(self) -> list[Edge]:
+        """The edges of the outline, each from corner to corner."""
+        return list(zip(self.points, self.points[1:] + self.points[:1], strict=True))
+
+    @cached_property
+    def _sides(self) -> list["_Side"]:
+        """The edges, checked and prepared."""
+        edges = self.edges
+        if _crossing(edges):
+            raise LimitError("A polygon limit has edges that touch or cross: its outline must be simple")
+        area = sum(ax * bz - bx * az for (ax, az), (bx, bz) in edges) / 2.0
+        if abs(area) < ROUNDING:
+            raise LimitError("A polygon limit has no area: its points must not be on one line")
+        around = zip(edges[-1:] + edges[:-1], edges, edges[1:] + edges[:1], strict=True)
+        return [_Side.between(*triple, outward=1.0 if area > 0 else -1.0) for triple in around]
 
     @cached_property
     def between(self) -> Between:
@@ -53,47 +78,24 @@ class Polygon(Limit):
 
     def clamp(self, backend: Backend, rotation: Quaternion) -> Quaternion:
         """Move the swing to the nearest point inside the outline, and the twist to the nearer end of its range."""
-        return clamped(backend, rotation, self.shape.nearest, self.between)
+        return clamped(backend, rotation, self.nearest, self.between)
 
     def sample(self, unit_points: FloatArray) -> FloatArray:
-        """(..., 4) swings spread over the outline, and twists over the range, from `unit_points` (..., 3)."""
-        x, z = self.shape.sample(unit_points[..., 0], unit_points[..., 1])
-        return compose_arrays(x, z, spread(self.twist, unit_points[..., 2]))
+        """(..., 4) swings spread over the outline, and twists over the range, from `unit_points` (..., 3).
+
+        The unit square is mapped to the bounding box; swings outside the outline are moved onto it.
+        """
+        low, high = np.min(self.points, axis=0), np.max(self.points, axis=0)
+        swings = low + unit_points[..., :2] * (high - low)
+        x, z = self.nearest(array, swings[..., 0], swings[..., 1])
+        return compose_arrays(np.asarray(x), np.asarray(z), spread(self.twist, unit_points[..., 2]))
 
     def outline(self, count: int) -> FloatArray:
         """(N, 2) swings in radians along the outline's edges, the same number on each, at least `count` in all."""
-        corners = np.array(self.shape.points)
+        corners = np.array(self.points)
         share = np.linspace(0.0, 1.0, -(-count // len(corners)), endpoint=False)[:, None]
         edges = corners[:, None] + share * (np.roll(corners, -1, axis=0) - corners)[:, None]
         return np.asarray(edges.reshape(-1, 2))
-
-
-class Window:
-    """A simple closed polygon of (x, z) swings in radians, in either winding; it need not contain rest.
-
-    It has three points or more.
-
-    Raises:
-        LimitError: for too few points, points out of range, no area, or edges that cross.
-    """
-
-    def __init__(self, points: Sequence[Point]) -> None:
-        corners = numbers(points)
-        if corners is None or (corners.shape != (0,) and corners.shape[1:] != (2,)):
-            raise LimitError(f"A polygon limit's outline is {shown(points)}: give points of two angles")
-        self.points = [(x, z) for x, z in corners.tolist()]
-        if len(self.points) < 3:
-            raise LimitError(f"A polygon limit has {len(self.points)} points: give at least three")
-        if not all(hypot(*point) <= pi + ROUNDING for point in self.points):
-            raise LimitError("A polygon limit has a point that is not a swing: each must be within 180° (pi) of rest")
-        self.edges = list(zip(self.points, self.points[1:] + self.points[:1], strict=True))
-        if _crossing(self.edges):
-            raise LimitError("A polygon limit has edges that touch or cross: its outline must be simple")
-        area = sum(ax * bz - bx * az for (ax, az), (bx, bz) in self.edges) / 2.0
-        if abs(area) < ROUNDING:
-            raise LimitError("A polygon limit has no area: its points must not be on one line")
-        outward = 1.0 if area > 0 else -1.0
-        self._sides = [_Side.between(*triple, outward) for triple in _around(self.edges)]
 
     def contains(self, backend: Backend, x: Scalar, z: Scalar) -> Condition:
         """Whether a swing is inside: a ray to the right crosses the outline an odd number of times."""
@@ -136,16 +138,6 @@ class Window:
             second = _chosen(backend, usable, other, second)
             first, counts = _chosen(backend, nearer, found, first), backend.select(nearer, faces, counts)
         return [((nx, nz), backend.sqrt(square)) for square, nx, nz in (first, second)]
-
-    def sample(self, u: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(...) x and z of swings inside the outline, in radians, from points u, v (...) of the unit square.
-
-        The unit square is mapped to the bounding box; points outside the outline are moved onto it.
-        """
-        low, high = np.min(self.points, axis=0), np.max(self.points, axis=0)
-        x, z = low[0] + u * (high[0] - low[0]), low[1] + v * (high[1] - low[1])
-        inside = self.nearest(array, x, z)
-        return np.asarray(inside[0]), np.asarray(inside[1])
 
 
 @dataclass(frozen=True)
@@ -192,10 +184,6 @@ class _Side:
         share = backend.clamp(self.share(x, z), low, high)
         px, pz = self.start[0] + share * self.along[0], self.start[1] + share * self.along[1]
         return (x - px) ** 2 + (z - pz) ** 2, px, pz
-
-
-def _around(edges: list[Edge]) -> list[tuple[Edge, Edge, Edge]]:
-    return list(zip(edges[-1:] + edges[:-1], edges, edges[1:] + edges[:1], strict=True))
 
 
 def _turn(first: Edge, second: Edge) -> float:

@@ -59,7 +59,10 @@ def participants(skeleton: Skeleton, effectors: Sequence[Effector]) -> list[int]
     """Bones between the root and some effector, parents first."""
     wanted: set[int] = set()
     for effector in effectors:
-        wanted.update(skeleton.path(skeleton.index(effector.bone)))
+        bone = skeleton.index(effector.bone)
+        while bone >= 0 and bone not in wanted:
+            wanted.add(bone)
+            bone = int(skeleton.parents[bone])
     return sorted(wanted)
 
 
@@ -92,14 +95,16 @@ class Reaches:
 
 def path_reaches(skeleton: Skeleton, effectors: Sequence[Effector]) -> Reaches:
     """The reach of every effector; infinite for an effector that closes a loop."""
-    # Distances from joint to joint, from the root's head to the effector.
-    steps = [math.hypot(*skeleton.head_offset(bone)) for bone in range(len(skeleton))]
-    links = []
-    for effector in effectors:
-        path = skeleton.path(skeleton.index(effector.bone))
-        links.append([*(steps[bone] for bone in path[1:]), math.hypot(*effector_offset(skeleton, effector))])
-    far = np.array([sum(link) for link in links])
-    near = np.array([max(0.0, 2.0 * max(link) - sum(link)) for link in links])
+    # Of the distances from joint to joint between the root's head and each bone's: their sum, and the longest.
+    sums, longest = np.zeros(len(skeleton)), np.zeros(len(skeleton))
+    for bone, parent in enumerate(skeleton.parents):
+        if parent >= 0:
+            step = math.hypot(*skeleton.head_offset(bone))
+            sums[bone], longest[bone] = sums[parent] + step, max(longest[parent], step)
+    bones = [skeleton.index(effector.bone) for effector in effectors]
+    ends = np.array([math.hypot(*effector_offset(skeleton, effector)) for effector in effectors])
+    far = sums[bones] + ends
+    near = np.maximum(2.0 * np.maximum(longest[bones], ends) - far, 0.0)
     closed = np.array([effector.target_bone is not None for effector in effectors])
     lengths = np.maximum(far, skeleton.lengths[0])
     # Tolerances need a positive length: an effector on the head of a root without length uses the longest bone.
@@ -113,6 +118,12 @@ def build_bodies(
     """The bodies of a solve, with their constants as values of the backend."""
     bones = participants(skeleton, effectors)
     index_of = {bone: index for index, bone in enumerate(bones)}
+    children: dict[int, list[int]] = {bone: [] for bone in bones}
+    for bone in bones[1:]:
+        children[int(skeleton.parents[bone])].append(bone)
+    ends: dict[int, list[int]] = {bone: [] for bone in bones}
+    for place, effector in enumerate(effectors):
+        ends[skeleton.index(effector.bone)].append(place)
     rest_turns = quaternion_from_matrix(np.stack([skeleton.rest_turn(bone) for bone in bones])).tolist()
     return [
         Body(
@@ -121,7 +132,12 @@ def build_bodies(
             inherits_rotation=bool(skeleton.inherits_rotation[bone]),
             head_offset=backend.Vector(skeleton.head_offset(bone).tolist()),
             rest_turn=backend.Quaternion(rest_turns[index]),
-            attachments=_attachments(skeleton, effectors, bone, index_of, backend),
+            attachments=_attachments(
+                skeleton,
+                [(skeleton.head_offset(child), index_of[child]) for child in children[bone]],
+                [(effector_offset(skeleton, effectors[place]), place) for place in ends[bone]],
+                backend,
+            ),
             limit=limits.get(skeleton.names[bone]),
         )
         for index, bone in enumerate(bones)
@@ -129,27 +145,31 @@ def build_bodies(
 
 
 def _attachments(
-    skeleton: Skeleton, effectors: Sequence[Effector], bone: int, index_of: dict[int, int], backend: Backend
+    skeleton: Skeleton,
+    children: Sequence[tuple[FloatArray, int]],
+    ends: Sequence[tuple[FloatArray, int]],
+    backend: Backend,
 ) -> tuple[Attachment, ...]:
-    """The attachments of a bone; points that coincide are one (the paper's sub-base)."""
+    """The attachments of a bone with these children and effectors; points that coincide are one (the paper's sub-base).
+
+    Both are points in the bone's frame, each with the index of its body or effector.
+    """
     points: list[tuple[FloatArray, list[int], list[int]]] = []
 
     def members(offset: FloatArray) -> tuple[list[int], list[int]]:
-        for point, children, ends in points:
+        for point, bodies, effectors in points:
             if np.abs(point - offset).max() <= SINGLE * skeleton.size:
-                return children, ends
+                return bodies, effectors
         points.append((offset, [], []))
         return points[-1][1], points[-1][2]
 
-    for child, index in index_of.items():
-        if skeleton.parents[child] == bone:
-            members(skeleton.head_offset(child))[0].append(index)
-    for index, effector in enumerate(effectors):
-        if skeleton.index(effector.bone) == bone:
-            members(effector_offset(skeleton, effector))[1].append(index)
+    for offset, index in children:
+        members(offset)[0].append(index)
+    for offset, index in ends:
+        members(offset)[1].append(index)
     return tuple(
-        Attachment(backend.Vector(offset.tolist()), math.hypot(*offset), tuple(children), tuple(ends))
-        for offset, children, ends in points
+        Attachment(backend.Vector(offset.tolist()), math.hypot(*offset), tuple(bodies), tuple(effectors))
+        for offset, bodies, effectors in points
     )
 
 
@@ -193,9 +213,3 @@ def attached_effectors(bodies: Sequence[Body]) -> Iterator[tuple[int, int, Attac
         for attachment in body.attachments:
             for effector in attachment.effectors:
                 yield effector, index, attachment
-
-
-def effector_points(bodies: Sequence[Body], pose: SweepPose, count: int) -> list[Vector]:
-    """The positions of `count` effectors."""
-    points = {effector: pose.point(index, attachment) for effector, index, attachment in attached_effectors(bodies)}
-    return [points[effector] for effector in range(count)]

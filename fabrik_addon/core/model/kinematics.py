@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from ..arrays import FloatArray, IntArray, times
 from ..errors import SkeletonError
-from ..readers import LARGEST, numbers, shown
+from ..readers import LARGEST, shaped, shown
 from ..rotations import matrix_from_quaternion
 from .skeleton import Skeleton
 
@@ -41,12 +41,12 @@ def forward_kinematics(
     if not isinstance(skeleton, Skeleton):
         raise SkeletonError(f"The skeleton is {shown(skeleton)}: give a Skeleton")
     count = len(skeleton)
-    local = _given("Rotations have", rotations, (-1, count, 4), _MAX_COMPONENT)
+    local = _given("Rotations have", rotations, None, count, 4, largest=_MAX_COMPONENT)
     frames = local.shape[0] if local.ndim == 3 else 1
     root = skeleton.rest[0, :3, 3]
     if root_location is not None:
-        root = _given("Root locations have", root_location, (frames, 3))
-    lengths = None if lengths is None else _given("Lengths have", lengths, (frames, count))
+        root = _given("Root locations have", root_location, frames, 3)
+    lengths = None if lengths is None else _given("Lengths have", lengths, frames, count)
     local_matrices, stretch = matrix_from_quaternion(local), _stretch(skeleton, lengths, local.shape[:-2])
     matrices = np.zeros((*local.shape[:-1], 4, 4))
     matrices[..., 3, 3] = 1.0
@@ -84,14 +84,9 @@ def tails(skeleton: Skeleton, matrices: FloatArray, lengths: FloatArray | None =
     return matrices[..., :3, 3] + matrices[..., :3, 1] * length[..., None]
 
 
-def _given(what: str, values: object, shape: tuple[int, ...], largest: float = LARGEST) -> FloatArray:
-    """Values as an array of a shape, or of that shape without its first axis (-1: any size); NaN is allowed."""
-    array = numbers(values)
-    if array is None:
-        raise SkeletonError(f"{what} {shown(values)}: numbers are needed")
-    several = array.ndim == len(shape) and array.shape[shape[0] == -1 :] == shape[shape[0] == -1 :]
-    if not several and array.shape != shape[1:]:
-        raise SkeletonError(f"{what} shape {array.shape}: it must be ([F,] {', '.join(map(str, shape[1:]))})")
+def _given(what: str, values: object, frames: int | None, *shape: int, largest: float = LARGEST) -> FloatArray:
+    """Values as an array for one pose or F poses; NaN is allowed."""
+    array = shaped(SkeletonError, what, values, frames, *shape)
     if (np.abs(array) > largest).any():
         raise SkeletonError(f"{what} a number that is infinite or too large: it must be at most {largest:g}")
     return array

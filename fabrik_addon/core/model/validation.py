@@ -9,7 +9,7 @@ import numpy.typing as npt
 from ..arrays import SINGLE, FloatArray, lengths
 from ..errors import LimitError, OptionsError, SkeletonError, TargetError
 from ..limits.base import Limit
-from ..readers import LARGEST, number, numbers, shown, whole
+from ..readers import LARGEST, number, numbers, shaped, shown, whole
 from ..rotations import IDENTITY
 from .effector import Effector
 from .options import Options
@@ -31,13 +31,12 @@ def checked_parts(
     if not isinstance(root, str) or root not in {"FIXED", "FREE"}:
         raise OptionsError(f"The root is {shown(root)}: it must be 'FIXED' or 'FREE'")
     try:
-        points = tuple(effectors)
+        given = tuple(effectors)
     except TypeError:
         raise TargetError(f"The effectors are {shown(effectors)}: give a list of Effector") from None
-    if not points:
+    if not given:
         raise TargetError("There is no effector: name at least one bone that is to reach a target")
-    for effector in points:
-        _check_effector(skeleton, effector)
+    points = tuple(_checked_effector(skeleton, effector) for effector in given)
     limits = {} if limits is None else limits
     slides = {} if slides is None else slides
     check_limits(skeleton, limits)
@@ -45,14 +44,11 @@ def checked_parts(
     if not isinstance(options, Options | None):
         raise OptionsError(f"The options are {shown(options)}: give Options or None")
     ends = {name: (float(low), float(high)) for name, (low, high) in slides.items()}
-    points = tuple(
-        replace(point, offset=_read(point.offset), target_offset=_read(point.target_offset)) for point in points
-    )
     return points, dict(limits), ends, options or Options()
 
 
-def _check_effector(skeleton: Skeleton, effector: Effector) -> None:
-    """Raise TargetError if this is not an Effector, or has an unknown bone or invalid numbers."""
+def _checked_effector(skeleton: Skeleton, effector: Effector) -> Effector:
+    """The effector with offsets as tuples; TargetError if it is none, or has an unknown bone or invalid numbers."""
     if not isinstance(effector, Effector):
         raise TargetError(f"One of the effectors is {shown(effector)}: each must be an Effector")
     if effector.bone not in skeleton:
@@ -65,18 +61,22 @@ def _check_effector(skeleton: Skeleton, effector: Effector) -> None:
     priority = whole(effector.priority)
     if priority is None or abs(priority) > LARGEST:
         raise TargetError(f"{what} priority {shown(effector.priority)}: it must be a whole number")
-    if effector.offset is not None and _read(effector.offset) is None:
+    offset, target_offset = _read(effector.offset), _read(effector.target_offset)
+    if effector.offset is not None and offset is None:
         raise TargetError(f"{what} an offset that must be three finite numbers")
     if target is not None and target not in skeleton:
         raise TargetError(f"{what} the target bone {shown(target)}: it must be one of the skeleton's")
     if target == effector.bone:
         raise TargetError(f"{what} its own bone as its target: choose another")
-    if target is not None and effector.target_offset is not None and _read(effector.target_offset) is None:
+    if target is not None and effector.target_offset is not None and target_offset is None:
         raise TargetError(f"{what} a target offset that must be three finite numbers")
+    return replace(effector, offset=offset, target_offset=target_offset)
 
 
 def _read(offset: object) -> tuple[float, float, float] | None:
     """Three finite numbers; None for anything else."""
+    if offset is None:
+        return None
     if not isinstance(offset, tuple):
         array = numbers(offset)
         offset = () if array is None or array.shape != (3,) else tuple(array.tolist())
@@ -115,24 +115,9 @@ def check_slides(skeleton: Skeleton, slides: Mapping[str, tuple[float, float]]) 
             raise LimitError(f"Bone {name!r} has no length, so it cannot slide: remove its slide")
 
 
-def _given(what: str, values: object, frames: int | None, *shape: int) -> FloatArray:
-    """An array for one pose or F poses; raises TargetError if its shape is wrong or a number is too large.
-
-    frames: F; None for any number of poses. shape: of one pose. NaN is allowed.
-    """
-    array = numbers(values)
-    if array is None:
-        raise TargetError(f"{what} {shown(values)}: numbers are needed")
-    several = array.shape[1:] == shape if frames is None else array.shape == (frames, *shape)
-    if not several and array.shape != shape:
-        needed = ", ".join(map(str, (f"[{'F' if frames is None else frames},]", *shape))).replace("],", "]")
-        raise TargetError(f"{what} shape {array.shape}: it must be ({needed})")
-    return array
-
-
 def _points(what: str, name: str, values: object, frames: int | None, count: int) -> FloatArray:
     """([F,] E, 3) points; if one coordinate of a point is NaN, all are."""
-    array = _given(what, values, frames, count, 3)
+    array = shaped(TargetError, what, values, frames, count, 3)
     far = np.argwhere(np.abs(array) > LARGEST)
     if len(far):
         raise TargetError(f"The {name} of effector {far[0][-2]} is infinite or too far; use NaN for none")
@@ -167,7 +152,7 @@ def checked_targets(
     frames = len(positions)
     turned, bend = np.full((count, 4), np.nan), np.full((count, 3), np.nan)
     if target_rotations is not None:
-        turned = _unit(_given("The target rotations have", target_rotations, frames, count, 4))
+        turned = _unit(shaped(TargetError, "The target rotations have", target_rotations, frames, count, 4))
         wrong = np.argwhere(np.isinf(turned))
         if len(wrong):
             raise TargetError(
@@ -176,14 +161,14 @@ def checked_targets(
     if bend_targets is not None:
         bend = _points("The bend targets have", "bend target", bend_targets, frames, count)
     own = [effector.weight for effector in effectors] if weights is None else weights
-    pulls = _given("The weights have", own, frames, count)
+    pulls = shaped(TargetError, "The weights have", own, frames, count)
     if not ((pulls >= 0.0) & (pulls <= LARGEST)).all():
         raise TargetError("A weight is negative or not finite: each must be a number of 0 or more")
     if not isinstance(prior, PosePrior | None):
         raise TargetError(f"The prior is {shown(prior)}: it must be a PosePrior")
     if prior is not None:
         rotations, bones = checked_start(prior.rotations, skeleton, frames), len(skeleton)
-        shares = _given("The prior's weights have", prior.weights, frames, bones)
+        shares = shaped(TargetError, "The prior's weights have", prior.weights, frames, bones)
         if not ((shares >= 0.0) & (shares <= LARGEST)).all():
             raise TargetError("The prior's weights must be finite numbers of 0 or more")
         prior = PosePrior(rotations, np.broadcast_to(shares, (frames, bones)))
@@ -202,7 +187,7 @@ def checked_start(start: npt.ArrayLike | None, skeleton: Skeleton, frames: int) 
     count = len(skeleton)
     if start is None:
         return np.broadcast_to(IDENTITY, (frames, count, 4))
-    array = _unit(_given("The start pose has", start, frames, count, 4))
+    array = _unit(shaped(TargetError, "The start pose has", start, frames, count, 4))
     if not np.isfinite(array).all():
         raise TargetError("The start pose has a rotation that is not finite or has no length: give quaternions")
     return np.broadcast_to(array, (frames, count, 4))
@@ -211,7 +196,7 @@ def checked_start(start: npt.ArrayLike | None, skeleton: Skeleton, frames: int) 
 def checked_root_location(start_location: npt.ArrayLike | None, skeleton: Skeleton, frames: int) -> FloatArray:
     """(F, 3) the root's head to start from; at rest when None."""
     location = skeleton.rest[0, :3, 3] if start_location is None else start_location
-    array = _given("start_location has", location, frames, 3)
+    array = shaped(TargetError, "start_location has", location, frames, 3)
     if not (np.abs(array) <= LARGEST).all():
         raise TargetError("start_location must be finite")
     return np.broadcast_to(array, (frames, 3))

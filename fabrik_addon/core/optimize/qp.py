@@ -26,23 +26,21 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from ..arrays import TINY, BoolArray, FloatArray, IntArray, lengths, times
+from ..arrays import CLOSE, TINY, BoolArray, FloatArray, IntArray, lengths, times
 
 # Compliance of equations that are met: with it, a point misses its target by about 1e-10 of the body's size.
 RIGID: Final = 1e-10
 # A step that does not reduce its cost is shortened to this share, at most this many times.
 SHORTER, MAX_SHORTER = 0.4, 4
-# Compliance added to inequalities, since several may be equal: a share of the distance that a unit push moves them.
-_MIN_COMPLIANCE: Final = 1e-8
 # Pushes and gaps of the wrong sign are ignored below this share of the largest movement; both are in units of √energy.
-_ACCURACY: Final = 1e-9
+# The same share of the distance that a unit push moves an inequality is its compliance, since several may be equal.
+_ACCURACY: Final = 1e-8
 # The largest number of rounds, in case rounding errors cause a cycle.
 _MAX_ROUNDS: Final = 200
 # The cosine above which inequalities are nearly parallel.
 _PARALLEL: Final = 0.5
-# The search for a capped force ends if its error or its last change is below this share of the cap, or after this many
-# Newton steps. Goals that contradict each other take 5 to 12 steps, others 3.
-_CAP_ACCURACY: Final = 1e-4
+# The largest number of Newton steps in the search for a capped force. Goals that contradict each other take 5 to 12
+# steps, others 3.
 _MAX_CAP_STEPS: Final = 20
 
 
@@ -83,7 +81,7 @@ class QuadraticProgram:
         self._moved: FloatArray = times(self._both, self._free)
         own = np.einsum("fnd,fnd->fn", self._both, self._solved)
         self._units: FloatArray = np.sqrt(np.where(own > TINY, own, 1.0))
-        self._least: FloatArray = np.where(np.arange(own.shape[1]) < self._count, 0.0, _MIN_COMPLIANCE * own)
+        self._least: FloatArray = np.where(np.arange(own.shape[1]) < self._count, 0.0, _ACCURACY * own)
 
     def solve(
         self,
@@ -114,7 +112,7 @@ class QuadraticProgram:
                 break
             last, multipliers = multipliers, self._complementary(target, yielding, used)
             changed = lengths((multipliers - last)[:, : self._count].reshape(*caps.shape, 3))
-            if (changed < _CAP_ACCURACY * caps).all():
+            if (changed < CLOSE * caps).all():
                 break
         # Undo the compliance added to inequalities, which matters if nearly dependent ones have large multipliers.
         missed = target - self._change(multipliers) - (yielding - self._least) * multipliers
@@ -183,7 +181,7 @@ class QuadraticProgram:
         forces, own = multipliers[:, : self._count].reshape(shape), yielding[:, : self._count].reshape(shape)
         sizes = np.maximum(lengths(forces), TINY)
         loose = own[..., 0] > least.reshape(shape)[..., 0]
-        wrong = (sizes > (1.0 + _CAP_ACCURACY) * caps) | (loose & (sizes < (1.0 - _CAP_ACCURACY) * caps))
+        wrong = (sizes > (1.0 + CLOSE) * caps) | (loose & (sizes < (1.0 - CLOSE) * caps))
         frames = np.flatnonzero(wrong.any(axis=1))
         if not len(frames):
             return False

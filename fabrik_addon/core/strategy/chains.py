@@ -6,7 +6,7 @@ instead of 21.
 
 import math
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -61,7 +61,7 @@ class ChainSolver:
         self._problem, self._backend = problem, backend
         self._bodies = build_bodies(problem.skeleton, problem.effectors, {}, backend)
         self._tolerance = float(problem.tolerances[0])
-        self._links = chains.links_of(self._bodies)
+        self._links = [index for index, body in enumerate(self._bodies) if body.attachments[0].distance > 0]
         self._distances = [self._bodies[index].attachments[0].distance for index in self._links]
         self._origin = backend.Vector((0.0, 0.0, 0.0))
 
@@ -126,8 +126,8 @@ class ChainSolver:
             root_location=np.array(location),
             errors=np.array([found.error]),
             rotation_errors=np.array([math.nan]),
-            status=_entry(self._status(math.hypot(*away), float(found.error))),
-            iterations=_entry(found.iterations),
+            status=np.array(self._status(math.hypot(*away), float(found.error)))[()],
+            iterations=np.array(found.iterations, dtype=np.int64)[()],
             binding=np.zeros(len(rotations), dtype=bool),
             lengths=np.array(problem.skeleton.lengths),
         )
@@ -150,9 +150,10 @@ class ChainSolver:
         if frames == 1:
             own, bent = (np.broadcast_to(each[0], each.shape) for each in (own, bent))
         local, bent_local = (backend.quaternions(each, range(len(bodies))) for each in (own, bent))
+        poses = (place_bodies(bodies, each, self._origin) for each in (local, bent_local))
         points, bent_points = (
-            chains.chain_points(bodies, self._links, place_bodies(bodies, each, self._origin))
-            for each in (local, bent_local)
+            [*(pose.heads[index] for index in self._links), pose.point(len(bodies) - 1, bodies[-1].attachments[0])]
+            for pose in poses
         )
         return _StartPoses(rotations, local, bent_local, points, bent_points)
 
@@ -211,8 +212,3 @@ def _pole_angle(backend: Backend, points: list[Vector], pole: Vector) -> tuple[V
     angle = backend.atan2(axis.dot(side.cross(wanted)), side.dot(wanted))
     clear = backend.minimum(side.length, wanted.length) / (CLEAR * points[-1].length + TINY)
     return axis, np.nan_to_num(angle * backend.minimum(clear, 1.0))
-
-
-def _entry(number: Scalar) -> Any:
-    """A whole number with the type of entries in arrays over frames."""
-    return np.int64(number)

@@ -20,8 +20,8 @@ from ..clip import Clip, FloatArray
 from ..mapping.marker_map import MappedMarker
 from ..steps import at_once, within
 from .expected_pose import Kind, given_pose, moving_pose
-from .fit import Fit, at_best_scale, over_reference, over_take
-from .offsets import guessed_offsets, make_effectors
+from .fit import Fit, at_best_scale, in_clusters, over_reference, over_take
+from .offsets import bones_of, guessed_offsets, make_effectors
 from .size import CalibrationError, first_scale
 
 Scale = Literal["uniform", "limbs"] | float
@@ -79,6 +79,12 @@ class Calibration:
     def offsets(self) -> FloatArray:
         """(M, 3) marker offsets in their bones' frames."""
         return guessed_offsets(self.skeleton, self.markers)
+
+    @property
+    def is_unsure(self) -> bool:
+        """Whether most markers may be anywhere on their bones, and the person holds no known pose at the reference."""
+        bones = bones_of(self.skeleton, self.markers)
+        return self.pose == "MOVING" and bool(in_clusters(bones, self.guesses).mean() > 0.5)
 
     @property
     def moved(self) -> FloatArray:

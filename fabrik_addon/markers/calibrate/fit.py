@@ -21,7 +21,7 @@ from ...core.rotations import (
     quaternion_from_rotation_vector,
     rotation_vector_from_quaternion,
 )
-from ..clip import FloatArray
+from ..clip import BoolArray, FloatArray
 from ..mapping.marker_map import MappedMarker
 from ..robust import MEDIAN_DISTANCE, outlier_weights, usual_distances
 from .expected_pose import ExpectedPose, any_pose
@@ -183,6 +183,8 @@ class Fit:
 
 # Usual error of a guessed offset (standard deviation), as a share of the skeleton's size (15 mm on a person).
 _OFFSET_SHARE: Final = 0.0065
+# This error for the markers of a cluster, which may be anywhere on their bone (70 mm).
+_CLUSTER_SHARE: Final = 0.03
 # This error for a marker that is mapped to a joint (3 mm).
 _JOINT_SHARE: Final = 0.0013
 # Usual difference between a person's limb and the rig's, as a share of its length.
@@ -279,6 +281,7 @@ class Offsets:
     def prior(self, fit: Fit, sample_weight: float) -> tuple[FloatArray, FloatArray]:
         """Weights (3 M,) and differences (3 M,) that keep markers within a few centimeters of their first offsets."""
         shares = [_OFFSET_SHARE if entry.point == "OFFSET" else _JOINT_SHARE for entry in fit.mapping]
+        shares = np.where(in_clusters(fit.bones, self.first), _CLUSTER_SHARE, shares).tolist()
         spread = np.array(shares) * fit.skeleton.size
         growth = 1.0 if self.factors is None else (fit.factors / self.factors)[fit.bones, None]
         weights = np.repeat(sample_weight / self.frames_worth * (fit.noise / spread) ** 2, 3)
@@ -287,6 +290,15 @@ class Offsets:
     def changed(self, fit: Fit, step: FloatArray) -> Fit:
         """The fit after each offset is moved by its own part of `step` (3 M,)."""
         return replace(fit, offsets=fit.offsets + step.reshape(fit.offsets.shape))
+
+
+def in_clusters(bones: Sequence[int], guesses: FloatArray) -> BoolArray:
+    """(M,) whether other markers on a marker's bone have the same guess: they can't all be near it.
+
+    bones: of the M markers. guesses: (M, 3) offsets.
+    """
+    places = [(bone, *guess) for bone, guess in zip(bones, guesses.tolist(), strict=True)]
+    return np.array([places.count(place) > 1 for place in places])
 
 
 def _length_columns(fit: Fit, solution: Solution, *, grows: bool) -> FloatArray:

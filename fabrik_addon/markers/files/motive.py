@@ -20,11 +20,13 @@ from typing import Final
 import numpy as np
 
 from ...core.errors import first_few
-from ...core.rotations import matrix_from_quaternion
+from ...core.rotations import IDENTITY, matrix_from_quaternion, product, quaternion_from_rotation_vector
 from ..clip import Clip, FloatArray, MarkerFileError
-from .reading import METERS, Chosen, CsvRows, in_place, rate_in_cell, rate_of_times, to_clip, unit_name
+from .reading import METERS, Chosen, CsvRows, decoded, in_place, rate_in_cell, rate_of_times, to_clip, unit_name
 
 START: Final = b"format version"
+# From the first line of a header to the names of the columns.
+_HEADER: Final = re.compile(r'^\W*format version.*?^"?frame"?\W[^\n]*\n\s*', re.IGNORECASE | re.DOTALL | re.MULTILINE)
 _TYPES: Final = frozenset({"marker", "rigidbody", "rigidbodymarker", "bone", "bonemarker"})
 _KINDS: Final = frozenset({"position", "rotation"})
 # If several markers have the same name, the kind that comes first here is used: measured before solved.
@@ -50,7 +52,7 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
     Raises MarkerFileError, without the file's name, if there is no header, no marker or rigid body, no frame, no rate
     or no known unit.
     """
-    rows = CsvRows(content)
+    rows = CsvRows(_with_one_header(content))
     first = rows.next() or []
     # All pairs of neighboring cells, since the name of a take may contain commas.
     fields = {_plain(key): value for key, value in pairwise(first)}
@@ -65,6 +67,10 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
         while key in of_owner.get(own, {}):
             own = own[0], f"{own[1] or '*'}_2"
         of_owner.setdefault(own, {})[key] = numbers[:, 1 + index]
+    order = fields.get("rotationtype", "").lower()
+    if sorted(order) == ["x", "y", "z"]:
+        for channels in of_owner.values():
+            channels.update(_quaternions(channels, order))
     markers = _markers(of_owner, _ARM / METERS[unit_name(unit)])
     bones = [name for kind, name in of_owner if kind == "bone"]
     points = np.stack(list(markers.values()), axis=1) if markers else np.empty((len(numbers), 0, 3))
@@ -95,6 +101,15 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
         no_rate="the frame rate is in neither the header nor the times: export it again",
         notes=(*notes, *(left_out,) * bool(bones), *(euler,) * bool(unread)),
     )
+
+
+def _with_one_header(content: bytes) -> bytes:
+    """The content without the headers that repeat the first one, as in files that were put together."""
+    text = decoded(content)
+    if text.lower().count(START.decode()) < 2:
+        return content
+    header = _HEADER.match(text)
+    return content if header is None else f"{header[0].rstrip()}\n{_HEADER.sub('', text)}".encode()
 
 
 def _plain(text: str) -> str:
@@ -167,6 +182,20 @@ def _position(channels: Mapping[tuple[str, str], FloatArray]) -> FloatArray | No
     """(F, 3) positions; None if an axis is missing."""
     axes = [channels[key] for axis in "xyz" if (key := ("position", axis)) in channels]
     return np.stack(axes, axis=1) if len(axes) == 3 else None
+
+
+def _quaternions(channels: Mapping[tuple[str, str], FloatArray], order: str) -> dict[tuple[str, str], FloatArray]:
+    """The channels of quaternions from those of angles in degrees; none without angles.
+
+    order: each rotation is about an axis that the ones before have rotated (OptiTrack's NatNet SDK: NAT_XYZr).
+    """
+    if any(("rotation", axis) not in channels for axis in order):
+        return {}
+    turned = IDENTITY
+    for axis in order:
+        angles = np.radians(channels["rotation", axis])
+        turned = product(turned, quaternion_from_rotation_vector(angles[:, None] * np.eye(3)["xyz".index(axis)]))
+    return {("rotation", axis): turned[:, index] for index, axis in enumerate("wxyz")}
 
 
 def _axes(quaternions: FloatArray) -> FloatArray:

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
 from itertools import dropwhile
 from typing import Final, NamedTuple
 
@@ -116,6 +117,19 @@ class _Reader:
                 return found
         return None
 
+    @cached_property
+    def recognized(self) -> str | None:
+        """The key of the preset that contains most of the labels; None if none contains three.
+
+        On a tie, the preset of which a larger share is used.
+        """
+        known = {
+            key: len({self.in_preset(label, preset) for label in self._tokens} - {None})
+            for key, preset in PRESETS.items()
+        }
+        best = max(PRESETS, key=lambda key: (known[key], known[key] / len(set(PRESETS[key].sided.values()))))
+        return best if known[best] >= _FEWEST else None
+
 
 def is_unlabelled(label: str) -> bool:
     """Whether a label is one that recording software gives to unknown markers, such as ``*12``."""
@@ -132,16 +146,10 @@ def is_named(label: str) -> bool:
     return not is_unlabelled(label) and not is_virtual(label)
 
 
-def _recognized(reader: _Reader, labels: Sequence[str]) -> str | None:
-    """The key of the preset that contains most of the labels; None if none contains three.
-
-    On a tie, the preset of which a larger share is used.
-    """
-    known = {
-        key: len({reader.in_preset(label, preset) for label in labels} - {None}) for key, preset in PRESETS.items()
-    }
-    best = max(PRESETS, key=lambda key: (known[key], known[key] / len(set(PRESETS[key].sided.values()))))
-    return best if known[best] >= _FEWEST else None
+@lru_cache(maxsize=4)
+def _reader(labels: tuple[str, ...]) -> _Reader:
+    """The reader of some labels. Reading a file, matching and calibrating ask for the same ones."""
+    return _Reader(labels)
 
 
 def body_labels(labels: Sequence[str]) -> int:
@@ -151,8 +159,8 @@ def body_labels(labels: Sequence[str]) -> int:
 
 def landmarks_of(labels: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Side ("L", "R" or "") and landmark, by label of one person. Unknown labels are left out."""
-    reader = _Reader(labels)
-    key = _recognized(reader, labels)
+    reader = _reader(tuple(labels))
+    key = reader.recognized
     found = {label: reader.meaning(label, PRESETS[key] if key else None) for label in labels}
     return {label: meaning[:2] for label, meaning in found.items() if meaning is not None}
 
@@ -191,8 +199,8 @@ def match(
     """
     if preset is not None and preset not in PRESETS:
         raise NamingError(f"there is no marker set {preset!r}: choose from {', '.join(PRESETS)}")
-    reader = _Reader(labels)
-    key = preset or _recognized(reader, labels)
+    reader = _reader(tuple(labels))
+    key = preset or reader.recognized
     body = None if rest is None else RigBody(parts, rest)
     markers: list[MappedMarker] = []
     taken: set[_Meaning] = set()

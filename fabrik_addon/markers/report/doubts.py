@@ -103,16 +103,23 @@ def placing_doubts(moved: Mapping[str, float], height: float) -> Iterator[str]:
         )
 
 
-def calibration_doubts(stature: float, left_out: tuple[float, float] | None) -> Iterator[str]:
+def calibration_doubts(
+    stature: float, left_out: tuple[float, float] | None, *, is_unsure: bool = False
+) -> Iterator[str]:
     """Warnings about a calibration.
 
-    stature: see `Calibration`. left_out: None, or if the static recording was left out, the take's RMS errors with it
-    and without it, meters.
+    stature, is_unsure: see `Calibration`. left_out: None, or if the static recording was left out, the take's RMS
+    errors with it and without it, meters.
     """
     if left_out is not None:
         yield (
             f"The static recording was left out: with it, markers are {1000.0 * left_out[0]:.0f} mm off; without it, "
             f"{1000.0 * left_out[1]:.0f} mm: check that it shows this person with these markers"
+        )
+    if is_unsure:
+        yield (
+            "Most markers may be anywhere on their bones, and no calibration pose was detected: choose reference "
+            "frames on which the person stands as the rig does at rest, or in an A or T pose"
         )
     if stature < _CROUCHING:
         yield (

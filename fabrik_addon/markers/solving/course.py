@@ -264,14 +264,17 @@ def usual_rotations(rotations: FloatArray, spread: float) -> FloatArray:
     """
     turned = _aligned(rotations)
     beside, every, last = int(np.ceil(3.0 * spread)), np.arange(len(turned)), len(turned) - 1
-    middle = np.empty_like(turned)
+    weights = np.exp(-0.5 * (np.arange(-beside, beside + 1) / max(spread, 1e-6)) ** 2)
+    smooth = np.empty_like(turned)
+    # In parts with the frames beside them, so that the windows do not grow with the take.
     for frames in parts(every):
-        window = [turned[np.clip(frames + step, 0, last)] for step in range(-2, 3)]
-        middle[frames] = np.median(np.stack(window), axis=0)
-    mean = np.zeros_like(turned)
-    for step in range(-beside, beside + 1):
-        mean += np.exp(-0.5 * (step / max(spread, 1e-6)) ** 2) * middle[np.clip(every + step, 0, last)]
-    return np.asarray(mean / np.linalg.norm(mean, axis=-1, keepdims=True))
+        near = np.arange(frames[0] - beside, frames[-1] + beside + 1).clip(0, last)
+        middle = np.median(np.stack([turned[(near + step).clip(0, last)] for step in range(-2, 3)]), axis=0)
+        mean = np.zeros_like(turned[frames])
+        for step, weight in enumerate(weights):
+            mean += weight * middle[step : step + len(frames)]
+        smooth[frames] = mean / np.linalg.norm(mean, axis=-1, keepdims=True)
+    return smooth
 
 
 # Gaps: rotations that the visible markers do not determine are filled from the frames next to the gap.

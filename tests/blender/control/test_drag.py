@@ -11,6 +11,7 @@ from support.takes import curves
 
 from fabrik_addon.blender.posing.drag import begin_drag
 from fabrik_addon.blender.posing.live import pause
+from fabrik_addon.blender.posing.solve import solve_frame
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -212,6 +213,19 @@ def test_solving_writes_controls(human):
     assert np.array(tail) == pytest.approx(np.array(target.location), abs=2e-4)
 
 
+def test_solving_names_a_control_that_cannot_follow(human):
+    for path in [row.name for row in human.fabrik.control.switches if "upper_arm" in row.name]:
+        human.pose.bones[path.split('"')[1]]["IK_FK"] = human.fabrik.control.switches[path].fk
+    human.update_tag()
+    stop = human.pose.bones["forearm_fk.L"].constraints.new("LIMIT_ROTATION")
+    stop.owner_space, stop.use_limit_x, stop.use_limit_y, stop.use_limit_z = "LOCAL", True, True, True
+    target = scenes.empty_at((0.3, -0.4, 1.3))
+    bpy.context.view_layer.objects.active = human
+    bpy.ops.fabrik.add_effector(bone="hand_fk.L", target=target.name)
+    left = solve_frame(bpy.context, human).left_alone
+    assert [line for line in left if "is off by" in line and "'forearm_fk.L' can't move it there" in line], left
+
+
 def test_key_pose_keys_controls(human):
     target = scenes.empty_at((0.6, -0.5, 1.3))
     bpy.ops.fabrik.add_effector(bone="hand_ik.L", target=target.name)
@@ -375,3 +389,26 @@ def test_a_mechanism_bone_is_refused_and_not_dragged_along(human):
         bpy.ops.fabrik.drag(bone=mechanism, translation=(0.0, -0.1, 0.0))
     assert channels(human) == before
     assert bpy.ops.fabrik.drag(bone="hand_ik.L", others=mechanism, translation=(0.0, -0.1, 0.0)) == {"FINISHED"}
+
+
+def test_a_mechanism_bone_is_not_pinned(human):
+    """It was pinned, and every later drag then moved nothing."""
+    mechanism = "MCH-thigh_ik_target.parent.L"
+    for use in (bpy.ops.fabrik.pin, lambda bones: bpy.ops.fabrik.add_effector(bone=bones)):
+        with pytest.raises(RuntimeError, match=f"Bone '{mechanism}' can't .*: it is part of the rig's mechanism"):
+            use(bones=mechanism)
+    assert len(human.fabrik.effectors) == 0
+
+
+@pytest.mark.parametrize("bone", ["ORG-foot.L", "DEF-foot.L", "foot_ik.L"])
+def test_the_bones_of_a_foot_pin_the_foot(human, bone):
+    """The deform bone's parent is another deform bone, up to the pelvis, which was pinned instead."""
+    bpy.ops.fabrik.pin(bones=bone)
+    assert [pin.bone for pin in human.fabrik.effectors] == ["ORG-foot.L"]
+
+
+def test_a_control_that_is_not_a_number_is_named(human):
+    human.pose.bones["torso"].location.x = float("nan")
+    bpy.context.view_layer.update()
+    with pytest.raises(RuntimeError, match="Bone 'torso' is too far away, or its pose is not a number"):
+        bpy.ops.fabrik.drag(bone="hand_ik.L", translation=(0.0, -0.1, 0.0))

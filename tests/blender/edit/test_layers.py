@@ -7,7 +7,7 @@ from support import takes
 from support.dragging import world
 from support.takes import go_to
 
-from fabrik_addon.blender.edit.take import find_paths
+from fabrik_addon.blender.edit.take import PathKeeper
 from fabrik_addon.blender.ui.overlays import motion
 
 FRAMES = np.arange(1, 82)
@@ -104,9 +104,9 @@ def test_a_changed_layer_is_kept_and_the_next_edit_adds_a_new_one(walk, kept):
 def test_trails_include_nla_strips(walk):
     view = walk.fabrik
     view.show_trails, view.trail_frames = True, 30
-    assert find_paths(walk, HERE) is not None
+    assert PathKeeper().paths(walk, HERE)[0] is not None
     drag()
-    assert find_paths(walk, HERE) is None
+    assert PathKeeper().paths(walk, HERE)[0] is None
     paths, state = motion.KEEPER.paths(walk, HERE)
     assert paths.frames.tolist() == list(range(11, 72))
     assert np.abs(paths.tails[30, paths.names.index("hand.R")] - hand(walk)).max() < 1e-5

@@ -7,7 +7,7 @@ from support import takes
 from support.dragging import world
 from support.takes import go_to
 
-from fabrik_addon.blender.edit.take import PathKeeper, find_paths
+from fabrik_addon.blender.edit.take import PathKeeper
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.ui.overlays import motion
 from fabrik_addon.blender.ui.overlays.drawing import Drawing
@@ -30,7 +30,7 @@ def select(rig, *names):
 
 
 def test_paths_agree_with_blender(walk):
-    paths = find_paths(walk, 21)
+    paths, _ = PathKeeper().paths(walk, 21)
     assert paths.frames.tolist() == list(range(1, 42))
     posed = takes.poses(walk, paths.frames)
     order = [paths.names.index(bone.name) for bone in walk.pose.bones]
@@ -57,7 +57,6 @@ def test_paths_are_cached_until_a_key_changes(walk):
 
 def test_a_rig_without_keys_has_no_paths(clean_scene):
     rig = takes.active_human()
-    assert find_paths(rig, 1) is None
     assert PathKeeper().paths(rig, 1)[0] is None
     rig.fabrik.show_trails = True
     assert motion.drawing_of(bpy.context, rig) is None
@@ -81,7 +80,7 @@ def test_a_rig_that_cannot_be_read_has_no_trails(walk, layered):
 
 def test_keys_have_dots_and_other_frames_ticks():
     rig = takes.walking_human(41, step=8)
-    paths = find_paths(rig, 21)
+    paths, _ = PathKeeper().paths(rig, 21)
     lines = {width: ends for width, (ends, _) in Drawing.of(trail_lines(paths, ["hand.R"], 21, 12)).lines.items()}
     assert {width: len(ends) for width, ends in lines.items()} == {TRAIL: 2 * 24, TICK: 4 * 21, KEY: 4 * 4}
     middle = lines[TRAIL].reshape(-1, 2, 3)[12, 0]

@@ -56,6 +56,27 @@ def test_the_bones_of_all_rigs_in_pose_mode_are_pinned_at_once(clean_scene):
     assert len(rigs[0].fabrik.effectors) == len(rigs[0].pose.bones), "a name is the active rig's"
 
 
+@pytest.mark.parametrize(
+    ("channel", "far"),
+    [("location", 1e9), ("location", np.inf), ("location", np.nan), ("rotation_quaternion", np.nan)],
+)
+def test_a_bone_that_is_too_far_away_to_solve_is_named(rig, channel, far):
+    """The solver ended with a traceback, or moved nothing and said that all targets were met."""
+    pin_bones(rig, ["forearm.R"])
+    bone = rig.pose.bones["hips"]
+    values = list(getattr(bone, channel))
+    setattr(bone, channel, [far, *values[1:]])
+    bpy.context.view_layer.update()
+    for use in (lambda: bpy.ops.fabrik.drag(bone="forearm.L", translation=(0.0, 0.0, 0.1)), bpy.ops.fabrik.solve):
+        with pytest.raises(
+            RuntimeError, match="Bone 'hips' is too far away, or its pose is not a number: select it and press"
+        ):
+            use()
+    setattr(bone, channel, values)
+    bpy.context.view_layer.update()
+    assert bpy.ops.fabrik.drag(bone="forearm.L", translation=(0.0, 0.0, 0.1)) == {"FINISHED"}
+
+
 def test_pinning_again_moves_the_pin(rig):
     pin_bones(rig, ["forearm.L"])
     scenes.pose(rig, scenes.smooth_motion(rig, 1, 2)[0][0])

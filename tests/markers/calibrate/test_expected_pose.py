@@ -1,5 +1,6 @@
 """A person who stands for calibration, with markers off their guesses: the pose does not follow these errors."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,6 +13,7 @@ from fabrik_addon.markers.calibrate.calibrate import calibrate
 from fabrik_addon.markers.calibrate.expected_pose import given_pose
 from fabrik_addon.markers.clip import Clip
 from fabrik_addon.markers.mapping.marker_map import MappedMarker
+from fabrik_addon.markers.report.doubts import calibration_doubts
 
 REST = np.array([1.0, 0.0, 0.0, 0.0])
 
@@ -40,6 +42,30 @@ def test_rest_is_recognized_and_kept(seed):
     assert found.pose == "REST"
     assert np.median(angles) < 2.0
     assert np.percentile(angles, 95) < 6.0
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_clusters_anywhere_on_their_bones_do_not_rotate_feet(seed):
+    """The four markers of each rigid body had one guess, and were kept within 15 mm of it: feet rotated by 31°."""
+    rng, skeleton = np.random.default_rng(seed), walker.skeleton()
+    poses = forward_kinematics(skeleton, np.tile(REST, (1, len(skeleton), 1)))[0]
+    mapping, places = [], []
+    for side in (".L", ".R", ""):
+        for name in ("upper_arm", "forearm", "hand", "thigh", "shin", "foot") if side else ("hips", "chest", "head"):
+            bone = skeleton.index(name + side)
+            middle = np.array([0.0, 0.5 * skeleton.lengths[bone], 0.0])
+            cluster = middle + rng.uniform(-0.03, 0.03, 3) + 0.05 * np.vstack([np.zeros(3), np.eye(3)])
+            mapping += [MappedMarker(f"{name}{side}_{n}", name + side, "OFFSET", tuple(middle), 0.3) for n in range(4)]
+            places += [(poses[bone] @ (*point, 1.0))[:3] for point in cluster]
+    clip = Clip(tuple(entry.marker for entry in mapping), 60.0, np.tile(places, (6, 1, 1)), "Z")
+    found = calibrate(skeleton, mapping, clip)
+    angles = np.degrees(angle_between(found.rotations, np.tile(REST, (len(found.rotations), 1))))
+    assert max(angles[skeleton.index(f"foot.{side}")] for side in "LR") < 8.0
+    assert not replace(found, pose="REST").is_unsure
+    moving = replace(found, pose="MOVING")
+    assert moving.is_unsure
+    assert not replace(moving, guesses=np.arange(3.0 * len(mapping)).reshape(-1, 3)).is_unsure
+    assert len(list(calibration_doubts(found.stature, None, is_unsure=True))) == 1
 
 
 def test_someone_in_full_stride_is_not_recognized_as_standing():

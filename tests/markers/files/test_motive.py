@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from support import walker
 from support.keypoints import y_up
 from support.marker_tables import FRAMES, Motive, nexus_text, of_markers, truth
+from support.poses import rotation
 
 from fabrik_addon.markers.clip import MarkerFileError, to_z_up
 from fabrik_addon.markers.files.any_file import performers, read_markers
@@ -158,6 +159,31 @@ class TestMotive:
             file.add("Rigid Body", body, "Rotation", "XYZW", np.tile([0.0, 0.0, 0.0, 1.0], (FRAMES, 1)))
             file.add("Rigid Body", body, "Position", "XYZ", pivots)
         assert read_markers(written(tmp_path / "take.csv", file.text())).doubts == ()
+
+    @pytest.mark.parametrize("order", ["XYZ", "ZYX", "YXZ"])
+    def test_angles_of_a_rigid_body_are_read_in_their_order(self, tmp_path, order):
+        """Each rotation is about an axis that the ones before have rotated. Angles were left out."""
+        rng = np.random.default_rng(2)
+        angles, pivot = rng.uniform(-80.0, 80.0, (FRAMES, 3)), rng.normal(size=(FRAMES, 3))
+        file = Motive().add("Rigid Body", "Head", "Rotation", order, angles)
+        file.add("Rigid Body", "Head", "Position", "XYZ", pivot)
+        text = file.text().replace("Rotation Type,Quaternion", f"Rotation Type,{order}")
+        clip = read_markers(written(tmp_path / "take.csv", text), up_axis="Y")
+        axes = np.eye(3)
+        for axis, angle in zip(order, angles.T, strict=True):
+            axes = axes @ rotation(np.radians(angle)[:, None] * np.eye(3)["XYZ".index(axis)])
+        ways = 0.05 * np.concatenate([np.zeros((FRAMES, 1, 3)), np.swapaxes(axes, 1, 2)], axis=1)
+        np.testing.assert_allclose(clip.positions, pivot[:, None] + ways, atol=1e-6)
+
+    @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+    @pytest.mark.parametrize("before", [0, 3])
+    def test_a_header_may_be_repeated(self, tmp_path, encoding, before):
+        """Before the frames or between them, as in files that were put together. They were refused."""
+        lines = of_markers().text().splitlines()
+        first = next(place for place, line in enumerate(lines) if line.startswith("0,"))
+        lines[first + before : first + before] = ["", *lines[:first]]
+        clip = read_markers(written(tmp_path / "take.csv", "\n".join(lines) + "\n", encoding))
+        np.testing.assert_allclose(to_z_up(clip).positions, truth()[0], atol=1e-6)
 
     # The export's settings Rotation Type and Coordinate Space: docs.optitrack.com, Data Export: CSV.
     def test_rotations_of_a_rigid_body_that_are_no_quaternions_are_left_out_with_a_note(self, tmp_path):

@@ -107,7 +107,7 @@ def _ball_shapes(limit: Ball, turn: Quaternion) -> list[Shape]:
 def _polygon_shapes(limit: Polygon, turn: Quaternion) -> list[Shape]:
     """The range of a polygon on the sphere of the tail, its outline, the tail, and the range of twist."""
     binds = _is_at_limit(Polygon(limit.window), turn)
-    corners = np.array(limit.shape.points)
+    corners = np.array(limit.points)
     cut = tessellate_polygon([[_BACKEND.Vector((x, z, 0.0)) for x, z in corners]])
     triangles = corners[np.array(cut, dtype=np.int64)]
     edges = np.stack([corners, np.roll(corners, -1, axis=0)], axis=1)
