@@ -36,7 +36,8 @@ def check_lines(lines, call):
     """A line for each take in any order, one for all, and the failures."""
     takes, end = lines[: TAKES + 1], lines[TAKES + 1 :]
     assert sorted(line.split(":")[0] for line in takes) == ["bad.trc", *(f"take{n}.trc" for n in range(TAKES))]
-    assert len({re.sub(r"^take\d.trc|-> .*", "", line) for line in takes}) == 2
+    # Each line names its own take.
+    assert len({re.sub(r"^(take\d)\.trc: (.* of )'\1'(.*)-> .*", r"\2\3", line) for line in takes}) == 2
     assert end == [f"{TAKES} of {TAKES + 1} takes written", next(line for line in takes if line.startswith("bad"))]
     assert end[1].startswith("bad.trc: FAILED: this is not a TRC file")
 
