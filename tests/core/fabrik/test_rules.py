@@ -9,7 +9,7 @@ from fabrik_addon.core.attempt import bend_straight_limbs
 from fabrik_addon.core.backend import array as many
 from fabrik_addon.core.fabrik.limbs import find_hinge_limbs
 from fabrik_addon.core.fabrik.passes import Passes, sweep_targets
-from fabrik_addon.core.model.bodies import build_bodies, effector_points, place_bodies
+from fabrik_addon.core.model.bodies import attached_effectors, build_bodies, place_bodies
 from fabrik_addon.core.problem import make_problem
 
 FRAMES = 200
@@ -38,7 +38,9 @@ def share_solved(family, sweeps, *, carrying=True, linking=True):
         turning = [free if body.limit is None else own for body, free, own in zip(bodies, start, local, strict=True)]
         pose = place_bodies(bodies, local, root)
         local = sweeper.sweep(pose, turning, bound, targeted)
-    points = many.stack(effector_points(bodies, place_bodies(bodies, local, root), targets.shape[1]), FRAMES)
+    placed = place_bodies(bodies, local, root)
+    reached = {effector: placed.point(body, attachment) for effector, body, attachment in attached_effectors(bodies)}
+    points = many.stack([reached[effector] for effector in range(targets.shape[1])], FRAMES)
     return met(family, np.linalg.norm(points - targets, axis=2))
 
 
