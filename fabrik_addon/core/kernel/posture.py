@@ -187,12 +187,14 @@ class PostureTerm:
 
     def _with_coupled(self, vectors: FloatArray) -> FloatArray:
         """Make rotation vectors (..., B, 3) of joints above hinges relative to the rotation that follows the hinge."""
-        return vectors + (vectors.reshape(*vectors.shape[:-2], -1) @ self._follows).reshape(vectors.shape)
+        return vectors + (vectors.reshape(*vectors.shape[:-2], len(self._follows)) @ self._follows).reshape(
+            vectors.shape
+        )
 
     def _torques(self, away: Away) -> FloatArray:
         """(..., B, 3) gradients of the joints' part with respect to rotations of bodies."""
         torques, stiffer = self.inertia[:, None] * away.turned, self._stiffer * away.extended
-        torques += (torques.reshape(*torques.shape[:-2], -1) @ self._follows.T).reshape(torques.shape)
+        torques += (torques.reshape(*torques.shape[:-2], len(self._follows)) @ self._follows.T).reshape(torques.shape)
         pull = torques[..., self._above, :] + stiffer[..., None] * self._behind
         torques[..., self._above, :] = _by_rotation(away.own, pull)
         return torques
