@@ -168,8 +168,9 @@ def reject_outliers(recording: Recording) -> None:
     if recording.root_heads is None:
         solution.root_location[filled] = fill_points(solution.root_location, good, recording.rate)[filled]
     for factor in _TOLERANCES:
-        weights = outlier_weights(recording.distances(frames), factor * allowed) * recording.weights
-        recording.solve_again(frames, weights, recording.targets[frames], is_far=True)
+        for part in parts(frames):
+            weights = outlier_weights(recording.distances(part), factor * allowed) * recording.weights
+            recording.solve_again(part, weights, recording.targets[part], is_far=True)
     wrong = recording.distances(frames) > _OUTLYING * allowed
     left = (recording.seen[frames] & ~wrong).sum(axis=1)
     enough = left >= _MIN_INLIERS * recording.seen[frames].sum(axis=1)
@@ -179,7 +180,9 @@ def reject_outliers(recording: Recording) -> None:
     recording.restore(frames, trusted, ~changed)
     before = recording.bridged
     recording.bridge()
-    beside = np.flatnonzero((np.nan_to_num(before) != np.nan_to_num(recording.bridged)).any(axis=(1, 2)))
+    missing = np.isnan(before) & np.isnan(recording.bridged)
+    beside = np.flatnonzero(((before != recording.bridged) & ~missing).any(axis=(1, 2)))
     frames = np.union1d(frames[changed], beside)
     recording.expected[frames] = recording.solution.rotations[frames]
-    recording.solve_bridged(frames, is_far=True)
+    for part in parts(frames):
+        recording.solve_bridged(part, is_far=True)

@@ -105,7 +105,10 @@ class Recording:
 
     def legal(self, rotations: FloatArray) -> FloatArray:
         """(N, J, 4) local rotations clamped to the limits, since interpolation between valid poses may leave them."""
-        return np.array(self.solver.problem.legal(rotations))
+        legal = np.empty_like(rotations)
+        for part in parts(np.arange(len(rotations))):
+            legal[part] = self.solver.problem.legal(rotations[part])
+        return legal
 
     def distances(self, frames: IntArray | None = None) -> FloatArray:
         """(N, E) distances of the markers from their targets on some frames, or on all; NaN if missing."""
