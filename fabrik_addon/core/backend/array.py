@@ -148,9 +148,12 @@ def clamp(value: Scalar, low: Scalar, high: Scalar) -> Scalar:
 
 def select(condition: Condition, chosen: Any, otherwise: Any) -> Any:
     """`chosen` on frames where the condition holds, `otherwise` on others; both are already computed."""
-    if isinstance(chosen, Vector | Quaternion):
-        pairs = [(getattr(chosen, part), getattr(otherwise, part)) for part in chosen.__slots__]
-        return type(chosen)([np.where(condition, a, b) for a, b in pairs])
+    if isinstance(chosen, Vector):
+        pairs = [(chosen.x, otherwise.x), (chosen.y, otherwise.y), (chosen.z, otherwise.z)]
+        return Vector([np.where(condition, a, b) for a, b in pairs])
+    if isinstance(chosen, Quaternion):
+        pairs = [(getattr(chosen, part), getattr(otherwise, part)) for part in "wxyz"]
+        return Quaternion([np.where(condition, a, b) for a, b in pairs])
     return np.where(condition, chosen, otherwise)
 
 
@@ -251,10 +254,11 @@ def write(values: Sequence[Any], rows: FloatArray, indices: Sequence[int]) -> No
 
 def take(value: Any, frames: IntArray | BoolArray) -> Any:
     """A value on some of the frames; `frames` (N,) indices, or (F,) booleans."""
-    if isinstance(value, Vector | Quaternion):
-        return type(value)([take(getattr(value, part), frames) for part in value.__slots__])
-    # A plain number is the same on every frame.
-    return value[frames] if isinstance(value, np.ndarray) and value.ndim > 0 else value
+    if isinstance(value, Vector):
+        return Vector([take(value.x, frames), take(value.y, frames), take(value.z, frames)])
+    if isinstance(value, Quaternion):
+        return Quaternion([take(getattr(value, part), frames) for part in "wxyz"])
+    return value[frames] if _differs(value) else value
 
 
 def put(value: Any, frames: IntArray, part: Any, count: int) -> Any:
@@ -262,11 +266,16 @@ def put(value: Any, frames: IntArray, part: Any, count: int) -> Any:
     if len(frames) == count:
         return part
     if isinstance(value, Vector | Quaternion):
-        pairs = [(getattr(value, name), getattr(part, name)) for name in value.__slots__]
-        return type(value)([put(old, frames, new, count) for old, new in pairs])
+        names = value.__slots__
+        return type(value)([put(getattr(value, name), frames, getattr(part, name), count) for name in names])
     whole = np.array(np.broadcast_to(value, count))
     whole[frames] = part
     return whole
+
+
+def _differs(value: Scalar) -> bool:
+    """Whether a component has an entry for each frame, instead of one for all."""
+    return isinstance(value, np.ndarray) and value.ndim > 0
 
 
 def frames_where(condition: Condition) -> IntArray:
