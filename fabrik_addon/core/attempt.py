@@ -59,7 +59,7 @@ def attempt(
         state.put(apart, part)
         far = _is_far(goals, state)
     # Limbs stay straight if a target is beyond the chain's length, or pulls the whole chain along.
-    within = ~problem.is_beyond_lengths(state.wanted.points, state.weights, state.pose.root) & ~problem.follows_end
+    within = ~(problem.is_beyond_lengths(state.wanted.points, state.weights, state.pose.root) | problem.follows_end)
     counts = state.weights * within[:, None]
     if bent is not None and not len(apart) and not bending and (counts > 0.0).all():
         state.pose = bent
