@@ -54,20 +54,20 @@ _CAP: Final = 0.3
 _CAP_NEAR: Final = 0.25
 # The largest moment of inertia of the whole body, in units of mass and its size squared: that of a rod about its end.
 _INERTIA: Final = 1.0 / 3.0
-# Radians: the rotation of a joint in a step below which a frame is finished.
+# Radians. A frame is finished if a step rotates no joint by more than this.
 _LAST_TURN: Final = 1e-2
 # The largest number of steps: from the start, and for a move of the mouse, which continues from the last one.
 _MAX_STEPS, _STEPS_FROM_NEAR = 30, 4
 # Frames: the standard deviation of the Gaussian that smooths a change over time. With 5 the motion is not smoother.
 _SPREAD: Final = 3.0
-# The smallest eigenvalue of the Hessian, in units of the mass matrix, which is added if necessary. It is also the first
-# damping.
+# The smallest allowed eigenvalue of the Hessian, in units of the mass matrix. If necessary, a multiple of the mass
+# matrix is added. This is also the first damping.
 _MARGIN: Final = 0.2
-# For a change over time: the largest number of steps.
+# The largest number of steps for a change over time.
 _MAX_TIMES: Final = 12
 # A limit replaces one that the joint met before if the cosine between their rows is above this.
 _ALIKE: Final = 0.9
-# The share of the size by which an effector may miss its target.
+# The distance by which an effector may miss its target, as a share of the body's size.
 _MISSED: Final = 1e-5
 # Number of frames solved together: their matrices fit the processor's cache.
 _BLOCK: Final = 12
@@ -188,7 +188,7 @@ class EditSolver:
 
     @cached_property
     def _whole(self) -> "_Block":
-        """All frames in one block."""
+        """One block with all frames."""
         return _Block(self._model, self._own.rotations, self._own.roots, self._shares)
 
     def _solve(
@@ -358,7 +358,7 @@ class _Block:
         forces: FloatArray,
         damping: FloatArray,
     ) -> tuple[FloatArray, QuadraticProgram, QpStep]:
-        """The goals' rows (F, R, D) and the Newton step; forces: (F, E + O, 3) of the step before.
+        """The goals' rows (F, R, D) and the Newton step (F, D); forces: (F, E + O, 3) of the step before.
 
         damping: (F,) how much mass is added.
         """
@@ -434,7 +434,7 @@ class _Limits:
 
 
 class _Stops:
-    """The joints that are stopped by limits in a change over time, as equations for the columns of the change."""
+    """The joints that are stopped by limits in a change over time, as equations in the columns of the change."""
 
     def __init__(self, bodies: Bodies, unit: float) -> None:
         """unit: the length that counts as much as a radian."""

@@ -154,7 +154,7 @@ def solve_frames(
 ) -> None:
     """Solve F frames from their start by passes and least squares, then by restarts, slides and priorities.
 
-    Fills a result. from_near: whether the start is close, so that least squares, slides and priorities are enough.
+    Writes into a result. from_near: whether the start is close, so that passes and restarts are not needed.
     """
     begun, wanted, origins = _prepared(problem, start, targets)
     pose, bent = _first_poses(problem, begun)
@@ -173,7 +173,7 @@ def solve_frames(
 def _solve_from_far(problem: Problem, start: Start, state: State, bent: Pose | None, *, has_poles: bool) -> None:
     """Bring F frames to their targets by passes and least squares, then by restarts, in place.
 
-    bent: the first poses with all straight limbs bent, if known.
+    bent: the start poses with all straight limbs bent, if known.
     """
     away, most = np.zeros((len(state.weights), 0)), problem.options.most_steps
     if has_poles:

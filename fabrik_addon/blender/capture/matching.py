@@ -144,7 +144,7 @@ def in_collection(take: bpy.types.Collection) -> list[SceneMarker]:
 
 
 def of_take(name: str) -> str:
-    """The words of a message that name the recording."""
+    """The words that name the recording in a message."""
     return f" of {name!r}" if name else ""
 
 
@@ -199,7 +199,7 @@ def matching_doubts_of(rig: Object, unseen: Collection[str] = ()) -> tuple[str, 
 
 
 def _place(entry: MappedMarker, rest: Mapping[str, RestBone]) -> tuple[float, float, float]:
-    """The position of a marker in its bone's frame."""
+    """(3,) the position of a marker in its bone's frame, in armature units."""
     return entry.offset or (0.0, rest[entry.bone].length if entry.point == "TAIL" else 0.0, 0.0)
 
 
@@ -361,7 +361,7 @@ def why_another_speed(scene: Scene, rig: Object) -> str:
 
 
 def marked_skeletons(rig: Object, mapping: Sequence[MappedMarker]) -> list[tuple[Skeleton, list[MappedMarker]]]:
-    """The rig's trees at rest, each with its markers; those with the most markers first."""
+    """The skeletons of the rig's trees at rest, each with its markers, sorted by decreasing number of markers."""
     skeletons = [tree.skeleton for tree in posed_rig(rig).trees(at_rest=True)]
     owned = [(each, [entry for entry in mapping if entry.bone in each.names]) for each in skeletons]
     return sorted(owned, key=lambda each: -len(each[1]))

@@ -21,7 +21,7 @@ from .bodies import Bodies
 # narrow ellipse curves away within a step: with the nearest line alone, a step along the outline gained nothing.
 _ANGLES = np.radians([3.0, 9.0, 20.0, 45.0])
 _BOTH_WAYS = np.concatenate([[0.0], -_ANGLES, _ANGLES])
-# The matrices from a direction to that direction rotated by each of the angles, side by side.
+# The rotation matrices of these angles, side by side: a direction times them gives all rotated directions.
 _TURNED = np.concatenate(
     [[[cos, sin], [-sin, cos]] for cos, sin in zip(np.cos(_BOTH_WAYS), np.sin(_BOTH_WAYS), strict=True)], axis=1
 )
@@ -100,7 +100,7 @@ class Sides(NamedTuple):
         return Sides(frames, bodies, self.normals[which], self.gaps[which], numbers)
 
     def places(self) -> IntArray:
-        """(K,) the index of each side among those of its frame."""
+        """(K,) the position of each side in the list of the sides of its frame."""
         order = np.argsort(self.frames, kind="stable")
         frames, places = self.frames[order], np.empty(len(order), dtype=np.int64)
         places[order] = np.arange(len(order)) - np.searchsorted(frames, frames)
@@ -137,7 +137,7 @@ class JointLimits:
             self._kinds += (_Polygons(polygons),)
 
     def holder(self, key: int) -> Holder | None:
-        """The joint limit of a row, by the row's key; None for keys of other constraints."""
+        """The joint limit that a row belongs to; `key` is the row's key. None for keys of other constraints."""
         body = key // _KEYS
         return Holder("LIMIT", self._names[body]) if body < len(self._names) else None
 

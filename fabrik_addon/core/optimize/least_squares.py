@@ -77,7 +77,7 @@ class LeastSquares:
         self._pole_weight, self._slide = 0.0, False
         counts = [*bodies.counts[bodies.counts > 0], *[3] * bodies.free_root, *[1] * len(bodies.slides)]
         groups = np.repeat(np.arange(len(counts)), counts)
-        # (D, G) 1 if a column belongs to a joint; (D, D) the map from columns to the mean over their joint's columns.
+        # (D, G) 1 if a column belongs to a joint, else 0; (D, D) the map to the mean over the columns of a joint.
         self._groups = np.eye(len(counts))[groups]
         self._even = self._groups / np.array(counts) @ self._groups.T
         self._wide = 3 * (goals.count + len(goals.oriented)) < _WIDE * bodies.columns

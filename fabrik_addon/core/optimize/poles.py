@@ -32,7 +32,7 @@ class Poles:
         self.sizes: FloatArray = np.array([0.1 * max(bones[list(limb.bodies)].sum(), TINY) for limb in limbs])
 
     def residual(self, pose: Pose, poles: FloatArray) -> FloatArray:
-        """(F, P) angles times sizes, for poles (F, E, 3); zero without a pole."""
+        """(F, P) the angles of P limbs to their poles (F, E, 3), in radians, times `sizes`; zero without a pole."""
         angles = [self.angle(index, pose, poles) for index in range(len(self.limbs))]
         return np.stack(angles, axis=1) * self.sizes if angles else np.zeros((len(pose.root), 0))
 

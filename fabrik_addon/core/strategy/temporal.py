@@ -22,7 +22,8 @@ _LONGEST_SPAN, _SPREAD = 500, 40
 _AT_LEAST = 0.002
 # A rotation by this angle, in radians, counts as a pop.
 _SHARPEST = np.pi / 3
-# Errors that are larger by this factor count as equal: targets out of reach are missed by slightly different amounts.
+# Errors count as equal if they differ by at most this factor: targets out of reach are missed by slightly different
+# amounts.
 _NO_WORSE = 1.01
 
 Continue = Callable[[int, FloatArray, FloatArray], Solution]

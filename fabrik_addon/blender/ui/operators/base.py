@@ -56,7 +56,7 @@ def reports_errors(method: _Runs) -> _Runs:
 
 
 def report_all(operator: Any, done: str, warnings: Iterable[str]) -> set[str]:
-    """Report a result, then warnings, all translated; returns that the operator has finished.
+    """Report a result and then warnings, all translated; returns {"FINISHED"}.
 
     The status bar shows only the last message.
     """

@@ -116,7 +116,7 @@ class FABRIK_UL_markers(Rows, UIList):
 
 
 class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
-    """The bone of each marker."""
+    """The mapping of markers to bones: the bone of each marker."""
 
     bl_label = "Marker Mapping"
     shows = staticmethod(lambda rig: len(seen(rig).capture.markers) > 0 or imported_takes(bpy.context.scene))
