@@ -163,12 +163,12 @@ class _State:
 
     @cached_property
     def motions(self) -> Motions:
-        """How the bodies move with each column."""
+        """The motion of the bodies per unit of each column."""
         return self._solver.bodies.motions(self.pose)
 
     @cached_property
     def rows(self) -> FloatArray:
-        """(3 (E + O), D) how much the columns reduce the residual, armature space."""
+        """(3 (E + O), D) the reduction of the residual per unit of each column, armature space."""
         solver = self._solver
         return solver.goals.rows(self.pose, self.motions, self.wanted).reshape(-1, solver.bodies.columns)
 
@@ -196,7 +196,7 @@ class _State:
 
     @cached_property
     def constraints(self) -> tuple[ConstraintRows, Contacts, Outlines | None]:
-        """All constraints except goals, their contacts, and the outlines of joint limits.
+        """The rows of all constraints except goals; also their contacts, and the outlines of joint limits.
 
         Rows of joint limits are in units of length: a radian counts as the body's size.
         """
@@ -614,7 +614,7 @@ class DragSolver:
         self.posture = self.posture.relaxed(self.bodies.pose(local, self.preferred[1]), [*coupled.values()])
 
     def _find_coupled(self) -> list[Coupled]:
-        """The hinges that bend in relaxed limbs, and how much stiffer the joints above them are in extension."""
+        """The hinges that bend in relaxed limbs, and the stiffness in extension of the joints above them."""
         found: list[Coupled] = []
         for body in np.flatnonzero((self.bodies.counts > 0) & (self.bodies.parents >= 0)).tolist():
             bone = int(self.bodies.bones[body])
@@ -724,7 +724,7 @@ class DragSolver:
         return state, max(10.0 * damping, 0.3), np.inf
 
     def _curvature(self, state: _State, multipliers: FloatArray) -> FloatArray:
-        """(D, D) how forces on goals, masses and contacts change along the columns as the bodies move."""
+        """(D, D) the change of the forces on the columns, from goals, masses and contacts, as the bodies move."""
         goals, posture, (_, contacts, outlines) = self.goals, self.posture, state.constraints
         pressed, on_pressed, pressing = contacts.forces(multipliers)
         points = np.concatenate([goals.points(state.pose), state.away.centers, pressed])
@@ -754,7 +754,7 @@ class DragSolver:
         return matrix
 
     def _corrected(self, state: _State, step: FloatArray, met: BoolArray, closed: BoolArray, share: float) -> _State:
-        """The state after a share of a step (D,), moved back onto goals that are met: they curve away from the step.
+        """The state after a share of a step (D,), moved back onto the goals that are met. Their paths are curved.
 
         met: (3 (E + O),). closed: (K,) constraints whose gaps corrections keep, except to remove overlaps.
         Each correction is a Newton step with the rows of the pose it begins in, and moves as little mass as possible.

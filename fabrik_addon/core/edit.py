@@ -123,7 +123,7 @@ class EditSolver:
         bones: indices of the bones that may rotate.
         own_points: (F, E, 3) the effectors in the frames' own poses, armature space.
         own_rotations: (F, E, 4) the rotations of their bones there, armature space.
-        overlaps: (F,) the deepest overlap of capsules there, beyond what is allowed, armature units.
+        overlaps: (F,) the deepest overlap of capsules there beyond the allowed one, armature units.
     """
 
     def __init__(
@@ -131,8 +131,8 @@ class EditSolver:
     ) -> None:
         """Prefer local rotations (F, J, 4) and the root's head at (F, 3), armature space.
 
-        shares: (F,) how much of a change each frame gets. Own poses beyond limits are clamped by that share, so that
-        nothing jumps at the ends of the change; None: all of it.
+        shares: (F,) the share of a change that each frame gets. Own poses beyond limits are clamped by that share, so
+        that nothing jumps at the ends of the change; None: all of it.
         """
         self._model, self._own = model, EditPoses(rotations, roots, np.empty(0))
         self._shares = inside = np.ones(len(rotations)) if shares is None else shares
@@ -360,7 +360,7 @@ class _Block:
     ) -> tuple[FloatArray, QuadraticProgram, QpStep]:
         """The goals' rows (F, R, D) and the Newton step (F, D); forces: (F, E + O, 3) of the step before.
 
-        damping: (F,) how much mass is added.
+        damping: (F,) the factor on the mass matrix that is added.
         """
         goals, bodies, posture, count = self._goals, self._bodies, problem.posture, len(residual)
         motions, away = bodies.motions(pose), posture.away(pose)
@@ -408,7 +408,7 @@ class _Limits:
     """The limits of B bodies on F frames, shifted for joints whose own pose exceeds them."""
 
     def __init__(self, bodies: Bodies, limits: Sequence[Limit | None], own: FloatArray, shares: FloatArray) -> None:
-        """own: (F, B, 4) the frames' own poses. shares: (F,) how much of the part beyond the limits is removed."""
+        """Shift the limits. own: (F, B, 4) the own poses. shares: (F,) the share of their excess that is removed."""
         self._bodies, self._limits = bodies, JointLimits(bodies, limits)
         away = rotation_vector_from_quaternion(product(own, conjugate(self._limits.clamped(own))))
         # A hinge can only rotate about its axis. Other rotations are rounding errors, and so are very small ones.
@@ -437,7 +437,7 @@ class _Stops:
     """The joints that are stopped by limits in a change over time, as equations in the columns of the change."""
 
     def __init__(self, bodies: Bodies, unit: float) -> None:
-        """unit: the length that counts as much as a radian."""
+        """Begin without stops; unit: the length that counts as much as a radian."""
         self._bodies, self._unit = bodies, unit
         self._on: IntArray = np.zeros(0, dtype=np.int64)
         self._rows, self._values = np.zeros((0, bodies.columns)), np.zeros(0)

@@ -206,7 +206,7 @@ def _place(entry: MappedMarker, rest: Mapping[str, RestBone]) -> tuple[float, fl
 def set_entry(entry: FabrikMarker, mapped: MappedMarker, guess: float = -1.0) -> None:
     """Assign a marker of the list to a bone. A mapped offset is in the armature's units.
 
-    guess: how far the marker moves on a bone that was guessed from motion, in meters; -1 for other bones.
+    guess: for a bone guessed from motion, the distance that the marker moves on it, in meters; -1 for other bones.
     """
     entry.guess = guess
     entry.bone, entry.point, entry.weight, entry.enabled = mapped.bone, mapped.point, mapped.weight, True

@@ -193,7 +193,7 @@ class ControlModel:
         return carried
 
     def _placed(self, wanted: FloatArray, heads: FloatArray, new: FloatArray) -> FloatArray:
-        """([F,] 3) the root control's location with which `heads`, fixed points of it, are at `wanted`."""
+        """([F,] 3) the root control's location that moves `heads`, which are fixed to it, to `wanted`."""
         bone, point, own = self._bodies[self._fixed], self._heads[..., self._fixed, :], self._heads[..., self._own, :]
         from_bone = times(self._inverse[..., bone, :, :], point - self._bone_heads[..., bone, :])
         there = heads[..., bone, :] + times(wanted[..., bone, :, :], from_bone)
@@ -363,7 +363,10 @@ class LimbOnIk:
 
 
 def _by_channels(control: PoseBone, there: Matrix | None = None) -> Matrix:
-    """A control's matrix in armature space without its constraints; with `there`, the basis matrix for `there`."""
+    """A control's matrix in armature space if it had no constraints.
+
+    With `there`, the opposite: the basis matrix that gives the matrix `there` in armature space.
+    """
     bone, above = control.bone, control.parent
     parents = () if above is None else (above.matrix, above.bone.matrix_local)
     held = dict(zip(("parent_matrix", "parent_matrix_local"), parents, strict=False))

@@ -168,7 +168,7 @@ def _put_back(record: Action, curves: Curves, moved: float) -> tuple[list[Shift]
 
 
 def _still_written(curves: Curves, written: Curves, moved: float, keys: list[tuple[str, int]]) -> dict[float, bool]:
-    """By frame with keys of a property in the span, whether all of these keys have their written values."""
+    """For each frame with keys of a property in the span, whether all of these keys have their written values."""
     found: dict[float, bool] = {}
     for key in keys:
         times = keyframes.keys(written[key])[:, 0] + moved

@@ -136,7 +136,7 @@ def contacts_near(scene: Scene, armature: Object, take: EditedTake, frame: float
 def _contact(
     foot: str, point_contacts: list[PointContact], frames: FloatArray, heights: Mapping[tuple[str, str], FloatArray]
 ) -> Contact:
-    """The contact of a foot, from the contacts of its points; it includes those of its ankle and its ball.
+    """Combine the contacts of a foot's points to a contact of the foot.
 
     heights: (F,) height of each point, by bone and end.
     """

@@ -397,7 +397,7 @@ def move_pins_with(armature: Object, bones: Collection[str]) -> None:
 
 
 def pins_left_behind(armature: Object) -> list[FabrikEffector]:
-    """The pins whose bones have been posed since by something else, such as a bake, another frame or Blender."""
+    """The pins whose bones have been posed since by something else, such as a bake or a change of frame."""
     found = []
     for pin in pins(armature):
         bone, seen = armature.pose.bones[pin.bone], np.array(pin.seen)

@@ -106,9 +106,9 @@ class StepResult:
     """The result of a step, in world meters.
 
     error: distance of the dragged point from its target. pin_error: distance of a pin from its location.
-    is_catching_up: whether the joints, which ease in, would move on if the step were repeated. deeper: how far the
-    dragged point is beyond its target along the step's `depth`. why: the reason why the dragged point misses its
-    target, such as "foot.L is at its limit"; "" if there is none.
+    is_catching_up: whether joints ease in and have not arrived yet; repeating the step moves them on. deeper: the
+    distance of the dragged point beyond its target along the step's `depth`. why: the reason why the dragged point
+    misses its target, such as "foot.L is at its limit"; "" if there is none.
     """
 
     error: float = 0.0

@@ -131,7 +131,7 @@ class BasePose:
         return root_place(pose_bone, self._keyed(bone_path(bone, "location"), location))
 
     def _keyed(self, path: str, values: FloatArray) -> FloatArray:
-        """Replace a channel's values (n,) by those of its curves on the frame, if there are any."""
+        """Replace a channel's values (n,) by the values of its curves on the frame, if it has curves."""
         for curve in self._curves.get(path, ()):
             values[curve.array_index] = curve.evaluate(self._frame)
         return values

@@ -78,7 +78,7 @@ class Bodies:
         columns: D, the number of columns: `turning` for joints, three for a free root, one for each body that slides.
         body_of: (D,) the body of each column; the root's translation belongs to body 0.
         slides: (S,) the bodies that slide.
-        first: (B,) the first column of each body, and `counts` (B,) how many it has.
+        first: (B,) the first column of each body, and `counts` (B,) the number of its columns.
     """
 
     def __init__(
@@ -192,7 +192,7 @@ class Bodies:
         return (step[..., : self.turning] @ self._spread.T).reshape(*step.shape[:-1], len(self.bones), 3)
 
     def rates(self, step: FloatArray) -> FloatArray:
-        """(F, turning, turning) how much joints rotate per change of the columns, at a step (F, D) from some pose.
+        """(F, turning, turning) rotations of joints per change of the columns, after a step (F, D) from a pose.
 
         The left Jacobian of the rotation vector θ u, with |u| = 1: I + (1 - cos θ) / θ [u]× + (1 - sin θ / θ) [u]×²
         (Solà, Deray, Atchuthan, arXiv 1812.01537, eq. 145).
@@ -220,7 +220,7 @@ class Bodies:
         return axes, speeds
 
     def levers(self, on: IntArray, offsets: FloatArray) -> FloatArray:
-        """(n, S) how far S sliding bodies move points (n, 3) of bodies (n,), per unit of their length factors."""
+        """(n, S) distances by which S sliding bodies move points (n, 3) of bodies (n,), per unit of length factor."""
         result = np.zeros((len(on), len(self.slides)))
         for row, holder in enumerate(on.tolist()):
             body, along = holder, offsets[row, 1]

@@ -152,7 +152,7 @@ class Capsules:
             self._allowed, self._measured = np.minimum(self._measure(pose)[0], 0.0), None
 
     def depths(self, pose: Pose) -> FloatArray:
-        """(..., P) the pairs' overlaps beyond what is allowed, armature units."""
+        """(..., P) the overlaps of the pairs beyond the allowed overlaps, armature units."""
         return np.maximum(-self._measure(pose)[0], 0.0) if self else np.zeros(0)
 
     def rows(self, pose: Pose, motions: Motions, within: float) -> ConstraintRows:

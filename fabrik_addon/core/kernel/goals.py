@@ -119,7 +119,7 @@ class Goals:
         return distances[..., : self.count], distances[..., self.count :] / self.arms
 
     def rows(self, pose: Pose, motions: Motions, wanted: Wanted) -> FloatArray:
-        """(..., E + O, 3, D) the reduction of the residual per unit of each column."""
+        """(..., E + O, 3, D) the reduction of the residual per unit of each of the D columns."""
         bodies = self._bodies
         shifts = bodies.shifts(pose, motions, self.points(pose), self.on)
         if len(bodies.slides):

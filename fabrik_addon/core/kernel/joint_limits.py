@@ -56,7 +56,7 @@ class ConstraintRows(NamedTuple):
         rows: (K, D).
         gaps: (K,) radians, or units of length, to each constraint.
         keys: (K,) a constraint's key is the same in every step.
-        compliance: (K,) how much each gives way to a force of 1.
+        compliance: (K,) the distance by which each constraint yields to a force of 1.
     """
 
     rows: FloatArray
@@ -91,7 +91,7 @@ class Sides(NamedTuple):
     numbers: IntArray
 
     def push(self, vectors: FloatArray) -> FloatArray:
-        """(K,) how far rotation vectors (F, B, 3) go toward each side, in radians."""
+        """(K,) the components of rotation vectors (F, B, 3) toward each side, in radians."""
         return np.asarray((self.normals * vectors[self.frames, self.bodies]).sum(axis=1))
 
     def part(self, which: IntArray | BoolArray) -> "Sides":
@@ -316,9 +316,9 @@ class _Balls:
         return self.outlines(local, within, 1)[0]
 
     def outlines(self, local: FloatArray, within: float, count: int) -> tuple[Sides, Outlines]:
-        """The sides near F poses (F, B, 4), and their outlines.
+        """The sides of the limits near F poses (F, B, 4), and the outlines that they belong to.
 
-        The sides of a joint are `count` lines that approximate its outline, four axes and the ends of its twist.
+        A joint's sides are `count` lines that approximate its outline, four axes, and the ends of its range of twist.
         """
         own = local[:, self._bodies]
         twists = self._twists(own)

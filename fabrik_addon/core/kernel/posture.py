@@ -1,4 +1,4 @@
-"""The posture term: how far the masses of bones and the rotations of joints are from the preferred pose.
+"""The posture term: the cost of moving masses and rotating joints away from the preferred pose.
 
 ½ Σ s_b · ( m_b · |c_b - c_b⁰|² + I_b · |log(q_b q_b⁰⁻¹)|² ), with its gradient and Gauss-Newton matrix in the columns
 of `Bodies`. The first part's matrix is the mass matrix of composite rigid bodies (Featherstone, *Rigid Body Dynamics
@@ -77,8 +77,8 @@ class Coupled(NamedTuple):
     """A hinge and the joint above it, which follows the hinge in a relaxed limb: knee and hip.
 
     The joint above rotates in the opposite direction, by FOLLOWS times the angle. hinge, above: their bodies. axis:
-    (3,) of the hinge, in the direction of its bend. eased: radians of its bend in a relaxed limb. stiffer: how many
-    times as stiff the joint above is if it extends by more than `slack` radians.
+    (3,) of the hinge, in the direction of its bend. eased: radians of its bend in a relaxed limb. stiffer: the factor
+    on the stiffness of the joint above if it extends by more than `slack` radians.
     """
 
     hinge: int

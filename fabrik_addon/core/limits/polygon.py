@@ -73,7 +73,7 @@ class Polygon(Limit):
 
     @cached_property
     def between(self) -> Between:
-        """The ends of the range of twist, and its middle."""
+        """The ends of the range of twist, and the middle between them, in radians."""
         return between(self.twist)
 
     def clamp(self, backend: Backend, rotation: Quaternion) -> Quaternion:

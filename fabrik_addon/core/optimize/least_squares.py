@@ -144,9 +144,9 @@ class LeastSquares:
             state.put(open_frames, part)
 
     def optimality(self, state: State) -> FloatArray:
-        """(F,) how much closer rotating a single joint inside its limit could bring the effectors, from 0 to 1.
+        """(F,) the gain that is left for rotations of a single joint inside its limit, from 0 to 1.
 
-        0: no closer. 1: one joint could remove the whole residual. Its square is the share of the cost that one joint
+        0: no gain. 1: one joint could remove the whole residual. The square is the share of the cost that one joint
         could remove.
         """
         self._pole_weight, self._slide = 0.0, False

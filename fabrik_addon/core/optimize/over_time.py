@@ -42,7 +42,7 @@ class ChangeOverTime:
 
         window: (F,) factors on the changes, such as 0 on frames that must not change. ease: frames over which a change
         fades in. mass: (D, D) the mass matrix. rough: the share of the variance that may change quickly. units: (D,)
-        what counts as much as one radian: 1 for angles, the size of the body for lengths.
+        the amount that counts as much as one radian: 1 for angles, the size of the body for lengths.
         """
         self._frames, self._window, self._length = frames, window, _LENGTH * max(ease, 1.0)
         self._light: FloatArray = np.linalg.inv(mass)

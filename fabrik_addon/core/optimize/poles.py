@@ -54,7 +54,7 @@ class Poles:
         return line / np.maximum(length, TINY)[:, None], length
 
     def rows(self, pose: Pose, motions: Motions, poles: FloatArray) -> FloatArray:
-        """(F, P, D) how much the columns reduce the residual while the limb's line is fixed."""
+        """(F, P, D) the reduction of the residual per unit of each column while the limb's line is fixed."""
         rows = np.zeros((len(pose.root), len(self.limbs), self._bodies.columns))
         for index, limb in enumerate(self.limbs):
             axis, _, side, to_pole = self._frame(index, pose, poles)

@@ -315,7 +315,7 @@ class FABRIK_PT_from_armature(AboutRig, MotionTab, Panel):
 
 
 class FABRIK_PT_edit(AboutRig, MotionTab, Panel):
-    """Trails of the rig's motion, holds, and how far drags spread."""
+    """Trails of the rig's motion, holds, and the spread of drags."""
 
     bl_label = "Motion Editing"
     shows = staticmethod(has_motion)
