@@ -106,7 +106,7 @@ class _TriedLimb(LimbOnIk):
 
     @property
     def carried(self) -> BoolArray:
-        """(N, B) whether each bone follows the translation of each of N controls along all axes, like the limb's end."""
+        """(N, B) whether each bone follows the translation of each control along all axes, like the limb's end."""
         distances, turns = np.linalg.norm(self.jacobian.reshape(len(self.bones), 2, 3, -1), axis=2).swapaxes(0, 1)
         lagging = (distances > _LAGGING * self.units[0]) & (turns < _ROTATED * self.units[0])
         moved = lagging | (distances > _CARRIED * self.units[0])
