@@ -136,14 +136,15 @@ def solved_bone(rig: Object, bone: str) -> str:
     A mechanism bone belongs to the same solved bone as the bone that it copies, or else as its parent. If no solved
     bone is found, returns the bone itself.
     """
-    setup, found, tried = control_rig(rig), bone, {""}
-    while setup is not None and found in rig.pose.bones and found not in setup.carriers:
+    setup, bones, found, tried = control_rig(rig), rig.pose.bones, bone, {""}
+    while setup is not None and found in bones and found not in setup.carriers:
         tried.add(found)
-        here, control = rig.pose.bones[found], setup.controls.get(found)
-        leaders = [] if here.parent is None else [here.parent.name]
+        here, control = bones[found], setup.controls.get(found)
+        leaders = [control.stands_for] if control is not None else []
         # If several constraints are active, the last one decides.
-        leaders += filter(None, (_copied(rig, each) for each in here.constraints))
-        found = control.stands_for if control is not None and control.stands_for else leaders[-1] if leaders else ""
+        leaders += reversed([_copied(rig, each) for each in here.constraints])
+        leaders += [here.parent.name] if here.parent is not None else []
+        found = next((name for name in leaders if name in bones), "")
         if found in tried:
             return bone
     return found

@@ -12,7 +12,7 @@ from typing import Any, overload
 import numpy as np
 
 from .. import rotations
-from ..arrays import TINY, BoolArray, FloatArray, IntArray
+from ..arrays import CLOSE, TINY, BoolArray, FloatArray, IntArray
 from . import protocol
 from .protocol import Condition, Scalar
 
@@ -26,9 +26,6 @@ floor = np.floor
 interpolate = np.interp
 maximum = np.maximum
 minimum = np.minimum
-
-# If |a||b| + a·b is below this share of its largest value, it has lost its precision.
-_NEARLY_OPPOSITE = 1e-2
 
 
 class Vector:
@@ -171,7 +168,8 @@ def rotation_between(start: protocol.Vector, end: protocol.Vector) -> Quaternion
     axis = start.cross(end)
     cosine = start.dot(end)
     w = product + cosine
-    near = np.flatnonzero(w <= _NEARLY_OPPOSITE * product)
+    # There |a||b| + a·b loses its precision.
+    near = np.flatnonzero(w <= CLOSE * product)
     if len(near):
         ends = (stack([take(end, near)], len(near))[:, 0] for end in (start, end))
         opposite = quaternion(rotations.rotation_between(*ends))
