@@ -160,7 +160,7 @@ class PostureTerm:
             for each in coupled
         ]
         self._behind: FloatArray = np.array(axes).reshape(-1, 3)
-        # (3 B, 3 B) the map from rotation vectors to those of the joints above that follow hinges.
+        # (3 B, 3 B) the map from rotation vectors of hinges to those of the joints above, which follow them.
         self._follows: FloatArray = np.zeros((3 * len(bodies.bones),) * 2)
         for each, behind in zip(coupled, self._behind, strict=True):
             rows, columns = (slice(3 * body, 3 * body + 3) for body in (each.hinge, each.above))
