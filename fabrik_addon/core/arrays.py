@@ -24,7 +24,7 @@ _Rows = TypeVar("_Rows", bound=tuple[npt.NDArray[Any], ...])
 
 
 def joined(found: Sequence[_Rows]) -> _Rows:
-    """The rows of several named tuples of arrays of one kind, one after the other."""
+    """Concatenate named tuples of the same class, field by field, along the first axis of their arrays."""
     return type(found[0])(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 

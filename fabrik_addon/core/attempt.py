@@ -85,7 +85,7 @@ def attempt(
 
 
 def _is_far(goals: Goals, state: State) -> BoolArray:
-    """(F,) whether a target is farther away than a share of its effector's path."""
+    """(F,) whether any target is far from its effector, relative to the length of the effector's path."""
     return np.asarray((lengths(state.residual[:, : goals.count]) > _FAR * goals.lengths).any(axis=1))
 
 
@@ -93,7 +93,7 @@ def _align(problem: Problem, state: State) -> None:
     """Rotate and move the whole pose of a free root so that it fits its targets best, in place.
 
     The best rigid fit of points to targets is the largest eigenvector of a 4×4 matrix (Horn 1987). If one or two points
-    do not determine the rotation, the smallest one is used; without visible targets nothing moves.
+    do not determine the rotation, the smallest rotation is used; without visible targets nothing moves.
     """
     goals, bodies, pose = problem.goals, problem.bodies, state.pose
     count, on = goals.count, goals.on[goals.oriented]
@@ -103,7 +103,7 @@ def _align(problem: Problem, state: State) -> None:
     share = weights[..., None] / total
     center, goes_to = (points * share).sum(axis=1), (targets * share).sum(axis=1)
     spread = np.einsum("fei,fej->fij", (points - center[:, None]) * share, targets - goes_to[:, None])
-    # A rotation by θ costs weight · θ², as in least squares.
+    # A target rotation that is missed by θ costs weight · θ², as in least squares.
     turning = 0.5 * state.weights[:, count:] * goals.arms**2
     spread += np.einsum("fo,foij,fokj->fik", turning, pose.orientations[:, on], state.wanted.frames) / total
     matrix = np.zeros((len(points), 4, 4))

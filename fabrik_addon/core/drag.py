@@ -63,10 +63,10 @@ _MOVE, _MAX_MOVES = 0.06, 12
 # Stiffness along rows that are met. It changes no step, but the matrix then only has to be positive definite in the
 # other directions.
 _MET_STIFFNESS: Final = 10.0
-# Negative curvatures, in units of the mass matrix, are raised to at least this.
+# A negative curvature changes its sign, and becomes at least this, in units of the mass matrix.
 _RAISED: Final = 0.1
-# The merit function ignores misses up to this many times the tolerance: otherwise, with the large caps of pins, they
-# would decide whether a step is accepted.
+# The merit function ignores misses up to this many times the tolerance. Otherwise tiny misses of pins, whose caps are
+# large, would decide whether a step is accepted.
 _MET: Final = 5.0
 # One move of the mouse takes at most _STEPS steps: with 3, a straight leg that is dragged up by 10 cm at once lags by
 # 18 mm. It ends after _STEPS_WHEN_MET if all goals are met, or if the last step gained less than _MIN_FALL of the
@@ -79,10 +79,10 @@ _STEPS_OF_A_FRAME: Final = 15
 # Radians: during a move, joints are at rest if a step rotates them by less than _NEARLY_AT_REST, or by less than
 # _REST_SHARE of the largest rotation from the preferred pose.
 _NEARLY_AT_REST, _REST_SHARE = 2e-3, 0.05
-# A limb counts as straight if it is bent by less than _BEND radians; people's legs at rest are. It is then bent by that
-# angle, and stays bent if that removes at least _GAIN of the miss.
+# A limb counts as straight if it is bent by less than _BEND radians, like a person's leg at rest. It is then bent by
+# that angle, and stays bent if this removes at least the share _GAIN of the miss.
 _BEND, _GAIN = 0.1, 0.1
-# A direction is locked if the lock leaves less than this share of a small rotation about it.
+# An axis counts as locked if the lock leaves less than this share of a small rotation about it.
 _OPEN_SHARE: Final = 0.5
 # In an eased drag, a joint moves at most _FOLLOWS times as far as the targets, plus _MIN_DISTANCE of the body's size.
 # While the targets rest, it moves at most _CATCH_UP of that size. Without these limits, knees of straight legs move by
@@ -146,13 +146,13 @@ class _State:
 
     @cached_property
     def hanging(self) -> FloatArray:
-        """(L, 3) the residual of limbs that hang."""
+        """(L, 3) the residual of the L limbs that hang."""
         term = self._solver.hanging
         return _NOTHING if term is None else term.residual(self.pose)
 
     @cached_property
     def merit(self) -> float:
-        """The function that a step has to reduce."""
+        """The merit function: a step is accepted only if it reduces this."""
         solver = self._solver
         return (
             solver.posture.value(self.away)
@@ -163,12 +163,12 @@ class _State:
 
     @cached_property
     def motions(self) -> Motions:
-        """How the bodies move with each column."""
+        """The motion of the bodies per unit of each column."""
         return self._solver.bodies.motions(self.pose)
 
     @cached_property
     def rows(self) -> FloatArray:
-        """(3 (E + O), D) how much the columns reduce the residual, armature space."""
+        """(3 (E + O), D) the reduction of the residual per unit of each column, armature space."""
         solver = self._solver
         return solver.goals.rows(self.pose, self.motions, self.wanted).reshape(-1, solver.bodies.columns)
 
@@ -196,7 +196,7 @@ class _State:
 
     @cached_property
     def constraints(self) -> tuple[ConstraintRows, Contacts, Outlines | None]:
-        """All constraints except goals, their contacts, and the outlines of joint limits.
+        """The rows of all constraints except goals; also their contacts, and the outlines of joint limits.
 
         Rows of joint limits are in units of length: a radian counts as the body's size.
         """
@@ -220,7 +220,7 @@ class _Active(NamedTuple):
 
 
 _NOTHING: Final = np.zeros((0, 3))
-# The direction of a bone in its own frame.
+# The direction of a bone in its own frame: local Y.
 _ALONG: Final = np.array((0.0, 1.0, 0.0))
 _NONE_ACTIVE: Final = _Active(np.zeros(0, dtype=np.int64), np.zeros(0))
 
@@ -401,7 +401,7 @@ class DragSolver:
     def misses(
         self, rotations: FloatArray, location: FloatArray, points: FloatArray, target_rotations: FloatArray | None
     ) -> FloatArray:
-        """(E + O,) distances in units of length, and angles in radians, from the targets in a pose.
+        """(E + O,) the errors of a pose: distances in armature units and angles in radians, from the targets.
 
         rotations: (J, 4) local. location: (3,) the root's head. points: (E, 3) and target_rotations: (E, 4), as in
         `solve`. All but `rotations` are in armature space.
@@ -492,7 +492,7 @@ class DragSolver:
 
     def _minimized(self, state: _State, most: int, *, settled: bool) -> tuple[_State, int, bool]:
         """The state after at most `most` steps, the number of steps, and whether the joints are at rest."""
-        # A step that needs more damping is too small to reduce the merit.
+        # With more damping than this, a step is too small to reduce the merit.
         most_damping = 1.0 / CLOSE
         self._damping = 0.0 if self._damping > most_damping else self._damping
         first = state.merit
@@ -515,11 +515,11 @@ class DragSolver:
         return state, step, False
 
     def _is_missed(self, state: _State) -> BoolArray:
-        """(E + O,) whether goals are missed."""
+        """(E + O,) whether each goal is missed."""
         return np.asarray(lengths(state.residual) > CLOSE * self.size)
 
     def _with_bent_limbs(self, state: _State, missed: BoolArray) -> _State | None:
-        """The state with straight limbs bent a little, if that may help to meet a missed goal; None otherwise.
+        """The state with straight limbs bent a little, if this may help to meet a missed goal; None otherwise.
 
         No small rotation moves the end of a straight limb along the limb, so hips that are pulled down on straight legs
         would not move. A limb is not bent for a goal that only stretches it.
@@ -614,15 +614,15 @@ class DragSolver:
         self.posture = self.posture.relaxed(self.bodies.pose(local, self.preferred[1]), [*coupled.values()])
 
     def _find_coupled(self) -> list[Coupled]:
-        """The hinges that are bent in a relaxed limb, and how much stiffer the joints above are in extension."""
+        """The hinges that bend in relaxed limbs, and the stiffness in extension of the joints above them."""
         found: list[Coupled] = []
         for body in np.flatnonzero((self.bodies.counts > 0) & (self.bodies.parents >= 0)).tolist():
             bone = int(self.bodies.bones[body])
             limit = self._own_limits.get(self.skeleton.names[bone])
             if self.masses.eased is not None and self.masses.eased[bone] > 0.0 and isinstance(limit, Hinge):
                 axis, above = np.sign(limit.middle) * np.array(limit.rotation_axis), int(self.bodies.parents[body])
-                # Joints are stiffer toward their shorter range: stiffness is proportional to 1 / range². Ranges are
-                # compared up to a right angle.
+                # A joint is stiffer toward the side with the shorter range: stiffness is proportional to 1 / range².
+                # A range of more than 90° counts as 90°.
                 bends = self.skeleton.rest_turn(bone) @ axis * np.array([[-0.5 * np.pi], [0.5 * np.pi]])
                 local = np.repeat(np.tile(IDENTITY, (len(self.bodies.bones), 1))[None], 2, axis=0)
                 local[:, above] = quaternion_from_rotation_vector(bends)
@@ -632,7 +632,7 @@ class DragSolver:
         return found
 
     def _find_eased(self) -> list[tuple[dict[int, FloatArray], int, IntArray]]:
-        """The limbs to relax: those with straight knees in the preferred pose and, if up is known, level arms.
+        """The limbs to relax: legs with straight knees in the preferred pose and, if up is known, level arms.
 
         Returns for each limb: by body, the rotation vector (3,) that relaxes it, in its own frame; the body of the knee
         or upper arm; and the effectors on the limb. A shin without goals uses those on its thigh; otherwise a straight
@@ -724,7 +724,7 @@ class DragSolver:
         return state, max(10.0 * damping, 0.3), np.inf
 
     def _curvature(self, state: _State, multipliers: FloatArray) -> FloatArray:
-        """(D, D) how forces on goals, masses and contacts change along the columns as the bodies move."""
+        """(D, D) the change of the forces on the columns, from goals, masses and contacts, as the bodies move."""
         goals, posture, (_, contacts, outlines) = self.goals, self.posture, state.constraints
         pressed, on_pressed, pressing = contacts.forces(multipliers)
         points = np.concatenate([goals.points(state.pose), state.away.centers, pressed])
@@ -754,7 +754,7 @@ class DragSolver:
         return matrix
 
     def _corrected(self, state: _State, step: FloatArray, met: BoolArray, closed: BoolArray, share: float) -> _State:
-        """The state after a share of a step (D,), moved back onto goals that are met: they curve away from the step.
+        """The state after a share of a step (D,), moved back onto the goals that are met. Their paths are curved.
 
         met: (3 (E + O),). closed: (K,) constraints whose gaps corrections keep, except to remove overlaps.
         Each correction is a Newton step with the rows of the pose it begins in, and moves as little mass as possible.
@@ -792,7 +792,7 @@ class DragSolver:
         return self._state(*self.bodies.moved(state.pose, step), state.wanted)
 
     def _state(self, local: FloatArray, root: FloatArray, wanted: Wanted) -> _State:
-        """The state of (B, 4) local rotations brought inside limits and locks, and the root's head at (3,)."""
+        """The state for local rotations (B, 4), first brought inside limits and locks, and the root's head at (3,)."""
         return _State(self, self.bodies.pose(self._clamped(local), root), wanted)
 
     def _clamped(self, local: FloatArray) -> FloatArray:
@@ -822,9 +822,9 @@ class DragSolver:
         return open_steps
 
     def _limited_motion(self, first: _State, state: _State, moved_distance: float, kept: BoolArray) -> _State:
-        """A state between two, in which no joint moves farther than allowed if targets moved by `moved_distance`.
+        """A state between two others, in which no joint moves farther than `moved_distance` of the targets allows.
 
-        kept: (E + O,) the goals to meet in it.
+        kept: (E + O,) the goals that this state must meet.
         """
         max_distance = _FOLLOWS * moved_distance + (_MIN_DISTANCE if moved_distance > 0.0 else _CATCH_UP) * self.size
         farthest = self._farthest(first, state)
@@ -877,7 +877,7 @@ class DragSolver:
 def _free_limbs(
     skeleton: Skeleton, with_goals: Collection[int], masses: Masses | None, still: Collection[str], floor: Floor | None
 ) -> set[int]:
-    """Bones without goals that hang or meet the floor, and those between them and bones with goals."""
+    """Bones without goals that hang or meet the floor, and the bones between them and bones with goals."""
     names = set() if floor is None else {name for name, _ in floor.points if name in skeleton}
     if masses is not None and masses.hanging is not None:
         names |= {skeleton.names[bone] for bone in np.flatnonzero(masses.hanging)}

@@ -54,20 +54,20 @@ _CAP: Final = 0.3
 _CAP_NEAR: Final = 0.25
 # The largest moment of inertia of the whole body, in units of mass and its size squared: that of a rod about its end.
 _INERTIA: Final = 1.0 / 3.0
-# Radians: the rotation of a joint in a step below which a frame is finished.
+# Radians. A frame is finished if a step rotates no joint by more than this.
 _LAST_TURN: Final = 1e-2
 # The largest number of steps: from the start, and for a move of the mouse, which continues from the last one.
 _MAX_STEPS, _STEPS_FROM_NEAR = 30, 4
 # Frames: the standard deviation of the Gaussian that smooths a change over time. With 5 the motion is not smoother.
 _SPREAD: Final = 3.0
-# The smallest eigenvalue of the Hessian, in units of the mass matrix, which is added if necessary. It is also the first
-# damping.
+# The smallest allowed eigenvalue of the Hessian, in units of the mass matrix. If necessary, a multiple of the mass
+# matrix is added. This is also the first damping.
 _MARGIN: Final = 0.2
-# For a change over time: the largest number of steps.
+# The largest number of steps for a change over time.
 _MAX_TIMES: Final = 12
 # A limit replaces one that the joint met before if the cosine between their rows is above this.
 _ALIKE: Final = 0.9
-# The share of the size by which an effector may miss its target.
+# The distance by which an effector may miss its target, as a share of the body's size.
 _MISSED: Final = 1e-5
 # Number of frames solved together: their matrices fit the processor's cache.
 _BLOCK: Final = 12
@@ -123,7 +123,7 @@ class EditSolver:
         bones: indices of the bones that may rotate.
         own_points: (F, E, 3) the effectors in the frames' own poses, armature space.
         own_rotations: (F, E, 4) the rotations of their bones there, armature space.
-        overlaps: (F,) the deepest overlap of capsules there, beyond what is allowed, armature units.
+        overlaps: (F,) the deepest overlap of capsules there beyond the allowed one, armature units.
     """
 
     def __init__(
@@ -131,8 +131,8 @@ class EditSolver:
     ) -> None:
         """Prefer local rotations (F, J, 4) and the root's head at (F, 3), armature space.
 
-        shares: (F,) how much of a change each frame gets. Own poses beyond limits are clamped by that share, so that
-        nothing jumps at the ends of the change; None: all of it.
+        shares: (F,) the share of a change that each frame gets. Own poses beyond limits are clamped by that share, so
+        that nothing jumps at the ends of the change; None: all of it.
         """
         self._model, self._own = model, EditPoses(rotations, roots, np.empty(0))
         self._shares = inside = np.ones(len(rotations)) if shares is None else shares
@@ -188,7 +188,7 @@ class EditSolver:
 
     @cached_property
     def _whole(self) -> "_Block":
-        """All frames in one block."""
+        """One block with all frames."""
         return _Block(self._model, self._own.rotations, self._own.roots, self._shares)
 
     def _solve(
@@ -358,9 +358,9 @@ class _Block:
         forces: FloatArray,
         damping: FloatArray,
     ) -> tuple[FloatArray, QuadraticProgram, QpStep]:
-        """The goals' rows (F, R, D) and the Newton step; forces: (F, E + O, 3) of the step before.
+        """The goals' rows (F, R, D) and the Newton step (F, D); forces: (F, E + O, 3) of the step before.
 
-        damping: (F,) how much mass is added.
+        damping: (F,) the factor on the mass matrix that is added.
         """
         goals, bodies, posture, count = self._goals, self._bodies, problem.posture, len(residual)
         motions, away = bodies.motions(pose), posture.away(pose)
@@ -408,7 +408,7 @@ class _Limits:
     """The limits of B bodies on F frames, shifted for joints whose own pose exceeds them."""
 
     def __init__(self, bodies: Bodies, limits: Sequence[Limit | None], own: FloatArray, shares: FloatArray) -> None:
-        """own: (F, B, 4) the frames' own poses. shares: (F,) how much of the part beyond the limits is removed."""
+        """Shift the limits. own: (F, B, 4) the own poses. shares: (F,) the share of their excess that is removed."""
         self._bodies, self._limits = bodies, JointLimits(bodies, limits)
         away = rotation_vector_from_quaternion(product(own, conjugate(self._limits.clamped(own))))
         # A hinge can only rotate about its axis. Other rotations are rounding errors, and so are very small ones.
@@ -434,10 +434,10 @@ class _Limits:
 
 
 class _Stops:
-    """The joints that are stopped by limits in a change over time, as equations for the columns of the change."""
+    """The joints that are stopped by limits in a change over time, as equations in the columns of the change."""
 
     def __init__(self, bodies: Bodies, unit: float) -> None:
-        """unit: the length that counts as much as a radian."""
+        """Begin without stops; unit: the length that counts as much as a radian."""
         self._bodies, self._unit = bodies, unit
         self._on: IntArray = np.zeros(0, dtype=np.int64)
         self._rows, self._values = np.zeros((0, bodies.columns)), np.zeros(0)

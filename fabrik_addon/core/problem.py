@@ -123,13 +123,13 @@ class Problem:
 
     @cached_property
     def ranks(self) -> FloatArray:
-        """(E + O,) ranks of residuals: 0 is met first; no rank is skipped."""
+        """(E + O,) the ranks of the goals by priority: 0 is met first, and no rank is skipped."""
         ranks = np.unique([each.priority for each in self.effectors], return_inverse=True)[1].reshape(-1)
         return np.asarray(np.concatenate([ranks, ranks[self.goals.oriented]]), dtype=np.float64)
 
     @cached_property
     def joint_limits(self) -> JointLimits:
-        """The joint limits of the bodies."""
+        """The limits of all bodies, evaluated together."""
         return JointLimits(self.bodies, self.body_limits)
 
     @cached_property
@@ -150,7 +150,7 @@ class Problem:
 
     @cached_property
     def is_chain(self) -> bool:
-        """Whether points are enough: one unlimited rigid chain with a fixed root, one effector at its end."""
+        """Whether points are enough: one unlimited rigid chain with a fixed root and one effector at its end."""
         if len(self.effectors) > 1 or self.limited or self.slides or self.is_general or self.free_root:
             return False
         return is_chain(self.links)

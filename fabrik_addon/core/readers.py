@@ -47,9 +47,9 @@ def numbers(values: object) -> FloatArray | None:
 
 
 def shaped(error: type[Exception], what: str, values: object, frames: int | None, *shape: int) -> FloatArray:
-    """An array for one pose or F poses; raises an error if its shape is wrong. NaN is allowed.
+    """Values as an array for one pose or F poses; raises `error` if the shape is wrong. NaN is allowed.
 
-    what: begins the message. frames: F; None for any number of poses. shape: of one pose.
+    what: the beginning of the message. frames: F; None allows any number of poses. shape: the shape for one pose.
     """
     array = numbers(values)
     if array is None:

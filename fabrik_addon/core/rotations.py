@@ -9,7 +9,7 @@ from .arrays import ROUNDING, SINGLE, TINY, FloatArray, lengths
 # Beyond the angle with this cosine, the asymmetric part of a matrix does not determine the axis accurately.
 _FAR_TURNED: Final = -0.9
 IDENTITY: Final = np.eye(4)[0]
-# (3, 3, 3) the matrices of the cross products with the unit vectors.
+# (3, 3, 3) for each unit vector, the matrix of the cross product with it.
 CROSSING: Final = np.cross(np.eye(3)[:, None], np.eye(3)).swapaxes(1, 2)
 # The contribution of the products of a quaternion's components (w w, w x ... z z) to the entries of a rotation matrix,
 # minus the unit matrix: 2 w X + 2 X X, with X the matrix of the cross product with (x, y, z). For 22 bones, one product
@@ -92,8 +92,8 @@ def quaternion_from_matrix(matrix: FloatArray) -> FloatArray:
 def rotation_between(starts: FloatArray, ends: FloatArray) -> FloatArray:
     """(..., 4) the shortest rotations between the directions of vectors (..., 3), of any length.
 
-    Opposite directions rotate about an axis perpendicular to the start, chosen as in mathutils. The identity if a
-    vector has no length.
+    For opposite directions, the axis is perpendicular to the start and chosen as in mathutils. If a vector has no
+    length, the rotation is the identity.
     """
     sizes, cosines, axes = lengths(starts) * lengths(ends), (starts * ends).sum(axis=-1), np.cross(starts, ends)
     # Near the antipode |a||b| + a·b loses its precision, so it is computed as |a×b|² / (|a||b| − a·b).

@@ -154,7 +154,7 @@ def solve_frames(
 ) -> None:
     """Solve F frames from their start by passes and least squares, then by restarts, slides and priorities.
 
-    Fills a result. from_near: whether the start is close, so that least squares, slides and priorities are enough.
+    Writes into a result. from_near: whether the start is close, so that passes and restarts are not needed.
     """
     begun, wanted, origins = _prepared(problem, start, targets)
     pose, bent = _first_poses(problem, begun)
@@ -173,7 +173,7 @@ def solve_frames(
 def _solve_from_far(problem: Problem, start: Start, state: State, bent: Pose | None, *, has_poles: bool) -> None:
     """Bring F frames to their targets by passes and least squares, then by restarts, in place.
 
-    bent: the first poses with all straight limbs bent, if known.
+    bent: the start poses with all straight limbs bent, if known.
     """
     away, most = np.zeros((len(state.weights), 0)), problem.options.most_steps
     if has_poles:
@@ -207,7 +207,7 @@ def _prepared(problem: Problem, start: Start, targets: Targets) -> tuple[Start, 
 
 
 def _first_poses(problem: Problem, start: Start) -> tuple[Pose, Pose | None]:
-    """The start poses of F frames, and the same with straight limbs bent (None: unknown).
+    """The start poses of F frames, and these poses with straight limbs bent (None: not known yet).
 
     Most solves start from the same rest pose, so a start pose shared by all frames is cached.
     """
@@ -306,7 +306,7 @@ def _write(
 
 
 def _why_unmet(problem: Problem, roots: FloatArray, state: State, binding: BoolArray) -> IntArray:
-    """(F,) the status of frames on which a target is missed; binding: (F, J) bones whose limits are active."""
+    """(F,) the status of frames on which a target is missed; binding: (F, J) whether a bone's limit is active."""
     beyond = problem.is_beyond_lengths(state.wanted.points, state.weights, roots)
     several = (state.weights > 0).sum(axis=1) > 1
     # If a single target is missed, a fixed joint may be the cause. Several targets may contradict each other anyway, so

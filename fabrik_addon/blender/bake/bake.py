@@ -218,7 +218,7 @@ class BakeResult:
 
 
 Steps = Generator[float, None, BakeResult]
-# Small steps that return the poses of the trees, and the (F, 4, 4) world matrices of the armature.
+# A generator of small steps, which returns the baked trees and the (F, 4, 4) world matrices of the armature.
 FindSteps = Generator[float, None, tuple[tuple[BakedTree, ...], FloatArray]]
 Find = Callable[[Context, Object, BakeSettings, dict[str, float]], FindSteps]
 
@@ -534,7 +534,7 @@ def check_root_motion(armature: Object, root_motion: str, trees: Sequence[RigPro
         )
 
 
-# A tree, the (F, 3) locations of the object if it gets the motion of the root, and the channels to key.
+# A tree; the (F, 3) locations of the object if it gets the motion of the root, else None; and the channels to key.
 _Made = tuple[BakedTree, FloatArray | None, TakeChannels]
 
 
@@ -733,7 +733,7 @@ def make_result(
     rig_settings(armature).last_result = "\n".join((*result.lines, *notes))
     capture.doubts = "\n".join(report.doubts)
     if by_markers or take:
-        # The report of a retarget has the names of bones, which markers may have too.
+        # The report of a retarget lists bones. A marker may have the same name as a bone.
         for row in report.per_marker() if by_markers else ():
             entry = capture.markers.get(row.name)
             if entry is not None:

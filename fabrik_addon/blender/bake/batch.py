@@ -51,7 +51,7 @@ class BatchTake(NamedTuple):
 
     @property
     def files(self) -> list[Path]:
-        """The files to write."""
+        """The files to write: the output, and the report if there is one."""
         return [path for path in (self.output, self.report) if path is not None]
 
 

@@ -57,9 +57,9 @@ def choose_performer(clip: Clip, name: str) -> Clip:
 
 
 def part_of(clip: Clip, first: int = 1, last: int = 0) -> Clip:
-    """The frames of a recording from `first` to `last`, counted from 1; last 0 means the end.
+    """The frames of a recording from `first` to `last`, counted from 1; if `last` is 0, up to the end.
 
-    Raises ImportMarkersError, naming the file, for a range outside of it.
+    Raises ImportMarkersError, naming the file, if the range is not inside the recording.
     """
     end = last or clip.frame_count
     try:

@@ -144,7 +144,7 @@ def in_collection(take: bpy.types.Collection) -> list[SceneMarker]:
 
 
 def of_take(name: str) -> str:
-    """The words of a message that name the recording."""
+    """The words that name the recording in a message."""
     return f" of {name!r}" if name else ""
 
 
@@ -199,14 +199,14 @@ def matching_doubts_of(rig: Object, unseen: Collection[str] = ()) -> tuple[str, 
 
 
 def _place(entry: MappedMarker, rest: Mapping[str, RestBone]) -> tuple[float, float, float]:
-    """The position of a marker in its bone's frame."""
+    """(3,) the position of a marker in its bone's frame, in armature units."""
     return entry.offset or (0.0, rest[entry.bone].length if entry.point == "TAIL" else 0.0, 0.0)
 
 
 def set_entry(entry: FabrikMarker, mapped: MappedMarker, guess: float = -1.0) -> None:
     """Assign a marker of the list to a bone. A mapped offset is in the armature's units.
 
-    guess: how far the marker moves on a bone that was guessed from motion, in meters; -1 for other bones.
+    guess: for a bone guessed from motion, the distance that the marker moves on it, in meters; -1 for other bones.
     """
     entry.guess = guess
     entry.bone, entry.point, entry.weight, entry.enabled = mapped.bone, mapped.point, mapped.weight, True
@@ -361,7 +361,7 @@ def why_another_speed(scene: Scene, rig: Object) -> str:
 
 
 def marked_skeletons(rig: Object, mapping: Sequence[MappedMarker]) -> list[tuple[Skeleton, list[MappedMarker]]]:
-    """The rig's trees at rest, each with its markers; those with the most markers first."""
+    """The skeletons of the rig's trees at rest, each with its markers, sorted by decreasing number of markers."""
     skeletons = [tree.skeleton for tree in posed_rig(rig).trees(at_rest=True)]
     owned = [(each, [entry for entry in mapping if entry.bone in each.names]) for each in skeletons]
     return sorted(owned, key=lambda each: -len(each[1]))

@@ -68,7 +68,7 @@ _ROTATED: Final = 0.01
 
 # Radians. Large enough to detect movements that are not rigid.
 _TURN: Final = 0.4
-# The stored lists of a control rig.
+# The names of the lists that are stored for a control rig.
 _LISTS: Final = ("carriers", "controls", "switches", "along")
 # A control that rotates this share of the body's bones moves the body.
 _MOST: Final = 0.9
@@ -106,7 +106,7 @@ class _TriedLimb(LimbOnIk):
 
     @property
     def carried(self) -> BoolArray:
-        """(N, B) whether bones follow the translation of each control along all axes, like the limb's end."""
+        """(N, B) whether each bone follows the translation of each control along all axes, like the limb's end."""
         distances, turns = np.linalg.norm(self.jacobian.reshape(len(self.bones), 2, 3, -1), axis=2).swapaxes(0, 1)
         lagging = (distances > _LAGGING * self.units[0]) & (turns < _ROTATED * self.units[0])
         moved = lagging | (distances > _CARRIED * self.units[0])
@@ -161,7 +161,7 @@ def _chosen(limb: _TriedLimb) -> list[str]:
     chosen, known = [], np.zeros((len(limb.jacobian), 0))
     for name in (limb.leader, *(name for name in reversed(limb.controls) if name != limb.leader)):
         does = limb.effects(name)
-        # A control adds an effect if one of its columns is not a linear combination of the known columns.
+        # A control adds an effect if one of its columns is not a linear combination of the columns found so far.
         rest = does - known @ (np.linalg.pinv(known, rcond=_NOTHING) @ does) if known.size else does
         sizes = np.linalg.norm(does, axis=0)
         adds = (np.linalg.norm(rest, axis=0) > _NEW * np.maximum(sizes, _NEW * sizes.max())).any()
@@ -293,8 +293,8 @@ class _Search:
             return tables[key]
 
         current = try_controls(self.context, self.rig, controls, self.after)
-        # Use a switch if it makes bones follow others, unless one of these is a control that rotates the mesh now. A
-        # switch that only releases bones, which then follow themselves, is used if one of them is a control.
+        # Use a switch if it makes bones follow other bones, none of which is a control that rotates the mesh now. If it
+        # only releases bones, so that they follow themselves, use it if one of them is a control.
         turning = (current.follows & current.deform).any(axis=1)
         moving = {control for control, is_turning in zip(current.controls, turning, strict=True) if is_turning}
         idle = {*current.controls}
@@ -608,7 +608,7 @@ def _pivoting(trials: Trials, switch: Switch) -> int:
 
 
 def _has(switch: Switch, carrier: Carrier) -> bool:
-    """Whether a switch makes a carrier's bone follow others, or bones follow the carrier's control."""
+    """Whether a switch makes a carrier's bone follow other bones, or makes other bones follow the carrier's control."""
     return carrier.control in switch.takes_over or carrier.bone in switch.bones
 
 

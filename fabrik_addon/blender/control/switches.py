@@ -142,7 +142,7 @@ def custom_numbers(rig: Object) -> list[str]:
 
 
 def limbs_of(setup: FabrikControlRig) -> dict[str, list[FabrikCarrier]]:
-    """The bones of each limb, from its root to its end, by the path of its switch."""
+    """The bones of each limb, from its root to its end, by the path of the limb's IK/FK switch."""
     limbs: dict[str, list[FabrikCarrier]] = {}
     for row in setup.carriers:
         if row.switch:
@@ -200,7 +200,7 @@ def _driving(rig: Object) -> dict[str, set[str]]:
 
 
 def _leaders(context: Context, rig: Object) -> dict[str, tuple[str, ...]]:
-    """For each bone, the bones used by its last overriding constraint."""
+    """For each bone, the bones that it follows by its last constraint that overrides the ones before it."""
     rig.update_tag()
     context.view_layer.update()
     evaluated = rig.evaluated_get(context.evaluated_depsgraph_get())

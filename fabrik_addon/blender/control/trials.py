@@ -54,14 +54,14 @@ class Trials:
 
     @cached_property
     def full(self) -> BoolArray:
-        """(C, N) whether a bone had the same rotation as the control."""
+        """(C, N) whether each of N bones had the same rotation as each of C controls."""
         sizes = np.linalg.norm(self.turns, axis=-1)[:, None]
         alike = np.linalg.norm(self.turned - self.turns[:, None], axis=-1) < _SAME * sizes
         return np.asarray(alike & (sizes > _TELLING * _TURN))
 
     @cached_property
     def follows(self) -> BoolArray:
-        """(C, N) whether a bone had the same rotation as the control, with or without twist about the bone's Y."""
+        """(C, N) whether each of N bones rotated like each of C controls, apart from twist about the bone's Y."""
         along = self.rest[:, :3, 1]
         missing, whole = (
             np.asarray(turns - np.sum(turns * along, axis=-1, keepdims=True) * along)
@@ -85,7 +85,7 @@ class Trials:
         rows = [self.bones.index(name) for name in self.controls]
         arms = self.rest[None, :, :3, 3] - self.rest[rows, None, :3, 3]
         wanted = np.cross(self.turns[:, None], arms)
-        # The rotation is not infinitesimal, so the arc may deviate from its tangent by this much.
+        # The rotation is not infinitesimal. Allow for the deviation of the arc from its tangent.
         loose = (
             _TURN * np.linalg.norm(wanted, axis=-1) + _SAME * _TURN * 0.1 * np.ptp(self.rest[:, :3, 3], axis=0).max()
         )

@@ -179,7 +179,7 @@ class ControlModel:
         return rotations, self._placed(wanted, heads, new) if self.place else None
 
     def _carried(self, new: FloatArray) -> FloatArray:
-        """([F,] C, 3, 3) rotations from rest of the controls' leaders, for controls at `new` ([F,] C, 3, 3)."""
+        """([F,] C, 3, 3) rotations of leaders relative to rest, for rotations `new` ([F,] C, 3, 3) of controls."""
         turned = new @ _inverse(self._at_rest)
         still = np.broadcast_to(self._leaders, (*new.shape[:-3], *self._leaders.shape[-3:]))
         every = np.concatenate([turned, still], axis=-3)
@@ -193,7 +193,7 @@ class ControlModel:
         return carried
 
     def _placed(self, wanted: FloatArray, heads: FloatArray, new: FloatArray) -> FloatArray:
-        """([F,] 3) location of the root control that brings `heads`, which are fixed to it, to `wanted`."""
+        """([F,] 3) the root control's location that moves `heads`, which are fixed to it, to `wanted`."""
         bone, point, own = self._bodies[self._fixed], self._heads[..., self._fixed, :], self._heads[..., self._own, :]
         from_bone = times(self._inverse[..., bone, :, :], point - self._bone_heads[..., bone, :])
         there = heads[..., bone, :] + times(wanted[..., bone, :, :], from_bone)
@@ -205,7 +205,7 @@ class ControlModel:
 def _read_matrices(
     rig: Object, names: Sequence[str], over: RigMotion | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """([F,] N, 3, 3) rotations, ([F,] N, 3) heads and (N, 3, 3) rest rotations of bones, armature space."""
+    """([F,] N, 3, 3) rotations, ([F,] N, 3) heads and (N, 3, 3) rest rotations of N bones, armature space."""
     if over is None:
         posed = bone_matrices(rig, names)
     else:
@@ -247,8 +247,8 @@ class LimbOnIk:
 
     Attributes:
         bones, controls: their names.
-        goes_by: by name of the bone that an IK control holds, this control.
-        turned_by: by name of another bone, the control that rotates it, such as a paw's heel or a toe's control.
+        goes_by: the IK control that holds a bone, by name of this bone.
+        turned_by: the control that rotates another bone, such as a paw's heel or a toe, by name of this bone.
         lengths: (B,) bone lengths. size: length of the limb.
         pole: the control that rotates the limb about the line from its root to its end, "" while unknown.
     """
@@ -266,13 +266,13 @@ class LimbOnIk:
         return bone_matrices(self.rig, self.bones)
 
     def differences(self, there: FloatArray, here: FloatArray) -> FloatArray:
-        """(6 B,) differences between matrices (B, 4, 4) as lengths: positions, and rotations times bone lengths."""
+        """(6 B,) differences between matrices (B, 4, 4) as lengths: distances, and angles times bone lengths."""
         turns = quaternion_from_matrix(there[:, :3, :3] @ np.swapaxes(here[:, :3, :3], 1, 2))
         vectors = rotation_vector_from_quaternion(turns) * self.lengths[:, None]
         return np.concatenate([there[:, :3, 3] - here[:, :3, 3], vectors], axis=1).ravel()
 
     def hold(self, goes_by: Mapping[str, str], others: Mapping[str, str] = MappingProxyType({})) -> None:
-        """Set the control of each held bone: the IK control for the last one, heels for bones above the end.
+        """Move the controls that hold bones: the IK control for the limb's last bone, heels for bones above the end.
 
         others: the controls of bones below the end, such as toes.
         """
@@ -363,7 +363,10 @@ class LimbOnIk:
 
 
 def _by_channels(control: PoseBone, there: Matrix | None = None) -> Matrix:
-    """A control's matrix in armature space without its constraints; if `there` is given, the basis matrix for it."""
+    """A control's matrix in armature space if it had no constraints.
+
+    With `there`, the opposite: the basis matrix that gives the matrix `there` in armature space.
+    """
     bone, above = control.bone, control.parent
     parents = () if above is None else (above.matrix, above.bone.matrix_local)
     held = dict(zip(("parent_matrix", "parent_matrix_local"), parents, strict=False))
@@ -438,7 +441,7 @@ def place_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[Floa
 
 
 def _move_ends(update: Update, pairs: Sequence[tuple[LimbOnIk, FloatArray]]) -> None:
-    """Move IK controls and heels until they hold the limbs' ends at their (B, 4, 4) matrices, or stop improving."""
+    """Move IK controls and heels until the limbs' ends are at their wanted matrices (B, 4, 4), or get no nearer."""
     torn, done = set[int](), set[int]()
     for _ in range(_MOST_LEADS):
         off = [(limb, each) for limb, each in pairs if id(limb) not in done and not limb.is_held(each)]
@@ -613,7 +616,7 @@ class ControlWriter:
         switch_limbs(self._rig, self._setup, {path: each.ik if to_ik else each.fk for path, each in switches.items()})
 
     def take_back(self) -> None:
-        """Restore the controls' channels."""
+        """Restore the former channels of the controls."""
         self._held.restore()
 
     def deviations(self) -> list[Deviation]:

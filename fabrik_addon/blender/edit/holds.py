@@ -121,7 +121,7 @@ def hold_feet(context: Context, armature: Object, ease: float | None = None) -> 
     """
     check_rig(armature)
     check_not_shared(armature)
-    # Raises an error, if there is one, while the earlier holds are still there.
+    # Find the contacts before earlier holds are removed, so that an error changes nothing.
     contacts = _contacts_in_range(context.scene, armature)
     holds = rig_settings(armature).holds
     earlier = [number for number, hold in enumerate(holds) if hold.is_contact]
@@ -151,7 +151,7 @@ def hold_feet(context: Context, armature: Object, ease: float | None = None) -> 
 
 
 def _contacts_in_range(scene: Scene, armature: Object) -> list[Contact]:
-    """The contacts of the feet in the scene's range. Raises RigError if there are none, or if a leg is on IK."""
+    """The contacts of the feet in the scene's range. Raises RigError if there are none, or a leg is on IK."""
     takes = [EditedTake(armature, tree) for tree in posed_rig(armature).trees()]
     keys = np.unique(np.concatenate([take.key_frames(take.skeleton.names) for take in takes]))
     if not len(keys):

@@ -41,8 +41,8 @@ from .take import EditedTake
 # A curve is identified by its data path and its index.
 Curves: TypeAlias = Mapping[tuple[str, int], FCurve]
 _BEFORE, _WRITTEN = "Before", "Written"
-# Values are equal if they differ by at most this share, or by this number if they are below 1. Blender stores keys in
-# single precision.
+# Values are equal if they differ by at most this share of their size, or this number if they are below 1. Blender
+# stores keys in single precision.
 _SAME_VALUE: Final = 1e-5
 # The written keys are found if at least this share of them have their written values, all moved by the same time.
 _FOUND: Final = 0.25
@@ -150,7 +150,7 @@ def shift_keys(curve: FCurve, frames: FloatArray, by: FloatArray) -> None:
 
 
 def _put_back(record: Action, curves: Curves, moved: float) -> tuple[list[Shift], int]:
-    """Restore keys; returns the shifts of the changed keys, and the number of frames with kept keys."""
+    """Restore the keys of a record; returns the shifts of the changed keys, and the number of frames with kept keys."""
     before, written = _of(record, _BEFORE), _of(record, _WRITTEN)
     shifts, stay = [], set()
     for path in dict.fromkeys(path for path, _ in written):
@@ -168,7 +168,7 @@ def _put_back(record: Action, curves: Curves, moved: float) -> tuple[list[Shift]
 
 
 def _still_written(curves: Curves, written: Curves, moved: float, keys: list[tuple[str, int]]) -> dict[float, bool]:
-    """By frame with keys of a property in the span, whether all of these keys have their written values."""
+    """For each frame with keys of a property in the span, whether all of these keys have their written values."""
     found: dict[float, bool] = {}
     for key in keys:
         times = keyframes.keys(written[key])[:, 0] + moved
@@ -216,7 +216,7 @@ def _copy(curves: Iterable[FCurve], record: Action, slot: str, ends: tuple[float
 
 
 def _candidates(armature: Object) -> Iterator[tuple[Curves, bool]]:
-    """Sets of curves that may contain the written keys, and whether each is the armature's current one."""
+    """Groups of curves that may contain the written keys, and whether a group is the armature's current animation."""
     animation = armature.animation_data
     yield keyframes.curves_by_key(keyframes.curves(armature)), True
     for track in animation.nla_tracks if animation is not None else ():
@@ -229,7 +229,7 @@ def _candidates(armature: Object) -> Iterator[tuple[Curves, bool]]:
 
 
 def _of(record: Action, slot: str) -> dict[tuple[str, int], FCurve]:
-    """The curves of a slot of a record."""
+    """The curves in one of a record's slots."""
     return keyframes.curves_by_key(_bag(record, slot).fcurves)
 
 

@@ -60,7 +60,7 @@ class PointContact(NamedTuple):
 
 
 class Contact(NamedTuple):
-    """A foot's bone, the first and last frame of its contact with the floor, and those of its ankle and ball.
+    """A foot's contact with the floor: the foot's bone, the first and last frame, and the contacts of ankle and ball.
 
     The ankle is in contact while the foot is flat, and the ball for longer. The tip of the toes leaves last, because
     toes may bend.
@@ -136,7 +136,7 @@ def contacts_near(scene: Scene, armature: Object, take: EditedTake, frame: float
 def _contact(
     foot: str, point_contacts: list[PointContact], frames: FloatArray, heights: Mapping[tuple[str, str], FloatArray]
 ) -> Contact:
-    """The contact of a foot, from the contacts of its points; it includes those of its ankle and its ball.
+    """Combine the contacts of a foot's points to a contact of the foot.
 
     heights: (F,) height of each point, by bone and end.
     """
@@ -186,7 +186,7 @@ def held_effectors(armature: Object, names: Sequence[str], dragged: set[str]) ->
 
 
 def chest_above(skeleton: Skeleton, dragged: Collection[str]) -> Iterator[Effector]:
-    """The bone that carries the neck, held softly while only bones of arms are dragged; none without a neck."""
+    """The bone above which the neck begins, held softly while only bones of arms are dragged; none without a neck."""
     roles = match(skeleton.names)
     if all(bone in roles and roles[bone].part in _ARM for bone in dragged):
         necks = [skeleton.index(name) for name, role in roles.items() if role.part in {"neck", "head"}]
@@ -195,7 +195,7 @@ def chest_above(skeleton: Skeleton, dragged: Collection[str]) -> Iterator[Effect
 
 
 def room_above(floor: Floor, skeleton: Skeleton, posed: FloatArray, bone: str) -> FloatArray:
-    """(F,) distance by which a bone may go down until it or a child is on the floor; infinite if the floor is ignored.
+    """(F,) distance from a bone or its lowest child down to the floor; infinite if the floor is ignored.
 
     posed: (F, J, 4, 4) in armature space. Bones that are already below the floor go no deeper.
     """
@@ -345,7 +345,7 @@ def span_over(
 def _within_a_round(
     take: EditedTake, turning: list[str], whole: tuple[float, float], ends: tuple[float, float]
 ) -> tuple[tuple[float, float], tuple[str, ...]]:
-    """The ends of a span, shortened to one cycle in a cyclic motion, and a sentence if it was shortened.
+    """The ends of a span, shortened to one cycle if the motion is cyclic, and a sentence if the span was shortened.
 
     Raises RigError if the frames with the full change are longer than one cycle.
     """
@@ -411,7 +411,7 @@ AnyDrag: TypeAlias = "Drag | SpreadDrag"
 
 
 class SpreadDrag(DragBase):
-    """A drag over time; made by `begin_spread`. Limbs stay on IK or FK."""
+    """A drag that spreads over frames; `begin_spread` creates it. Limbs stay on IK or FK."""
 
     def __init__(self, context: Context, setup: DragSetup, spread: Spread) -> None:
         scene, here, self._layer = context.scene, context.scene.frame_current_final, "LAYER" in spread.to
@@ -437,7 +437,7 @@ class SpreadDrag(DragBase):
         skeleton = span.model.skeleton
         dragged = [bone for bone in setup.dragged if bone in skeleton.names]
         self._rooms = {bone: room_above(floor, skeleton, span.posed, bone) for bone in dragged} if floor else {}
-        # (F, 3) positions of the first dragged point in the original poses.
+        # (F, 3) positions of the first dragged point in the original poses, in world space.
         effector = span.model.effectors[0]
         posed = span.posed[:, skeleton.index(effector.bone)] @ np.append(effector_offset(skeleton, effector), 1.0)
         self._own_path = posed[:, :3] @ self._world[:3, :3].T + self._world[:3, 3]
@@ -471,7 +471,7 @@ class SpreadDrag(DragBase):
         return float(self._scale * found.errors[row, self._is_dragged].max())
 
     def paths_before_and_after(self) -> tuple[FloatArray, FloatArray]:
-        """The old and the new path of the dragged point, (F, 3) each on the span's frames, in world space."""
+        """The original and the new path of the dragged point on the span's frames, (F, 3) each, in world space."""
         shift = np.asarray((self._asked or (self.start, None))[0], dtype=np.float64) - self.start
         return self._own_path, self._own_path + self._span.shares[:, None] * shift
 
@@ -506,7 +506,7 @@ class SpreadDrag(DragBase):
         return len({each.bone.name for each in changed})
 
     def _goals(self, solver: EditSolver, rows: IntArray | slice) -> tuple[FloatArray, FloatArray]:
-        """(F, E, 3) targets and (F, E, 4) rotations on some of the span's frames."""
+        """(F, E, 3) target positions and (F, E, 4) target rotations on some of the span's frames, in armature space."""
         location, turn = self._asked or (self.start, None)
         shares = self._span.shares[rows]
         shift, armature_turn = self._armature_shift(location), self._armature_turn(turn)

@@ -103,7 +103,7 @@ def center_of_mass(armature: Object) -> FloatArray:
 
 
 def _body(armature: Object, bones: Sequence[PoseBone]) -> tuple[FloatArray, ...]:
-    """The fields of `BoneMass` for the bones, (B,) each."""
+    """The values of each field of `BoneMass` for B bones, (B,) each."""
     found = _masses_by_name(tuple((name, armature.data.bones[name].length) for name in solved_parents(armature)))
     known = np.array([found[bone.name] for bone in bones])
     own = np.array([read_extra_field(bone, "mass") for bone in bones])
@@ -158,7 +158,7 @@ def fitted(armature: Object, *, redraw: bool = False) -> SelfCollision | None:
 
 
 def _shape(armature: Object, *, redraw: bool = False) -> _Shape:
-    """The capsules as from `fitted`, and the points that stay above a floor."""
+    """The capsules (see `fitted`), and the points that stay above a floor."""
     searches, names = _MESHES.get(armature.name, (-1, ()))
     meshes = [bpy.data.objects.get(name) for name in names]
     if not redraw or searches != ARMATURES.searches or None in meshes:

@@ -41,7 +41,7 @@ def target_bone_of(rig: Object, holder: Object, bone: str) -> str:
 def close_loops(
     skeleton: Skeleton, effectors: Sequence[Effector], partners: Sequence[Partner | None], held: Collection[str]
 ) -> list[Effector]:
-    """The effectors; an effector becomes a closed loop if the bones of its partner rotate too.
+    """Convert each effector to a closed loop if the bones that move its partner rotate too; returns all effectors.
 
     Closing one loop may make bones rotate that move another effector's target.
     """
@@ -105,12 +105,12 @@ class Pin(NamedTuple):
     rotation: tuple[float, float, float, float]
 
 
-# The other side of a loop is a goal too.
+# The goal of an effector that closes a loop is the other side of the loop.
 Goal: TypeAlias = Target | Pin | Partner
 
 
 def targets_in(goals: Iterable[Goal | None]) -> list[Target]:
-    """The goals that are objects in the scene or their bones."""
+    """The goals that are objects in the scene or bones of such objects."""
     return [goal for goal in goals if goal is not None and not isinstance(goal, (Pin, Partner))]
 
 
@@ -397,7 +397,7 @@ def move_pins_with(armature: Object, bones: Collection[str]) -> None:
 
 
 def pins_left_behind(armature: Object) -> list[FabrikEffector]:
-    """The pins whose bones have been posed since by something else, such as a bake, another frame or Blender."""
+    """The pins whose bones have been posed since by something else, such as a bake or a change of frame."""
     found = []
     for pin in pins(armature):
         bone, seen = armature.pose.bones[pin.bone], np.array(pin.seen)

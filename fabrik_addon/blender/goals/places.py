@@ -297,7 +297,7 @@ def sampled_steps(
     turning = list(dict.fromkeys([(rig, ""), *followed, *((rig, tree.carrier) for tree in problems if tree.carrier)]))
     points, matrices = yield from sample_steps(scene, reached, turning, frames, recorded=recorded)
     points = points if smooth is None else smooth(points)
-    # Samples (F, 3) and (F, 4, 4) by goal.
+    # By goal: world positions (F, 3) and world matrices (F, 4, 4).
     seen: dict[Goal, FloatArray] = dict(zip(reached, np.moveaxis(points, 1, 0), strict=True))
     turned: dict[Goal, FloatArray] = dict(zip(turning, np.moveaxis(matrices, 1, 0), strict=True))
     armature, found = turned[rig, ""], []
@@ -316,7 +316,7 @@ def sampled_steps(
 def _in_tree(
     space: FloatArray, problem: RigProblem, points: Mapping[Goal, FloatArray], matrices: Mapping[Goal, FloatArray]
 ) -> SampledTargets:
-    """The targets of a tree in its space, from their world positions (..., 3) and matrices (..., 4, 4).
+    """Convert a tree's targets from world positions (..., 3) and world matrices (..., 4, 4) to the tree's space.
 
     space: (..., 4, 4) matrices from the tree's space to the world. matrices: those of goals with a target rotation.
     """
@@ -355,7 +355,7 @@ def tree_space(rig: Object, problem: RigProblem) -> FloatArray:
 def _own_matrix(pin: Pin | Partner) -> FloatArray:
     """(4, 4) matrix of a pin in armature space.
 
-    For the other side of a loop, the position is not used. It only needs to count as visible.
+    For the other side of a loop, any matrix without NaN will do: it counts as visible, and its position is not used.
     """
     if isinstance(pin, Partner):
         return np.eye(4)

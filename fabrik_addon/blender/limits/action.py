@@ -436,7 +436,7 @@ def fitted_limit(
 
 
 def _range(angles: FloatArray, margin: float) -> Range:
-    """The range of successive angles, (F,) radians, widened by a margin. Angles may continue beyond 180°."""
+    """The range of successive angles (F,), in radians, widened by a margin. Angles may continue beyond 180°."""
     counted = np.unwrap(angles)
     low, high = float(counted.min()) - margin, float(counted.max()) + margin
     if high - low >= _FULL_TURN:

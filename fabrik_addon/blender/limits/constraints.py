@@ -112,7 +112,7 @@ def euler_box(limit: Limit | None) -> EulerBox:
 
 
 def _box_of_swings(limit: Ball | Polygon, order: str) -> EulerBox:
-    """The box of a limit in an Euler order that starts with Y."""
+    """The smallest box of Euler angles that contains a limit, for an Euler order that starts with Y."""
     angles = _angles(order, _rotations(replace(limit, twist=_CLOSED), np.zeros(1)))
     low, high = angles.min(axis=0), angles.max(axis=0)
     low[1], high[1] = low[1] + limit.twist[0], high[1] + limit.twist[1]
@@ -235,7 +235,7 @@ def _beside(other: Range | None) -> Range:
 
 
 def _common(ranges: Sequence[Range | None]) -> Range | None:
-    """The intersection of ranges."""
+    """The intersection of ranges; a range of None is free."""
     closed = [ends for ends in ranges if ends is not None]
     if not closed:
         return None

@@ -69,7 +69,7 @@ _BOTH_WAYS: Final = radians(90.0)
 Corner: TypeAlias = tuple[float, float]
 Corners: TypeAlias = list[Corner]
 
-# Each type of limit in a message.
+# The names of the types of limits in messages.
 _KINDS: Final = {
     FREE: "no limit",
     "BALL": "ball joint",
@@ -202,7 +202,7 @@ def copy_limit(source: PoseBone, bones: Bones) -> str:
 
 
 def _limits(bones: Bones) -> str:
-    """The first words of a message about the limits of bones."""
+    """The subject of a message: the limits of some bones."""
     return f"Limit of {bones[0].name!r}" if len(bones) == 1 else f"Limits of {len(bones)} bones"
 
 
@@ -426,7 +426,7 @@ def read_rest(rig: Object) -> dict[str, RestBone]:
 
 
 def rest_key(rig: Object) -> RestKey:
-    """A key for the bones at rest: names, parents' names, (J, 4, 4) matrices column by column and (J,) lengths."""
+    """A cache key for bones at rest: names, parents' names, (J, 4, 4) matrices column by column and (J,) lengths."""
     bones, above = rig.data.bones, solved_parents(rig)
     matrices, lengths = np.empty((len(bones), 16), dtype=np.float32), np.empty(len(bones), dtype=np.float32)
     bones.foreach_get("matrix_local", matrices.ravel())
@@ -437,7 +437,7 @@ def rest_key(rig: Object) -> RestKey:
 
 
 def rest_of(names: tuple[str, ...], parents: tuple[str, ...], matrices: bytes, lengths: bytes) -> dict[str, RestBone]:
-    """The bones of a `rest_key`."""
+    """The bones at rest that a `rest_key` describes."""
     frames = np.frombuffer(matrices, dtype=np.float32).reshape(-1, 4, 4).transpose(0, 2, 1).astype(np.float64)
     rows = zip(names, parents, frames, np.frombuffer(lengths, dtype=np.float32).tolist(), strict=True)
     return {name: RestBone(parent, frame[:3, 3], frame[:3, :3], length) for name, parent, frame, length in rows}

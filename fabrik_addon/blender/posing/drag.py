@@ -106,9 +106,9 @@ class StepResult:
     """The result of a step, in world meters.
 
     error: distance of the dragged point from its target. pin_error: distance of a pin from its location.
-    is_catching_up: whether the joints, which ease in, would move on if the step were repeated. deeper: how far the
-    dragged point is beyond its target along the step's `depth`. why: the reason why the dragged point misses its
-    target, such as "foot.L is at its limit"; "" if there is none.
+    is_catching_up: whether joints ease in and have not arrived yet; repeating the step moves them on. deeper: the
+    distance of the dragged point beyond its target along the step's `depth`. why: the reason why the dragged point
+    misses its target, such as "foot.L is at its limit"; "" if there is none.
     """
 
     error: float = 0.0
@@ -215,8 +215,8 @@ class DragPart:
         """The pose after the dragged points are translated by `armature_shift` (3,) and their bones rotated.
 
         All vectors are in armature space. armature_turn: (3,) rotation vector. depth: (3,) the unit direction along
-        which the translation is free. ik_offsets: by bone, (3,) the dragged point in the solver's pose minus that of
-        the rig. The result's `why` is empty.
+        which the translation is free. ik_offsets: by bone, (3,) the dragged point in the solver's pose minus the same
+        point in the rig's pose. The result's `why` is empty.
         """
         targets = self._positions + self._shift_factors * armature_shift
         for row, grip in enumerate(self.grips):
@@ -246,7 +246,7 @@ class DragPart:
 
 
 def pull_chain(joints: FloatArray, end: FloatArray, target: FloatArray) -> FloatArray:
-    """(3,) movement of the first of the joints (N, 3) if the end (3,) of the chain is pulled to a target (3,)."""
+    """(3,) the movement of the first of a chain's joints (N, 3) if the chain's end (3,) is pulled to a target (3,)."""
     pulled, last = target, end
     for joint in joints[::-1]:
         length = np.linalg.norm(last - joint)
@@ -257,7 +257,7 @@ def pull_chain(joints: FloatArray, end: FloatArray, target: FloatArray) -> Float
 
 
 def mirrored_turn(turn: FloatArray, shift_factors: FloatArray) -> FloatArray:
-    """(..., 3) the rotation vector (3,) of a drag for points with some factors (..., 3) on its translation."""
+    """(..., 3) a drag's rotation vector (3,), mirrored for points whose translation has factors (..., 3)."""
     return np.asarray(turn * shift_factors * shift_factors[..., :1])
 
 
@@ -352,7 +352,7 @@ class DragSetup:
 
     @cached_property
     def tops(self) -> list[str]:
-        """The uppermost bones that follow, none below another; the first belongs to the first dragged bone."""
+        """The uppermost bones that follow; none is below another. The first one belongs to the first dragged bone."""
         found: dict[str, None] = {}
         pinned = {pin.bone for pin in self.held}
         for bone in self.dragged:
@@ -467,14 +467,14 @@ _CORRECTIONS: Final = 4
 
 
 class DragBase:
-    """What a drag of this frame shares with one over time, from the press of the button to its release.
+    """The common base of drags of one frame and drags over time. It exists from the press of the button to its release.
 
     Attributes:
         left_alone: notes on bones that cannot follow because something else moves them. After the drag, also the reason
-            if auto-keying has set no key.
-        notice: a line about other changes of the rig, such as limbs switched to FK; "" for none.
-        start: (3,) the dragged point at the start, world space.
-        axes: (3, 3) the dragged bone's own axes at the start as columns, world space.
+            if auto-keying has inserted no key.
+        notice: a line about other changes to the rig, such as limbs switched to FK; "" for none.
+        start: (3,) the position of the dragged point at the start, in world space.
+        axes: (3, 3) the dragged bone's own axes at the start as columns, in world space.
     """
 
     start: FloatArray
@@ -494,21 +494,21 @@ class DragBase:
         self._keeper.restore()
 
     def _armature_shift(self, location: npt.ArrayLike) -> FloatArray:
-        """(3,) the translation of the dragged point to a location (3,) in world space, in armature space."""
+        """(3,) the translation in armature space that moves the dragged point to a location (3,) in world space."""
         return np.linalg.solve(self._world[:3, :3], np.asarray(location, dtype=np.float64) - self.start)
 
     def _armature_turn(self, turn: npt.ArrayLike | None) -> FloatArray:
-        """(3,) a rotation vector (3,) of world space in armature space; None counts as no rotation."""
+        """Convert a rotation vector (3,) from world space to armature space; None becomes (3,) zeros."""
         return np.zeros(3) if turn is None else np.asarray(turn, dtype=np.float64) @ self._rotation_to_world
 
     def _note_miss(self, bone: str, error: float) -> None:
-        """Note that a dragged bone ends some world meters from its target."""
+        """Add a note that a dragged bone ends `error` world meters from its target."""
         bone = self._setup.posed.shown(bone)
         self.left_alone.append(f"Bone {bone!r} ends {length_text(error)} from its target, farther than during the drag")
 
 
 class Drag(DragBase):
-    """A drag of this frame; made by `begin_drag`."""
+    """A drag of the current frame; `begin_drag` creates it."""
 
     def __init__(self, context: Context, setup: DragSetup) -> None:
         """Record the rig's state. Raises RigError if nothing can follow."""
@@ -609,7 +609,7 @@ class Drag(DragBase):
         )
 
     def _find_ik_offsets(self) -> dict[str, FloatArray]:
-        """By bone of a limb on IK, (3,) the dragged point in the solver's pose minus that of the rig, armature space.
+        """By bone of a limb on IK, (3,) the dragged point in the solver's pose minus the rig's; armature space.
 
         They differ if IK stretches the limb, because the solver does not stretch it.
         """

@@ -131,7 +131,7 @@ class BasePose:
         return root_place(pose_bone, self._keyed(bone_path(bone, "location"), location))
 
     def _keyed(self, path: str, values: FloatArray) -> FloatArray:
-        """Replace a channel's values (n,) by those of its curves on the frame, if there are any."""
+        """Replace a channel's values (n,) by the values of its curves on the frame, if it has curves."""
         for curve in self._curves.get(path, ()):
             values[curve.array_index] = curve.evaluate(self._frame)
         return values
@@ -150,8 +150,8 @@ class FrameResult:
     """The result of solving a frame: errors and reasons.
 
     errors: (E,) world meters, NaN if a target is not visible. met: the number of targets met within the solver's
-    tolerance. left_alone: notes on bones that were not rotated, or that their controls can't pose. why: why the worst
-    effector misses its target, such as "foot.L is at its limit"; "" if unknown.
+    tolerance. left_alone: notes on bones that were not rotated, or that their controls can't pose. why: the reason why
+    the worst effector misses its target, such as "foot.L is at its limit"; "" if unknown.
     """
 
     errors: FloatArray
@@ -173,7 +173,7 @@ class FrameResult:
 
 
 def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> FrameResult:
-    """Pose the armature for its current targets, from its "PRESENT" pose or from "REST".
+    """Pose the armature for its current targets, starting from its current pose ("PRESENT") or from rest ("REST").
 
     Bones that no enabled effector needs, and bones that cannot be keyed, don't change. If a FabrikError is raised, the
     pose is unchanged.
@@ -228,9 +228,9 @@ def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> F
 def _solve(
     context: Context, problem: RigProblem, places: SampledTargets, begin: Tree, *, stays: bool
 ) -> tuple[Solution | DragPose, str, list[str]]:
-    """Pose one tree near its start pose; returns why targets were missed, and warnings on bones that miss their pose.
+    """Pose one tree near its start pose; returns the reasons for missed targets, and warnings on misplaced bones.
 
-    stays: whether the pose is solved already.
+    stays: whether the current pose is already the solution.
     """
     rig, unseen, left = problem.rig, np.isnan(places.points).any(axis=1), list[str]()
     solution: Solution | DragPose
@@ -271,12 +271,12 @@ def session_for(
 
 
 def depends_on(problem: RigProblem) -> tuple[Any, ...]:
-    """A key for everything that a session for a problem depends on, except rest pose, preferred pose and targets."""
+    """A key for everything that the session of a problem depends on, except rest pose, preferred pose and targets."""
     rig = problem.rig
     masses, settings, up = masses_of(rig, problem.tree.skeleton), rig_settings(rig), rig.matrix_world[2][:]
     weighed = tuple(array.tobytes() for array in (masses.shares, masses.centers, masses.factors))
     floor = (settings.floor_height, up) if settings.use_floor else None
-    # The stored pose counts only if it is the preferred one.
+    # The stored pose matters only if it is the preferred pose.
     kept: Any = settings.kept_pose if settings.preferred_pose == "KEPT" else ()
     poses = floats(kept, "rotation", 4).tobytes() + floats(kept, "location", 3).tobytes() if len(kept) else b""
     chosen = settings.preferred_pose, poses, settings.balance, settings.bake.self_collision, up[:3], floor
@@ -351,7 +351,7 @@ class LiveSession:
         self._key = depends_on(problem)
         self._problem, self._base, self.names = problem, base, problem.tree.skeleton.names
         if before is not None and before.names != self.names:
-            # Its poses are those of other bones.
+            # The stored poses belong to other bones.
             before = None
         self._solver: DragSolver | None = None
         self.is_catching_up = self.may_continue = False

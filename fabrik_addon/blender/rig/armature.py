@@ -185,15 +185,16 @@ def check_rig(armature: Object) -> None:
         raise RigError(f"Object {armature.name!r} is scaled non-uniformly ({scale}): apply its scale first")
 
 
-# Times the total length of a rig's bones. At this distance, single precision has an error of 6 % of that length.
+# The largest distance, as a multiple of the total length of a rig's bones. At this distance, single precision has an
+# error of 6 % of that length.
 _FAR: Final = 1e6
 
 
 def check_near(armature: Object) -> None:
-    """Raise RigError, naming the bone, if a channel of a bone is not finite, or too large to be solved."""
+    """Raise RigError, naming the bone, if a value of its channels is not finite, or too large for the solver."""
     bones, most = armature.pose.bones, _FAR * floats(armature.data.bones, "length", 1).sum()
     channels = (("location", 3), ("rotation_quaternion", 4), ("rotation_euler", 3))
-    # A comparison with NaN is false.
+    # NaN makes this comparison false, too.
     is_near = np.all([(np.abs(floats(bones, *channel)) < most).all(axis=1) for channel in channels], axis=0)
     if not is_near.all():
         name = bones[int(np.argmin(is_near))].name
@@ -264,7 +265,7 @@ def read_channels(armature: Object) -> Channels:
 
 
 def unscaled(transforms: FloatArray) -> FloatArray:
-    """(..., 4, 4) transforms without scale; their rotations are `nearest_rotations`."""
+    """(..., 4, 4) the transforms without scale, with the nearest rotations; see `nearest_rotations`."""
     found = transforms.copy()
     found[..., :3, :3] = nearest_rotations(transforms[..., :3, :3])
     return found
@@ -273,8 +274,8 @@ def unscaled(transforms: FloatArray) -> FloatArray:
 def nearest_rotations(axes: FloatArray) -> FloatArray:
     """(..., 3, 3) proper rotations nearest to `axes` (..., 3, 3).
 
-    Blender's rest matrices are not exactly rotations. Their error is up to 1e-4 for bones within 15 degrees of pointing
-    back along their parent, such as a thigh below a pelvis. The nearest rotations halve the error of a rigid bone.
+    Blender's rest matrices are not exactly rotations. Their error is up to 1e-4 for bones that point back along
+    their parent to within 15 degrees, such as a thigh below a pelvis. The nearest rotations halve this error.
     """
     left, _, right = np.linalg.svd(axes)
     nearest: FloatArray = left @ right
@@ -282,7 +283,7 @@ def nearest_rotations(axes: FloatArray) -> FloatArray:
 
 
 def floats(collection: _Items, name: str, width: int) -> FloatArray:
-    """(N, width) values of a float property of every item."""
+    """(N, width) the values of a float property of N items."""
     # Blender copies single precision in one block. Other types are ten times slower.
     values = np.empty(len(collection) * width, dtype=np.float32)
     collection.foreach_get(name, values)
@@ -290,23 +291,24 @@ def floats(collection: _Items, name: str, width: int) -> FloatArray:
 
 
 def matrices(collection: _Items, name: str) -> FloatArray:
-    """(N, 4, 4) values of a matrix property of every item."""
+    """(N, 4, 4) the values of a matrix property of N items."""
     # Blender returns matrices column by column.
     return floats(collection, name, 16).reshape(-1, 4, 4).transpose(0, 2, 1).copy()
 
 
 def flags(collection: _Items, name: str, width: int = 1) -> BoolArray:
-    """(N,) whether a boolean property, or any of its components, is true for each item."""
+    """(N,) whether a boolean property of each item, or any component of it, is true."""
     values = np.empty(len(collection) * width, dtype=np.bool_)
     collection.foreach_get(name, values)
     return values.reshape(-1, width).any(axis=1)
 
 
 def cut_tree(tree: Tree, owned: Collection[str], ends: Collection[str]) -> list[tuple[Tree, str]]:
-    """Split a tree at owned bones; returns the parts that contain ends, parents first, each with its owned bone or "".
+    """Split a tree at owned bones, which something else moves; returns the parts that contain ends, parents first.
 
-    Each owned bone is the root of a part, at rest, because the whole part moves with it. A tree with owned bones is
-    reduced to the bones between root and ends, because control rigs have hundreds of bones.
+    Also returns the owned bone of each part, or "". It is the root of the part, at rest, because the whole part moves
+    with it. A tree with owned bones is reduced to the bones between root and ends, because control rigs have
+    hundreds of bones.
     """
     names = tree.skeleton.names
     tips = [bone for bone, name in enumerate(names) if name in ends]
@@ -345,10 +347,10 @@ def freeze(tree: Tree, held: Collection[str]) -> Tree:
 def tree_below(
     tree: Tree, current_matrices: FloatArray, top: str, owned: Collection[str], frozen: Collection[str]
 ) -> Tree:
-    """A bone of a tree and the bones below it, with a rest pose that gives their `current_matrices` (J, 4, 4).
+    """Cut out a bone and the bones below it; the new rest pose reproduces their `current_matrices` (J, 4, 4).
 
-    The parent of the top bone does not move, so its frame is the rest frame; frozen bones are at rest in their current
-    pose. Bones that constraints move, and bones below them, are left out.
+    The parent of the top bone does not move, so the rest pose has its current frame. The current pose of frozen bones
+    becomes their rest pose. Bones that constraints move, and bones below them, are left out.
     """
     skeleton = tree.skeleton
     first = skeleton.index(top)
@@ -364,7 +366,7 @@ def tree_below(
     carried = posed.copy()
     carried[:, :3, :3] = posed[:, :3, :3] @ np.swapaxes(matrix_from_quaternion(rotations), 1, 2)
     below = skeleton.part(members)
-    # The rest pose for which the current rotations result in the current pose.
+    # A rest pose with which the current rotations give the current pose.
     rest = carried.copy()
     for bone, parent in enumerate(below.parents):
         if parent >= 0:

@@ -346,7 +346,7 @@ def cycle_of(curve: FCurve) -> tuple[float, float] | None:
 
 
 def in_cycle(cycle: tuple[float, float], frames: FloatArray) -> FloatArray:
-    """(F,) the frames in the cycle with keys that frames (F,) repeat; its last frame counts as its first."""
+    """Map frames (F,) to the frames of the cycle that they repeat. The cycle's last frame counts as its first."""
     first, last = cycle
     places = np.mod(frames - first, last - first)
     return np.asarray(first + np.where(places > last - first - SAME_FRAME, 0.0, places))

@@ -22,7 +22,7 @@ from .keyframes import (
 from .locks import unlocked_location, unlocked_rotation
 from .pose_writer import has_property
 
-# Values that differ by less than this are the same; the differences are rounding errors.
+# Values that differ by less than this count as equal; the differences are rounding errors.
 _ROUNDING: Final = 1e-7
 
 
@@ -101,9 +101,9 @@ def key_in_steps(armature: Object, path: str, frame: float, before: float | None
 
 @contextmanager
 def _neighbors_kept(armature: Object, frame: float, former: Mapping[tuple[str, int], float | None]) -> Iterator[None]:
-    """Keep values on the nearest keyed frames of an armature while the block inserts keys on a frame.
+    """Keep the pose on the nearest keyed frames of an armature while the block inserts keys on a frame.
 
-    former: the values of properties without keys, None if unknown, by data path and index.
+    former: by data path and index, the value before the change, for properties without keys; None if it is unknown.
     """
     neighbors, by_key = neighboring_frames(armature, frame), curves_by_key(curves(armature))
     held: dict[tuple[str, int], list[float]] = {}
@@ -149,7 +149,7 @@ def why_no_key(context: Context, *, automatic: bool) -> str:
 def unavailable_note(context: Context, armature: Object, channels: Iterable[tuple[str, str]]) -> str:
     """A sentence about bones that auto-keying leaves out because they have no curves yet; "" if there are none.
 
-    Without keys, their changes also apply to all other frames.
+    Since these bones have no keys, their poses change on all frames.
     """
     if _keying_set(context, automatic=True) or "INSERTKEY_AVAILABLE" not in _options(context, automatic=True):
         return ""
@@ -157,13 +157,13 @@ def unavailable_note(context: Context, armature: Object, channels: Iterable[tupl
     bones = dict.fromkeys(bone for bone, path, _ in _unlocked(armature, channels) if path not in keyed)
     sentence = (
         f"No keys inserted for {first_few(bones)} (Only Insert Available is on in the preferences), "
-        "so they change on all frames: switch it off, or key the bones once"
+        "so their poses change on all frames: switch it off, or key the bones once"
     )
     return sentence if bones else ""
 
 
 def _options(context: Context, *, automatic: bool) -> set[Any]:
-    """The options for inserting keys, from scene and preferences."""
+    """The options for inserting keys, from the scene and the preferences."""
     tools, edit = context.scene.tool_settings, context.preferences.edit
     choices = {
         "INSERTKEY_REPLACE": automatic and tools.auto_keying_mode == "REPLACE_KEYS",

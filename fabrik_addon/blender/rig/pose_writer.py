@@ -129,7 +129,7 @@ def write_switches(rig: Object, values: Mapping[str, float]) -> None:
 
 
 def _held(rig: Object, path: str) -> tuple[Any, str]:
-    """The data-block or bone with the number at a path, and the number's name there."""
+    """The data-block or bone that has the number at a path, and the name of the number's property."""
     is_custom = path.endswith("]")
     holder, _, name = path.rpartition("[" if is_custom else ".")
     return rig.path_resolve(holder) if holder else rig, bpy.utils.unescape_identifier(name[1:-2]) if is_custom else name

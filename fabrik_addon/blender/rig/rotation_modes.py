@@ -93,8 +93,8 @@ def to_channels(
     other = angles + np.pi
     other[..., order[1]] = np.pi - angles[..., order[1]]
     earlier = np.concatenate((np.broadcast_to(start, angles.shape[1:])[None], angles[:-1]))
-    # Two triples of angles give the same rotation. The step to the next frame is equally long from both, so count the
-    # switches between them.
+    # Two triples of angles give the same rotation, and the step to the next frame is equally long from both. So a frame
+    # has the other triple after an odd number of changes between the two.
     change = np.abs(wrapped(other - earlier)).sum(axis=-1) < np.abs(wrapped(angles - earlier)).sum(axis=-1)
     on_other = np.cumsum(change, axis=0) % 2 == 1
     return name, _unwrapped(np.where(on_other[..., None], other, angles), start)
@@ -154,7 +154,7 @@ def _euler(order: Sequence[int], matrices: FloatArray, start: FloatArray) -> Flo
 
 
 def _carried_on(values: FloatArray, valid: BoolArray, start: FloatArray) -> FloatArray:
-    """(F, ..., n) values; invalid rows, by `valid` (F, ..., 1), become the last valid row, or `start` (..., n)."""
+    """Replace rows of values (F, ..., n) if not `valid` (F, ..., 1), by the last valid row or `start` (..., n)."""
     if valid.all():
         return values
     rows = np.arange(len(values)).reshape((-1,) + (1,) * (values.ndim - 1))

@@ -13,7 +13,7 @@ from .in_use import Stored, overridable, seen
 # Constraints that only restrict poses.
 _BOUNDS: Final = ("LIMIT_ROTATION", "LIMIT_LOCATION", "LIMIT_SCALE", "LIMIT_DISTANCE", "MAINTAIN_VOLUME", "COPY_SCALE")
 
-# A bone follows the bone that it copies if the influence is larger.
+# A bone follows the bone that it copies if the constraint's influence is larger than this.
 _HALF: Final = 0.5
 
 FOUND: tuple[tuple[str, str, str], ...] = (
@@ -131,10 +131,10 @@ def control_rig(rig: Object) -> FabrikControlRig | None:
 
 
 def solved_bone(rig: Object, bone: str) -> str:
-    """The solved bone for a bone: for a control of a control rig, the deform bone that it represents.
+    """The solved bone that a bone belongs to: for a control of a control rig, the deform bone that it represents.
 
-    Another bone of the rig's mechanism has that of the bone that it copies, or else that of its parent. If there is
-    none, this is the bone itself.
+    A mechanism bone belongs to the same solved bone as the bone that it copies, or else as its parent. If no solved
+    bone is found, returns the bone itself.
     """
     setup, bones, found, tried = control_rig(rig), rig.pose.bones, bone, {""}
     while setup is not None and found in bones and found not in setup.carriers:
@@ -151,7 +151,7 @@ def solved_bone(rig: Object, bone: str) -> str:
 
 
 def _copied(rig: Object, constraint: Any) -> str:
-    """The bone of the rig that a constraint copies; "" if it copies none."""
+    """The bone of the rig whose transform a constraint copies; "" if it copies none."""
     is_full = constraint.type == "COPY_TRANSFORMS" and constraint.influence > _HALF and moves(constraint)
     return str(constraint.subtarget) if is_full and constraint.target == rig else ""
 

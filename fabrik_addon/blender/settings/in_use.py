@@ -19,7 +19,7 @@ class Unset:
     """The defaults of a property group: numbers, texts, other groups, and empty lists."""
 
     def __init__(self, group: Any) -> None:
-        """group: the `Struct` of the group's class."""
+        """Read the defaults from `group`, the `Struct` of a property group's class."""
         self._group = group
 
     def __getattr__(self, name: str) -> Any:
@@ -196,7 +196,7 @@ def keep_overrides(*_arguments: object) -> None:
 
 
 def _forget_lent(*_arguments: object) -> None:
-    """Restore linked originals after the file was saved."""
+    """Remove the empty settings that `keep_overrides` created on linked originals, after the file was saved."""
     listen(_forget_lent, *_SAVED, on=False)
     while _LENT:
         with suppress(ReferenceError):

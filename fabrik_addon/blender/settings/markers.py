@@ -85,7 +85,7 @@ CALIBRATION_OPTIONS: Final[dict[str, Any]] = get_annotations(CalibrationOptions)
 @overridable
 @poses_live_rigs
 class PointOnBone:
-    """A point on a bone of the rig, and how much it counts. A mixin for markers, and for targets and pins."""
+    """A point on a bone of the rig, and its weight. A mixin for markers, and for targets and pins."""
 
     bone: StringProperty(name="Bone", description="The bone that the point is on")
     point: EnumProperty(name="Point", description="Position of the point on its bone", items=POINTS)

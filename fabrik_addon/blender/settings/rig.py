@@ -96,7 +96,7 @@ class FabrikEffector(PointOnBone, PropertyGroup):
 class FabrikHold(PropertyGroup):
     """A bone held in place, in the world or relative to an object, from one frame to another.
 
-    Its keys contain the hold.
+    The effect of the hold is in the keys of the action.
     """
 
     bone = Stored("")

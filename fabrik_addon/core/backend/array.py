@@ -22,7 +22,7 @@ sin = np.sin
 cos = np.cos
 atan2 = np.arctan2
 floor = np.floor
-# The piecewise linear function through (knots, values), constant beyond its ends.
+# Piecewise linear interpolation of `values` (N,) at `knots` (N,); constant beyond the ends.
 interpolate = np.interp
 maximum = np.maximum
 minimum = np.minimum
@@ -229,7 +229,7 @@ def quaternions(array: FloatArray, indices: Sequence[int]) -> list[protocol.Quat
 
 
 def _columns(array: FloatArray) -> list[Scalar]:
-    """The columns of (F, n), as plain floats if one row is broadcast over the frames."""
+    """The n columns of an array (F, n); plain floats if one row is broadcast over the frames."""
     if len(array) and array.strides[0] == 0:
         same: list[Scalar] = array[0].tolist()
         return same
@@ -251,7 +251,7 @@ def write(values: Sequence[Any], rows: FloatArray, indices: Sequence[int]) -> No
 
 
 def take(value: Any, frames: IntArray | BoolArray) -> Any:
-    """A value on some of the frames; `frames` (N,) indices, or (F,) booleans."""
+    """A value on some of the frames only; `frames` has N indices (N,), or booleans (F,)."""
     if isinstance(value, Vector):
         return Vector([take(value.x, frames), take(value.y, frames), take(value.z, frames)])
     if isinstance(value, Quaternion):

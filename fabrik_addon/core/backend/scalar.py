@@ -72,7 +72,7 @@ def scalar(array: FloatArray) -> float:
 
 
 def interpolate(value: float, knots: FloatArray, values: FloatArray) -> float:
-    """The piecewise linear function through (knots, values), constant beyond its ends."""
+    """Piecewise linear interpolation of `values` (N,) at `knots` (N,); constant beyond the ends."""
     after = int(knots.searchsorted(value))
     if after == 0 or after == len(knots):
         return float(values[min(after, len(values) - 1)])

@@ -90,7 +90,7 @@ def turn_bodies(
         pose.heads.append(head)
         frame, turned = carried_turn(body, pose, rotation), rotation
         if index in aims:
-            # In the body's own frame, its direction does not depend on the others.
+            # In the body's own frame, its direction does not depend on the other bodies.
             wanted = frame.conjugated() @ (aims[index] - head)
             turn = backend.rotation_between(body.attachments[0].offset, wanted)
             frame, turned, head = frame @ turn, rotation @ turn, aims[index]

@@ -1,7 +1,7 @@
 """A ball joint and the hinges that follow it, treated as one link of variable length.
 
 Examples: upper arm and forearm, thigh and shin, a finger. The link goes from the ball's head to the attachment of the
-last hinge. Its length depends on one number: the position of all hinges in their ranges, as a share.
+last hinge. Its length depends on one number from 0 to 1: the angles of all hinges, as the same share of their ranges.
 """
 
 from collections.abc import Collection, Sequence
@@ -30,7 +30,7 @@ class HingeLimb:
 
     @property
     def range(self) -> tuple[float, float]:
-        """The smallest and largest length within the hinges' ranges."""
+        """The smallest and the largest length that the hinges' ranges allow."""
         return float(self.lengths[0]), float(self.lengths[-1])
 
     def end(self, bodies: Sequence[Body]) -> Attachment:
@@ -38,7 +38,7 @@ class HingeLimb:
         return bodies[self.hinges[-1]].attachments[0]
 
     def bend(self, backend: Backend, bodies: Sequence[Body], length: Scalar) -> tuple[list[Quaternion], Vector]:
-        """The hinges' local rotations for a length, and the link's vector in the ball's frame."""
+        """The hinges' local rotations for a length, and the vector along the link in the ball's frame."""
         share = backend.interpolate(length, self.lengths, self.shares)
         rotations = [limit.at_range_share(backend, share) for limit in self.limits]
         return rotations, _span(bodies, self.hinges, rotations)
@@ -86,7 +86,7 @@ def _make_limb(bodies: Sequence[Body], ball: int, hinges: tuple[int, ...]) -> Hi
 
 
 def _falling(values: FloatArray) -> int:
-    """The number of values at the beginning that decrease monotonically."""
+    """The number of values before the first one that is not smaller than the value before it."""
     rises = np.flatnonzero(np.diff(values) >= 0)
     return int(rises[0]) + 1 if len(rises) else len(values)
 
@@ -141,7 +141,7 @@ def find_bend_limbs(
 
 
 def _run_to(bodies: Sequence[Body], last: int, before: bool, balls: Collection[int]) -> tuple[int, ...]:
-    """The bodies from `last` upward, or from its parent if `before`, as long as each is an only child."""
+    """The bodies from `last` upward, as long as each is an only child; with `before`, from the parent of `last`."""
     run = [] if before else [last]
     parent = bodies[last].parent
     while last not in balls or (before and not run):
@@ -153,7 +153,7 @@ def _run_to(bodies: Sequence[Body], last: int, before: bool, balls: Collection[i
 
 
 def straight_runs(bodies: Sequence[Body]) -> list[list[int]]:
-    """The limbs: runs of two or more bodies, each of which has the next one as its only child."""
+    """Runs of two or more bodies, each of which has the next one as its only child."""
     runs: list[list[int]] = []
     for index, body in enumerate(bodies):
         if len(body.attachments) != 1 or body.attachments[0].distance == 0:

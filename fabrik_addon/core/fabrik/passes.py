@@ -141,7 +141,7 @@ class Passes:
         return Aim(attachment, total * (1.0 / self.backend.maximum(weight, TINY)), weight)
 
     def _meet(self, index: int, aims: list[Aim], pose: SweepPose, bound: list[Condition]) -> None:
-        """Forward step of one body: put it on the line, fit it rigidly, or only move it if its limit is active."""
+        """Forward step of one body: move it to its aims, with a rotation unless its limit is active."""
         backend, head, frame = self.backend, pose.heads[index], pose.orientations[index]
         if len(aims) == 1:
             moved, turned = self._point_on_line(aims[0], head, frame), frame
@@ -169,7 +169,7 @@ class Passes:
         return (self.backend.exp_map(turn * share) @ frame).normalized()
 
     def _point_on_line(self, aim: Aim, head: Vector, frame: Quaternion) -> Vector:
-        """The point on the line from aim to head, at the body's length (FABRIK's basic step)."""
+        """The new head: on the line from the aim to the old head, at the body's length (FABRIK's basic step)."""
         backend, point = self.backend, head
         alike = (head - aim.point).length_squared <= TINY
         if backend.any_of(alike):
@@ -202,7 +202,7 @@ class Passes:
         return wanted - turned @ middle, turned
 
     def _rotate_onto(self, pairs: list[tuple[Vector, Vector, Scalar]], frame: Quaternion) -> Quaternion:
-        """Rotate a frame so that its points (first of each pair) match the wanted ones best, all about one center."""
+        """Rotate a frame about a center so that its points (the first of each pair) match the wanted points best."""
         for _ in range(_FIT_STEPS):
             arms = [(frame @ offset, wanted, weight) for offset, wanted, weight in pairs]
             torque = sum_vectors([arm.cross(wanted) * weight for arm, wanted, weight in arms])
@@ -214,7 +214,7 @@ class Passes:
         return frame
 
     def _meet_limb(self, index: int, aim: Aim, pose: SweepPose, bound: list[Condition]) -> None:
-        """Forward step of a limb: its length is clamped between its bounds and its head is put on the line."""
+        """Forward step of a limb: move its head along the line from its aim until the distance is a possible length."""
         backend, limb, head = self.backend, self.limbs[index], pose.heads[index]
         line = head - aim.point
         length = backend.sqrt(backend.maximum(line.length_squared, TINY))

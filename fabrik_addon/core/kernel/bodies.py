@@ -19,15 +19,15 @@ from ..model.skeleton import Skeleton
 from ..model.targets import Frames
 from ..rotations import CROSSING, matrix_from_quaternion, product, quaternion_from_rotation_vector
 
-# (..., D, 3) the axis of each column and (..., D, 3) its velocity at the armature's origin.
+# (..., D, 3) the axis of each column and (..., D, 3) the velocity of the point at the armature's origin.
 Motions: TypeAlias = tuple[FloatArray, FloatArray]
 # (3, 9) the linear map from p to the matrix that maps a to a × p.
 _CROSSING: FloatArray = CROSSING.swapaxes(1, 2).reshape(3, 9)
 # The largest number of entries in the cache of columns, since contact points change with each step.
 _KEPT = 64
 _YZX, _ZXY = [1, 2, 0], [2, 0, 1]
-# Radians: the largest rotation of a joint in a step of Newton's method, since the model is inaccurate beyond it, and
-# the rotation below which a joint is at rest.
+# Radians. No joint rotates by more than MAX_ROTATION in a step of Newton's method, since the model is inaccurate
+# farther away. A joint that rotates by less than AT_REST is at rest.
 MAX_ROTATION, AT_REST = 0.5, 1e-5
 
 
@@ -78,7 +78,7 @@ class Bodies:
         columns: D, the number of columns: `turning` for joints, three for a free root, one for each body that slides.
         body_of: (D,) the body of each column; the root's translation belongs to body 0.
         slides: (S,) the bodies that slide.
-        first: (B,) the first column of each body, and `counts` (B,) how many it has.
+        first: (B,) the first column of each body, and `counts` (B,) the number of its columns.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Bodies:
 
     @cached_property
     def above(self) -> BoolArray:
-        """(B, B) entry u, l: whether u is l or above it."""
+        """(B, B) for bodies u, l: whether u is l, or above l in the tree."""
         result = np.eye(len(self.bones), dtype=bool)
         for body, parent in enumerate(self.parents):
             if parent >= 0:
@@ -130,7 +130,7 @@ class Bodies:
 
     @cached_property
     def carrier(self) -> IntArray:
-        """(J,) for each bone of the skeleton, the body that moves it: itself or the nearest above."""
+        """(J,) for each bone of the skeleton, the body that moves it: the bone itself, or the nearest body above it."""
         place = {int(bone): body for body, bone in enumerate(self.bones)}
         result = np.zeros(len(self.skeleton.parents), dtype=np.int64)
         for bone, parent in enumerate(self.skeleton.parents):
@@ -139,7 +139,7 @@ class Bodies:
 
     @cached_property
     def ends(self) -> IntArray:
-        """(B, B) entry u, l: the body at whose head the lever arm of u on l ends; -1: at the moved point.
+        """(B, B) the ends of the lever arms of bodies u on points of bodies l: a body's head; -1: the point itself.
 
         Bodies above a body that does not inherit rotation move it, but do not rotate it.
         """
@@ -159,7 +159,7 @@ class Bodies:
 
     @cached_property
     def _below(self) -> FloatArray:
-        """(B, B) entry l, u: 1 if l is u or below it."""
+        """(B, B) for bodies l, u: 1 if l is u, or below u in the tree; else 0."""
         return self.above.T.astype(float)
 
     def pose(self, local: FloatArray, root: FloatArray, factors: FloatArray | None = None) -> Pose:
@@ -192,7 +192,7 @@ class Bodies:
         return (step[..., : self.turning] @ self._spread.T).reshape(*step.shape[:-1], len(self.bones), 3)
 
     def rates(self, step: FloatArray) -> FloatArray:
-        """(F, turning, turning) how much joints rotate per change of the columns, at a step (F, D) from some pose.
+        """(F, turning, turning) rotations of joints per change of the columns, after a step (F, D) from a pose.
 
         The left Jacobian of the rotation vector θ u, with |u| = 1: I + (1 - cos θ) / θ [u]× + (1 - sin θ / θ) [u]×²
         (Solà, Deray, Atchuthan, arXiv 1812.01537, eq. 145).
@@ -210,7 +210,7 @@ class Bodies:
         return np.asarray(vectors.reshape(*vectors.shape[:-2], -1) @ self._spread)
 
     def motions(self, pose: Pose) -> Motions:
-        """(..., D, 3) the axis of each column and (..., D, 3) its velocity at the armature's origin."""
+        """(..., D, 3) the axis of each column and (..., D, 3) the velocity of the point at the armature's origin."""
         axes, speeds = np.zeros((2, *pose.root.shape[:-1], self.columns, 3))
         turned = times(pose.carried[..., self._turning_body, :, :], self.axes)
         axes[..., : self.turning, :] = turned
@@ -220,7 +220,7 @@ class Bodies:
         return axes, speeds
 
     def levers(self, on: IntArray, offsets: FloatArray) -> FloatArray:
-        """(n, S) how far points (n, 3) of bodies (n,) move along a sliding body's Y per unit of its length factor."""
+        """(n, S) distances by which S sliding bodies move points (n, 3) of bodies (n,), per unit of length factor."""
         result = np.zeros((len(on), len(self.slides)))
         for row, holder in enumerate(on.tolist()):
             body, along = holder, offsets[row, 1]
@@ -249,7 +249,7 @@ class Bodies:
         return np.asarray(np.swapaxes(motions[0], -1, -2)[..., None, :, :] * moves)
 
     def _moved_columns(self, on: IntArray) -> FloatArray:
-        """(n, 1, D) 1 if a column moves a body (n,)."""
+        """(n, 1, D) 1 if a column moves a body (n,), else 0."""
         key = on.tobytes()
         if key not in self._moves_of:
             if len(self._moves_of) >= _KEPT:
@@ -258,7 +258,7 @@ class Bodies:
         return self._moves_of[key]
 
     def below(self, on: IntArray) -> FloatArray:
-        """(B, n) 1 if a body is `on` (n,) or above it."""
+        """(B, n) 1 if a body is one of `on` (n,) or above it, else 0."""
         return self.above[:, on].astype(float)
 
     def factors(

@@ -22,8 +22,8 @@ _FLOOR_KEYS, _SUPPORT_KEYS = 1_000_000, 2_000_000
 # If a body starts off its support, its center of mass moves into a region of this share of the support's size. If a
 # foot is lifted, the center ends 3 mm inside the edge. With 0.6 it ends 12 mm inside, but the hips move 1 cm farther.
 _STANDS_IN = 0.85
-# Compliance of the support: its yield per force. It is a pure number, since masses are shares and so forces are
-# lengths.
+# Compliance of the support: the distance by which it yields per force. It is a pure number, since masses are shares,
+# and so forces are lengths.
 _YIELDS = 0.015
 # The center of mass moves freely up to _AT_EASE, as a share of the distance to the support's edge. Beyond it, the hips
 # move back, as people's do: by 1.8 cm for a hand 70 cm forward, and by 2.3 with 0.37.
@@ -115,7 +115,7 @@ class Bounds:
             posed = forward_kinematics(self._bodies.skeleton, rotations, location)
             own, carrying = posed[self._bones[self._own]], posed[self._bodies.bones[self._on]][:, None]
             places = own[..., :3, 3] + times(own[..., :3, :3], self._places[self._own])
-            # (M, N, 3) the points in the frames of the bodies, and (M, N) the heights at which they touch the floor.
+            # (M, N, 3) the points in the frames of the bodies, and (M, N) their least allowed heights.
             self._points = times(np.swapaxes(carrying[..., :3, :3], -1, -2), places - carrying[..., :3, 3])
             self._heights = np.minimum(self._height + self._radii[self._own], places @ self._normal)
             self._heights -= _SLACK * self._bodies.skeleton.extent
@@ -134,7 +134,7 @@ class Bounds:
         self.shift(0.0)
 
     def shift(self, share: float) -> FloatArray:
-        """(3,) a share of the shift that brings an unsupported body over its support.
+        """(3,) `share` times the translation that brings an unsupported body over its support; armature space.
 
         Also centers the region of free movement on the shifted center of mass.
         """
@@ -206,11 +206,11 @@ class Bounds:
         )
 
     def _out(self, away: Away) -> FloatArray:
-        """(N,) how far the center of mass is beyond each side of the support, units of length."""
+        """(N,) the distance of the center of mass beyond each of the N sides of the support, units of length."""
         return np.asarray(self._normals @ self._posture.center_of_mass(away) - self._reaches)
 
     def holder(self, key: int) -> Holder:
-        """The constraint of a row, by the row's key."""
+        """The constraint that a row belongs to; `key` is the row's key."""
         if key < _SUPPORT_KEYS:
             return Holder("FLOOR", self._bodies.skeleton.names[self._bones[key - _FLOOR_KEYS]])
         return self.capsules.holder(key) or Holder("BALANCE")
@@ -220,7 +220,7 @@ class Bounds:
         return float(max(self._below(pose).max(initial=0.0), self.capsules.depths(pose).max(initial=0.0)))
 
     def cost(self, pose: Pose, away: Away, price: float) -> float:
-        """The cost of penetrations of floor and body, at `price` per unit of length, and of imbalance."""
+        """The cost of imbalance, and of penetrations of floor and body at `price` per unit of length."""
         cost = price * float(self.capsules.depths(pose).sum() + self._below(pose).sum())
         if len(self._normals):
             out = np.maximum(self._out(away), 0.0)

@@ -26,8 +26,8 @@ NEAR = 0.05
 # Keys of these rows, beyond those of joints, floor and support. Each pair has five.
 _KEYS = 3_000_000
 _KINDS = 5
-# An end adds a row only if its closest points differ from those of the pair by this share of a segment, and its gap
-# exceeds the pair's by at most this share of the distance at which rows are added.
+# The end of a segment adds a row of its own on two conditions. Its closest points differ from those of the pair by this
+# share of a segment. Its gap exceeds the pair's by at most this share of the distance at which rows are added.
 _BESIDE = 0.2
 
 
@@ -72,7 +72,7 @@ class SelfCollision:
 
 
 def _about(skeleton: Skeleton, bone: str) -> set[str]:
-    """A bone, its parent, and all bones below it."""
+    """The names of a bone, its parent, and all bones below it."""
     index = skeleton.index(bone)
     below = {name for name in skeleton.names if index in skeleton.path(skeleton.index(name))}
     parent = int(skeleton.parents[index])
@@ -152,7 +152,7 @@ class Capsules:
             self._allowed, self._measured = np.minimum(self._measure(pose)[0], 0.0), None
 
     def depths(self, pose: Pose) -> FloatArray:
-        """(..., P) the pairs' overlaps beyond what is allowed, armature units."""
+        """(..., P) the overlaps of the pairs beyond the allowed overlaps, armature units."""
         return np.maximum(-self._measure(pose)[0], 0.0) if self else np.zeros(0)
 
     def rows(self, pose: Pose, motions: Motions, within: float) -> ConstraintRows:
@@ -176,14 +176,14 @@ class Capsules:
         return ConstraintRows(rows, found[kind, pair], _KEYS + _KINDS * near[pair] + kind, np.zeros(len(pair)))
 
     def holder(self, key: int) -> Holder | None:
-        """The two bones that a row keeps apart, by the row's key; None for keys of other constraints."""
+        """The two bones that a row keeps apart; `key` is the row's key. None for keys of other constraints."""
         if key < _KEYS:
             return None
         first, second = self._pairs[:, (key - _KEYS) // _KINDS]
         return Holder("BODY", self._names[first], self._names[second])
 
     def sides(self, pose: Pose, motions: Motions, within: float) -> tuple[FloatArray, FloatArray]:
-        """(F, K, D) rows of F poses, at closest points only, and (F, K) gaps; those above `within` are infinite."""
+        """(F, K, D) rows for the closest points of K pairs in F poses, and (F, K) gaps; infinite if above `within`."""
         if not self:
             return np.zeros((len(pose.root), 0, self._bodies.columns)), np.zeros((len(pose.root), 0))
         gaps, one, two, segments = self._measure(pose)
@@ -230,9 +230,11 @@ class Capsules:
 
 
 def closest(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """(..., n) distances of n pairs of segments (..., 2, n, 3), and their closest points as shares of both.
+    """The distances (..., n) of n pairs of segments (..., 2, n, 3).
 
-    Parallel segments have many closest points; one pair of them is returned.
+    Also returns the closest points on the first and the second segment as shares of their lengths, (..., n) each.
+
+    If segments are parallel, one of many pairs of closest points is returned.
     """
     start, other = first[..., 0, :, :], second[..., 0, :, :]
     along, across, between = first[..., 1, :, :] - start, second[..., 1, :, :] - other, start - other

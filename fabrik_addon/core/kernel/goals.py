@@ -13,7 +13,7 @@ from .bodies import Bodies, Motions, Pose
 
 # A radian between a rotation and its target counts as this share of the length of the effector's path.
 LEVER = 0.1
-# Goals have this many times the cap of those of the next lower priority.
+# The cap of a goal is this many times that of a goal of the next lower priority.
 PRIORITY = 100.0
 
 
@@ -89,7 +89,7 @@ class Goals:
         return pose.points(self.on, self._offsets)
 
     def residual(self, pose: Pose, wanted: Wanted) -> FloatArray:
-        """(..., E + O, 3) differences from the effectors to their targets; zero if there is none."""
+        """(..., E + O, 3) vectors from effectors to targets, and rotation vectors times `arms`; zero without target."""
         found = self.points(pose)
         points = found[..., : self.count, :]
         points[..., self.loops, :] -= found[..., self.count :, :]
@@ -119,7 +119,7 @@ class Goals:
         return distances[..., : self.count], distances[..., self.count :] / self.arms
 
     def rows(self, pose: Pose, motions: Motions, wanted: Wanted) -> FloatArray:
-        """(..., E + O, 3, D) how much the columns reduce the residual."""
+        """(..., E + O, 3, D) the reduction of the residual per unit of each of the D columns."""
         bodies = self._bodies
         shifts = bodies.shifts(pose, motions, self.points(pose), self.on)
         if len(bodies.slides):
@@ -139,7 +139,7 @@ class Goals:
         return np.asarray(np.concatenate([weights, weights[..., self.oriented] * self.shares], axis=-1) * wanted.seen)
 
     def moves_goal(self, body: int, weights: FloatArray) -> BoolArray:
-        """(F,) whether a body moves a goal that has a weight; weights: (F, E + O)."""
+        """(F,) whether rotating or moving some body moves a goal with a weight above 0; weights: (F, E + O)."""
         ends = weights[:, [*range(self.count), *self.loops]] @ self._below[0][body]
         return np.asarray(ends + weights[:, self.count :] @ self._below[1][body] > 0.0)
 

@@ -21,7 +21,7 @@ from .bodies import Bodies
 # narrow ellipse curves away within a step: with the nearest line alone, a step along the outline gained nothing.
 _ANGLES = np.radians([3.0, 9.0, 20.0, 45.0])
 _BOTH_WAYS = np.concatenate([[0.0], -_ANGLES, _ANGLES])
-# The matrices from a direction to that direction rotated by each of the angles, side by side.
+# The rotation matrices of these angles, side by side: a direction times them gives all rotated directions.
 _TURNED = np.concatenate(
     [[[cos, sin], [-sin, cos]] for cos, sin in zip(np.cos(_BOTH_WAYS), np.sin(_BOTH_WAYS), strict=True)], axis=1
 )
@@ -56,7 +56,7 @@ class ConstraintRows(NamedTuple):
         rows: (K, D).
         gaps: (K,) radians, or units of length, to each constraint.
         keys: (K,) a constraint's key is the same in every step.
-        compliance: (K,) how much each gives way to a force of 1.
+        compliance: (K,) the distance by which each constraint yields to a force of 1.
     """
 
     rows: FloatArray
@@ -91,7 +91,7 @@ class Sides(NamedTuple):
     numbers: IntArray
 
     def push(self, vectors: FloatArray) -> FloatArray:
-        """(K,) how far rotation vectors (F, B, 3) go toward each side, in radians."""
+        """(K,) the components of rotation vectors (F, B, 3) toward each side, in radians."""
         return np.asarray((self.normals * vectors[self.frames, self.bodies]).sum(axis=1))
 
     def part(self, which: IntArray | BoolArray) -> "Sides":
@@ -100,7 +100,7 @@ class Sides(NamedTuple):
         return Sides(frames, bodies, self.normals[which], self.gaps[which], numbers)
 
     def places(self) -> IntArray:
-        """(K,) the index of each side among those of its frame."""
+        """(K,) the position of each side in the list of the sides of its frame."""
         order = np.argsort(self.frames, kind="stable")
         frames, places = self.frames[order], np.empty(len(order), dtype=np.int64)
         places[order] = np.arange(len(order)) - np.searchsorted(frames, frames)
@@ -137,7 +137,7 @@ class JointLimits:
             self._kinds += (_Polygons(polygons),)
 
     def holder(self, key: int) -> Holder | None:
-        """The joint limit of a row, by the row's key; None for keys of other constraints."""
+        """The joint limit that a row belongs to; `key` is the row's key. None for keys of other constraints."""
         body = key // _KEYS
         return Holder("LIMIT", self._names[body]) if body < len(self._names) else None
 
@@ -316,9 +316,9 @@ class _Balls:
         return self.outlines(local, within, 1)[0]
 
     def outlines(self, local: FloatArray, within: float, count: int) -> tuple[Sides, Outlines]:
-        """The sides near F poses (F, B, 4), and their outlines.
+        """The sides of the limits near F poses (F, B, 4), and the outlines that they belong to.
 
-        The sides of a joint are `count` lines that approximate its outline, four axes and the ends of its twist.
+        A joint's sides are `count` lines that approximate its outline, four axes, and the ends of its range of twist.
         """
         own = local[:, self._bodies]
         twists = self._twists(own)

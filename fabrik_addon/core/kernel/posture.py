@@ -1,4 +1,4 @@
-"""The posture term: how far the masses of bones and the rotations of joints are from the preferred pose.
+"""The posture term: the cost of moving masses and rotating joints away from the preferred pose.
 
 ½ Σ s_b · ( m_b · |c_b - c_b⁰|² + I_b · |log(q_b q_b⁰⁻¹)|² ), with its gradient and Gauss-Newton matrix in the columns
 of `Bodies`. The first part's matrix is the mass matrix of composite rigid bodies (Featherstone, *Rigid Body Dynamics
@@ -34,13 +34,14 @@ class Masses:
     """The masses of J bones and the stiffness of their joints.
 
     Attributes:
-        shares: (J,) of the body's mass; they add up to 1.
+        shares: (J,) shares of the body's mass; they add up to 1.
         centers: (J,) the center of mass, as a share of the distance from head to tail.
-        factors: (J,) factor on a bone's part of the term, from its stiffness.
-        bending: (J,) further factor on the rotation of its joint; all 1 when None.
-        hanging: (J,) the share of a trunk's tilt that a bone of a limb without goals does not follow; none when None.
-        eased: (J,) radians in a relaxed limb: the smallest bend of a hinge; for any other joint, how far its bone is
-            lowered from level, or twisted so that the hinge below it bends down. None: no joint is relaxed.
+        factors: (J,) factors on the bones' parts of the term, from their stiffness.
+        bending: (J,) further factors on the rotations of the joints; all 1 when None.
+        hanging: (J,) the share of the trunk's tilt that bones of limbs without goals do not follow; all 0 when None.
+        eased: (J,) angles of relaxed limbs in radians. For a hinge: the smallest bend. For any other joint: the angle
+            by which its bone is lowered from level, or twisted so that the hinge below it bends down. None: no limb
+            is relaxed.
     """
 
     shares: FloatArray
@@ -58,7 +59,8 @@ class Away(NamedTuple):
         centers: (..., J, 3) the mass centers if limbs without goals were fixed to the body.
         balanced: (..., J, 3) the actual mass centers.
         moved: (..., J, 3) `centers` minus those of the preferred pose.
-        turned: (..., B, 3) rotation vectors of joints; above hinges, without the rotation that follows the hinge.
+        turned: (..., B, 3) rotation vectors of joints. For joints above hinges, the rotation that follows the hinge is
+            left out.
         own: (..., K, 3) rotation vectors of the joints above the K hinges, including that rotation.
         extended: (..., K) radians by which these joints extend beyond their slack.
     """
@@ -75,8 +77,8 @@ class Coupled(NamedTuple):
     """A hinge and the joint above it, which follows the hinge in a relaxed limb: knee and hip.
 
     The joint above rotates in the opposite direction, by FOLLOWS times the angle. hinge, above: their bodies. axis:
-    (3,) of the hinge, in the direction of its bend. eased: radians of its bend in a relaxed limb. stiffer: how many
-    times as stiff the joint above is if it extends by more than `slack` radians.
+    (3,) of the hinge, in the direction of its bend. eased: radians of its bend in a relaxed limb. stiffer: the factor
+    on the stiffness of the joint above if it extends by more than `slack` radians.
     """
 
     hinge: int
@@ -138,7 +140,7 @@ class PostureTerm:
         self.prefer(bodies.pose(rotations[..., bodies.bones, :], location), coupled)
 
     def relaxed(self, preferred: Pose, coupled: Sequence[Coupled]) -> "PostureTerm":
-        """Copy this term with another preferred pose of the bodies, and other slack of the coupled joints."""
+        """Copy this term, with another preferred pose of the bodies and another slack of the coupled joints."""
         other = copy(self)
         other.prefer(preferred, coupled)
         return other
@@ -158,7 +160,7 @@ class PostureTerm:
             for each in coupled
         ]
         self._behind: FloatArray = np.array(axes).reshape(-1, 3)
-        # (3 B, 3 B) how far the joints above rotate with the hinges.
+        # (3 B, 3 B) the map from rotation vectors of hinges to those of the joints above, which follow them.
         self._follows: FloatArray = np.zeros((3 * len(bodies.bones),) * 2)
         for each, behind in zip(coupled, self._behind, strict=True):
             rows, columns = (slice(3 * body, 3 * body + 3) for body in (each.hinge, each.above))
@@ -186,13 +188,13 @@ class PostureTerm:
         return Away(centers, balanced, moved, self._with_coupled(turned), above, extended)
 
     def _with_coupled(self, vectors: FloatArray) -> FloatArray:
-        """Make rotation vectors (..., B, 3) of joints above hinges relative to the rotation that follows the hinge."""
-        # Without bones, a size of -1 would be ambiguous.
+        """Subtract from rotation vectors (..., B, 3) the rotations by which joints above hinges follow the hinges."""
+        # Don't use -1 for the last axis: without bones, its size would be ambiguous.
         flat = vectors.reshape(*vectors.shape[:-2], len(self._follows))
         return vectors + (flat @ self._follows).reshape(vectors.shape)
 
     def _torques(self, away: Away) -> FloatArray:
-        """(..., B, 3) gradients of the joints' part with respect to rotations of bodies."""
+        """(..., B, 3) gradients of the term's sum over joints with respect to small rotations of the joints."""
         torques, stiffer = self.inertia[:, None] * away.turned, self._stiffer * away.extended
         torques += (torques.reshape(*torques.shape[:-2], len(self._follows)) @ self._follows.T).reshape(torques.shape)
         pull = torques[..., self._above, :] + stiffer[..., None] * self._behind
@@ -205,11 +207,11 @@ class PostureTerm:
         return 0.5 * float(value + self._stiffer @ away.extended**2)
 
     def pulls(self, away: Away) -> FloatArray:
-        """(..., J, 3) gradients of the first part with respect to the mass centers."""
+        """(..., J, 3) gradients of the term's sum over masses with respect to the mass centers."""
         return np.asarray(self.masses[:, None] * away.moved)
 
     def equations(self, away: Away, pose: Pose, motions: Motions) -> tuple[FloatArray, FloatArray]:
-        """(..., D, D) Gauss-Newton matrix and (..., D) gradient."""
+        """(..., D, D) Gauss-Newton matrix and (..., D) gradient of the term."""
         centers, forces = away.centers, self.pulls(away)
         if self.bodies.breaks_inheritance:
             matrix, gradient = self._dense(centers, forces, pose, motions)
@@ -227,7 +229,7 @@ class PostureTerm:
     def _dense(
         self, centers: FloatArray, forces: FloatArray, pose: Pose, motions: Motions
     ) -> tuple[FloatArray, FloatArray]:
-        """Matrix and gradient of the first part, summed over masses; unlike composite inertia, for any tree."""
+        """Matrix (..., D, D) and gradient (..., D) of the part of the masses, one mass at a time; for any tree."""
         shifts = self.bodies.shifts(pose, motions, centers, self.carrier)
         shifts = np.swapaxes(shifts.reshape(*shifts.shape[:-3], -1, self.bodies.columns), -1, -2)
         weighed = np.swapaxes(shifts * np.repeat(self.masses, 3), -1, -2)

@@ -50,7 +50,7 @@ class Ball(Limit):
 
     @cached_property
     def between(self) -> Between:
-        """The ends of the range of twist, and its middle."""
+        """The ends of the range of twist, and the middle between them, in radians."""
         return between(self.twist)
 
     @cached_property

@@ -50,7 +50,7 @@ class Hinge(Limit):
 
     @cached_property
     def between(self) -> Between:
-        """The ends of the range, and its middle."""
+        """The ends of the range, and the middle between them, in radians."""
         return between((self.low, self.high))
 
     @property

@@ -43,7 +43,7 @@ class Polygon(Limit):
 
     @cached_property
     def points(self) -> list[Point]:
-        """The corners of the outline, checked."""
+        """The checked corners of the outline: swings (x, z) in radians."""
         corners = numbers(self.window)
         if corners is None or (corners.shape != (0,) and corners.shape[1:] != (2,)):
             raise LimitError(f"A polygon limit's outline is {shown(self.window)}: give points of two angles")
@@ -56,12 +56,12 @@ class Polygon(Limit):
 
     @cached_property
     def edges(self) -> list[Edge]:
-        """The edges of the outline, each from corner to corner."""
+        """The edges of the outline: pairs of successive corners."""
         return list(zip(self.points, self.points[1:] + self.points[:1], strict=True))
 
     @cached_property
     def _sides(self) -> list["_Side"]:
-        """The edges, checked and prepared."""
+        """The checked edges as `_Side` objects."""
         edges = self.edges
         if _crossing(edges):
             raise LimitError("A polygon limit has edges that touch or cross: its outline must be simple")
@@ -73,7 +73,7 @@ class Polygon(Limit):
 
     @cached_property
     def between(self) -> Between:
-        """The ends of the range of twist, and its middle."""
+        """The ends of the range of twist, and the middle between them, in radians."""
         return between(self.twist)
 
     def clamp(self, backend: Backend, rotation: Quaternion) -> Quaternion:
@@ -187,7 +187,7 @@ class _Side:
 
 
 def _turn(first: Edge, second: Edge) -> float:
-    """Positive if an outline turns left from one edge to the next."""
+    """Positive if an outline turns left from one edge to the next, negative if it turns right."""
     return _side(first[0], first[1], second[1])
 
 

@@ -52,7 +52,7 @@ def swing_of(backend: Backend, rotation: Quaternion) -> Swing:
 
 
 def below_half_turn(backend: Backend, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
-    """A point of the chart, moved into the circle in which the twist is defined."""
+    """A point of the chart, moved into the circle of swings below 180°, in which the twist is defined."""
     angle = backend.sqrt(x * x + z * z)
     share = backend.select(angle > MAX_SWING, MAX_SWING / backend.maximum(angle, 1.0), 1.0)
     return x * share, z * share
@@ -69,7 +69,7 @@ def nearest_angle(backend: Backend, angle: Scalar, middle: Scalar) -> Scalar:
 
 
 def compose(backend: Backend, x: Scalar, z: Scalar, twist: Scalar) -> Quaternion:
-    """The rotation with this swing and twist."""
+    """The rotation with a given swing and twist."""
     zero = x * 0.0
     swing = backend.exp_map(backend.Vector((z, zero, -x)))
     return swing @ backend.exp_map(backend.Vector((zero, twist, zero)))
@@ -97,7 +97,7 @@ def clamped(
     twist: Between,
     surely_inside: Scalar = -1.0,
 ) -> Quaternion:
-    """The rotation if swing and twist are inside, else the one with the nearest swing and the nearest twist.
+    """The rotation itself if swing and twist are inside, else the rotation with the nearest swing and twist.
 
     The swing is not computed if x² + z² of all rotations is less than `surely_inside`.
     """

@@ -95,7 +95,7 @@ class Reaches:
 
 def path_reaches(skeleton: Skeleton, effectors: Sequence[Effector]) -> Reaches:
     """The reach of every effector; infinite for an effector that closes a loop."""
-    # Of the distances from joint to joint between the root's head and each bone's: their sum, and the longest.
+    # For the path from the root's head to each bone's head: the sum and the largest of the distances between joints.
     sums, longest = np.zeros(len(skeleton)), np.zeros(len(skeleton))
     for bone, parent in enumerate(skeleton.parents):
         if parent >= 0:
@@ -150,9 +150,10 @@ def _attachments(
     ends: Sequence[tuple[FloatArray, int]],
     backend: Backend,
 ) -> tuple[Attachment, ...]:
-    """The attachments of a bone with these children and effectors; points that coincide are one (the paper's sub-base).
+    """The attachments of a bone; points that coincide share one (the paper's sub-base).
 
-    Both are points in the bone's frame, each with the index of its body or effector.
+    children: points in the bone's frame, each with the index of the child's body. ends: points in the bone's frame,
+    each with the index of its effector.
     """
     points: list[tuple[FloatArray, list[int], list[int]]] = []
 

@@ -85,7 +85,7 @@ def tails(skeleton: Skeleton, matrices: FloatArray, lengths: FloatArray | None =
 
 
 def _given(what: str, values: object, frames: int | None, *shape: int, largest: float = LARGEST) -> FloatArray:
-    """Values as an array for one pose or F poses; NaN is allowed."""
+    """Values as an array for one pose or F poses; NaN is allowed. Raises SkeletonError for invalid ones."""
     array = shaped(SkeletonError, what, values, frames, *shape)
     if (np.abs(array) > largest).any():
         raise SkeletonError(f"{what} a number that is infinite or too large: it must be at most {largest:g}")

@@ -41,7 +41,7 @@ class PosePrior(Frames):
         return PosePrior(self.rotations[:, bones], self.weights[:, bones])
 
     def away(self, local: FloatArray) -> FloatArray:
-        """(F, J, 3) rotation vectors, in the frames that carry the bones, from (F, J, 4) to the expected rotations."""
+        """(F, J, 3) rotation vectors from `local` (F, J, 4) to the expected rotations, in the carried frames."""
         return rotation_vector_from_quaternion(product(self.rotations, conjugate(local)))
 
     def cost(self, local: FloatArray) -> FloatArray:

@@ -77,7 +77,7 @@ class LeastSquares:
         self._pole_weight, self._slide = 0.0, False
         counts = [*bodies.counts[bodies.counts > 0], *[3] * bodies.free_root, *[1] * len(bodies.slides)]
         groups = np.repeat(np.arange(len(counts)), counts)
-        # (D, G) 1 if a column belongs to a joint; (D, D) the map from columns to the mean over their joint's columns.
+        # (D, G) 1 if a column belongs to a joint, else 0; (D, D) the map to the mean over the columns of a joint.
         self._groups = np.eye(len(counts))[groups]
         self._even = self._groups / np.array(counts) @ self._groups.T
         self._wide = 3 * (goals.count + len(goals.oriented)) < _WIDE * bodies.columns
@@ -144,9 +144,9 @@ class LeastSquares:
             state.put(open_frames, part)
 
     def optimality(self, state: State) -> FloatArray:
-        """(F,) how much closer rotating a single joint inside its limit could bring the effectors, from 0 to 1.
+        """(F,) the gain that is left for rotations of a single joint inside its limit, from 0 to 1.
 
-        0: no closer. 1: one joint could remove the whole residual. Its square is the share of the cost that one joint
+        0: no gain. 1: one joint could remove the whole residual. The square is the share of the cost that one joint
         could remove.
         """
         self._pole_weight, self._slide = 0.0, False

@@ -19,7 +19,7 @@ from ..arrays import TINY, FloatArray, IntArray
 # The length of the smooth kernel, as a share of the time in which a change fades. With 0.33, a hand jerks if a hold
 # moves it by 31 cm; with 1.0, limbs of some recorded walks jerk.
 _LENGTH: Final = 0.5
-# The smallest and largest share of the second part in the variance.
+# The smallest and the largest share of the variance for the part that differs from frame to frame.
 _ROUGH: Final = (1e-5, 0.1)
 # The variance of errors of the equations, as a share of the mean variance of their values. So equations that
 # contradict each other do not cause large changes.
@@ -42,7 +42,7 @@ class ChangeOverTime:
 
         window: (F,) factors on the changes, such as 0 on frames that must not change. ease: frames over which a change
         fades in. mass: (D, D) the mass matrix. rough: the share of the variance that may change quickly. units: (D,)
-        what counts as much as one radian: 1 for angles, the size of the body for lengths.
+        the amount that counts as much as one radian: 1 for angles, the size of the body for lengths.
         """
         self._frames, self._window, self._length = frames, window, _LENGTH * max(ease, 1.0)
         self._light: FloatArray = np.linalg.inv(mass)
@@ -80,7 +80,7 @@ class ChangeOverTime:
         apart = np.abs(self._frames[part, None] - self._frames[part])
         both, scaled = self._window[part, None] * self._window[part], np.sqrt(3.0) * apart / self._length
         smooth = both * (1.0 + scaled) * np.exp(-scaled)
-        # A standard deviation of one frame.
+        # The standard deviation is one frame.
         rough = both * np.exp(-0.5 * apart**2)
         pairs = np.ix_(on, on)
         values = smooth[pairs] * (rows @ self._light @ rows.T) + rough[pairs] * (rows @ self._lightest @ rows.T)

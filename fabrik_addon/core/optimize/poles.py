@@ -32,7 +32,7 @@ class Poles:
         self.sizes: FloatArray = np.array([0.1 * max(bones[list(limb.bodies)].sum(), TINY) for limb in limbs])
 
     def residual(self, pose: Pose, poles: FloatArray) -> FloatArray:
-        """(F, P) angles times sizes, for poles (F, E, 3); zero without a pole."""
+        """(F, P) the angles of P limbs to their poles (F, E, 3), in radians, times `sizes`; zero without a pole."""
         angles = [self.angle(index, pose, poles) for index in range(len(self.limbs))]
         return np.stack(angles, axis=1) * self.sizes if angles else np.zeros((len(pose.root), 0))
 
@@ -54,7 +54,7 @@ class Poles:
         return line / np.maximum(length, TINY)[:, None], length
 
     def rows(self, pose: Pose, motions: Motions, poles: FloatArray) -> FloatArray:
-        """(F, P, D) how much the columns reduce the residual while the limb's line is fixed."""
+        """(F, P, D) the reduction of the residual per unit of each column while the limb's line is fixed."""
         rows = np.zeros((len(pose.root), len(self.limbs), self._bodies.columns))
         for index, limb in enumerate(self.limbs):
             axis, _, side, to_pole = self._frame(index, pose, poles)

@@ -30,17 +30,17 @@ from ..arrays import CLOSE, TINY, BoolArray, FloatArray, IntArray, lengths, time
 
 # Compliance of equations that are met: with it, a point misses its target by about 1e-10 of the body's size.
 RIGID: Final = 1e-10
-# A step that does not reduce its cost is shortened to this share, at most this many times.
+# A step that does not reduce the cost is shortened to the share SHORTER, at most MAX_SHORTER times.
 SHORTER, MAX_SHORTER = 0.4, 4
 # Pushes and gaps of the wrong sign are ignored below this share of the largest movement; both are in units of √energy.
-# The same share of the distance that a unit push moves an inequality is its compliance, since several may be equal.
+# Inequalities may be equal, so each gets a compliance: the same share of the distance that a unit push moves it.
 _ACCURACY: Final = 1e-8
 # The largest number of rounds, in case rounding errors cause a cycle.
 _MAX_ROUNDS: Final = 200
 # The cosine above which inequalities are nearly parallel.
 _PARALLEL: Final = 0.5
-# The largest number of Newton steps in the search for a capped force. Goals that contradict each other take 5 to 12
-# steps, others 3.
+# The largest number of Newton steps in the search for the compliance of a capped goal. Goals that contradict each other
+# take 5 to 12 steps, others 3.
 _MAX_CAP_STEPS: Final = 20
 
 
@@ -122,7 +122,7 @@ class QuadraticProgram:
         return QpStep(step, forces, np.maximum(pushes, 0.0), yielding[:, : self._count])
 
     def _change(self, multipliers: FloatArray, frames: IntArray | slice = slice(None)) -> FloatArray:
-        """(F, R + K) how much multipliers (F, R + K) change the values of the rows."""
+        """(F, R + K) the change of the rows' values by multipliers (F, R + K)."""
         return times(self._both[frames], times(self._solved[frames].swapaxes(1, 2), multipliers))
 
     def correction(self, wanted: FloatArray, compliance: FloatArray, active: BoolArray) -> FloatArray:
@@ -137,7 +137,7 @@ class QuadraticProgram:
         return times(self._solved.swapaxes(1, 2), self._multipliers(target, yielding, used))
 
     def _complementary(self, target: FloatArray, yielding: FloatArray, used: BoolArray) -> FloatArray:
-        """(F, N) multipliers of all rows; inequalities only push. `used` (F, N), the active rows, changes in place."""
+        """(F, N) multipliers of all N rows, zero or more for inequalities. Changes `used` (F, N), the active rows."""
         units, first = self._units, self._count
         least = _ACCURACY * np.abs(self._moved / units).max(axis=1, initial=TINY)
         least = np.maximum(least, _ACCURACY * np.abs(target[:, :first] / units[:, :first]).max(axis=1, initial=0.0))

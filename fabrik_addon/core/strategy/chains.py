@@ -32,11 +32,11 @@ class _StartPoses(NamedTuple):
     """Start poses with their root at the origin. If all frames share a pose, values are stored only once.
 
     Attributes:
-        rotations: (F, J, 4) of all bones.
+        rotations: (F, J, 4) local rotations of all bones.
         local: the local rotations of the B bodies.
         bent: the local rotations after straight limbs have been bent.
-        points: of the chain at the start, root first.
-        bent_points: of the bent chain.
+        points: the points of the chain at the start, root first.
+        bent_points: the points of the bent chain.
     """
 
     rotations: FloatArray
@@ -47,7 +47,7 @@ class _StartPoses(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """Local rotations, how far the effector is from its target, and the steps taken."""
+    """On every frame: the bodies' local rotations, the effector's distance from its target, and the number of steps."""
 
     local: list[Quaternion]
     error: Scalar
@@ -143,7 +143,7 @@ class ChainSolver:
         return self._start_poses(self._problem.legal(checked_start(None, self._problem.skeleton, 1)))
 
     def _start_poses(self, rotations: FloatArray, poles: FloatArray | None = None) -> _StartPoses:
-        """Start poses (F, J, 4); straight ones bend toward poles (F, 1, 3) as seen from the root."""
+        """Prepare start poses (F, J, 4). Straight chains bend toward poles (F, 1, 3), given relative to the root."""
         backend, bodies, bones = self._backend, self._bodies, self._problem.bones
         own, frames = rotations[:, bones], len(rotations)
         bent = bend_straight_limbs(self._problem, self._problem.bodies.pose(own, np.zeros((frames, 3))), poles)
@@ -160,7 +160,7 @@ class ChainSolver:
     def _improved(
         self, starts: _StartPoses, goal: Vector, count: int, counts: Condition, pole: Vector | None = None
     ) -> _Found:
-        """Poses that are no farther from their targets than the start, and bend toward `pole` (NaN: none)."""
+        """Solve the chains, and bend them toward `pole` (NaN: none); no chain gets farther from its target."""
         backend = self._backend
         before = (starts.points[-1] - goal).length
         unmet = before > self._tolerance

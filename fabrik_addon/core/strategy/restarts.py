@@ -74,7 +74,7 @@ def _stuck(problem: Problem, start: Start, state: State) -> IntArray:
 
 
 def _nearest_poses(problem: Problem, start: Start, state: State, frames: IntArray) -> IntArray:
-    """(F, P) the spread poses, ordered by how near they bring the effectors in position and rotation."""
+    """(F, P) for each frame, the indices of the P spread poses, sorted by the errors of positions and rotations."""
     goals, (_, points, orientations) = problem.goals, problem.spread_poses
     aims = state.wanted.points[frames] - start.roots[frames, None]
     shares, turning = np.split(state.weights[frames], [goals.count], axis=1)

@@ -22,14 +22,15 @@ _LONGEST_SPAN, _SPREAD = 500, 40
 _AT_LEAST = 0.002
 # A rotation by this angle, in radians, counts as a pop.
 _SHARPEST = np.pi / 3
-# Errors that are larger by this factor count as equal: targets out of reach are missed by slightly different amounts.
+# Errors count as equal if they differ by at most this factor: targets out of reach are missed by slightly different
+# amounts.
 _NO_WORSE = 1.01
 
 Continue = Callable[[int, FloatArray, FloatArray], Solution]
 
 
 def jumps(solution: Solution, targets: FloatArray) -> FloatArray:
-    """(F - 1,) how many times farther than the targets the farthest joint moved from each frame to the next.
+    """(F - 1,) from each frame to the next: the farthest movement of a joint, divided by that of the targets.
 
     Targets that hardly move count as having moved by a small share of the skeleton's size. A bone that rotates sharply,
     even only about itself, counts as a joint that moves too far. targets: (F, E, 3), armature space.
@@ -131,6 +132,6 @@ def restart_frames(pops: BoolArray, failed: BoolArray) -> list[int]:
 
 
 def _farthest(points: FloatArray) -> FloatArray:
-    """(F - 1,) the farthest that one of (F, N, 3) points moves from frame to frame, ignoring NaN."""
+    """(F - 1,) the largest movement of one of N points (F, N, 3) from each frame to the next, ignoring NaN."""
     steps = np.nan_to_num(np.linalg.norm(np.diff(points, axis=0), axis=2))
     return np.asarray(steps.max(axis=1, initial=0.0))

@@ -342,5 +342,5 @@ def test_controls_that_get_no_key_are_named(preferences, available):
     drag = drag_in_steps(rig, "hand_ik.L", DRAGS["hand_ik.L"][0])
     added = {path[0].split('"')[1] for path in curves(rig).keys() - before}
     assert bool(added) is not available
-    wanted = "No keys inserted for spine_fk, .* so they change on all frames: switch it off"
+    wanted = "No keys inserted for spine_fk, .* so their poses change on all frames: switch it off"
     assert any(re.match(wanted, each) for each in drag.left_alone) is available, drag.left_alone

@@ -56,7 +56,7 @@ def reports_errors(method: _Runs) -> _Runs:
 
 
 def report_all(operator: Any, done: str, warnings: Iterable[str]) -> set[str]:
-    """Report a result, then warnings, all translated; returns that the operator has finished.
+    """Report a result and then warnings, all translated; returns {"FINISHED"}.
 
     The status bar shows only the last message.
     """
@@ -302,7 +302,7 @@ class InSteps(OnRig):
 
 
 def folded(layout: UILayout, label: str, of: str) -> UILayout | None:
-    """A sub-panel that is closed at first; None while it is closed. of: the panel that contains it."""
+    """Add a sub-panel to a layout, at first closed; returns its layout, None while closed. of: the panel's class."""
     header, body = layout.panel(f"fabrik_{of}_{label}", default_closed=True)
     header.label(text=ui_text(label), translate=False)
     return body

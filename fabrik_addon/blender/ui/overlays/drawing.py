@@ -25,10 +25,10 @@ COLORS: Final[dict[str, Color]] = {
 }
 # The number type of the graphics card.
 Single: TypeAlias = npt.NDArray[np.float32]
-# Points (N, 3), the rows of points that are the ends of a line (L, 2) or the corners of a triangle (T, 3), and the
-# color of all points (4,), or of each (N, 4).
+# Lines or triangles: points (N, 3); for each line or triangle the indices of its points, (L, 2) or (T, 3); and one
+# color for all points (4,), or one for each (N, 4).
 Part: TypeAlias = tuple[FloatArray, IntArray, Color | FloatArray]
-# The width of lines in pixels, and a part.
+# Lines: their width in pixels, followed by the items of a `Part`.
 Lines: TypeAlias = tuple[float, *Part]
 
 
@@ -47,7 +47,7 @@ class Drawing:
 
     @classmethod
     def of(cls, lines: Iterable[Lines], surfaces: Iterable[Part] = ()) -> "Drawing":
-        """The drawing of lines and surfaces."""
+        """Make a drawing from lines and surfaces."""
         by_width: dict[float, list[Part]] = {}
         for width, points, rows, color in lines:
             by_width.setdefault(width, []).append((points, rows, color))
@@ -55,7 +55,7 @@ class Drawing:
 
 
 def _joined(parts: Iterable[Part]) -> tuple[Single, Single]:
-    """The points of all lines or triangles, (N, 3), and their colors, (N, 4)."""
+    """The ends of all lines, or the corners of all triangles: N positions (N, 3) and colors (N, 4)."""
     points, colors = [np.zeros((0, 3), dtype=np.float32)], [np.zeros((0, 4), dtype=np.float32)]
     for vertices, rows, rgba in parts:
         points.append(vertices.astype(np.float32)[rows.ravel()])
@@ -64,7 +64,7 @@ def _joined(parts: Iterable[Part]) -> tuple[Single, Single]:
 
 
 def along(count: int) -> IntArray:
-    """(count - 1, 2) rows of the lines from each point of a path to the next."""
+    """(count - 1, 2) indices of the ends of the lines from each point of a path to the next."""
     return np.stack([np.arange(count - 1), np.arange(1, count)], axis=1)
 
 
@@ -122,7 +122,7 @@ def locked_lines(drag: DragInput) -> list[tuple[int, FloatArray]]:
 
 
 def draw_locks(drag: DragInput) -> None:
-    """Draw into the current viewport."""
+    """Draw the lines of the locked axes into the current viewport."""
     lines = locked_lines(drag)
     if not lines:
         return

@@ -321,7 +321,7 @@ def _drawing(shares: Sequence[tuple[Shape, float]]) -> Drawing:
 
 
 def draw_limits(context: Context) -> None:
-    """Draw into the current viewport. Bones are in front of meshes, and ranges behind a mesh are faint."""
+    """Draw limits into the current viewport. Bones are in front of meshes, and ranges behind a mesh are faint."""
     bones = shown_bones(context)
     if not bones:
         return

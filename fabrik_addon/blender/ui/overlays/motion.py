@@ -34,7 +34,7 @@ _CROSS: Final = 0.01
 
 
 def trail_lines(paths: Paths, bones: Sequence[str], frame: float, about: int) -> Iterator[Lines]:
-    """The paths of bones' tails around a frame: lines, ticks on frames, and dots on keys, in armature space."""
+    """The paths of the tails of bones around a frame, in armature space: lines, ticks on frames, and dots on keys."""
     rows = paths.rows(frame - about, frame + about)
     frames = paths.frames[rows]
     if len(frames) < 2:
@@ -54,7 +54,7 @@ def trail_lines(paths: Paths, bones: Sequence[str], frame: float, about: int) ->
 
 
 def held_lines(paths: Paths, bone: str, first: float, last: float) -> Iterator[Lines]:
-    """A tail's path during a hold, with a cross at each end, in armature space."""
+    """The path of a bone's tail during a hold, in armature space, with a cross at each end."""
     path = paths.tails[paths.rows(first, last), paths.names.index(bone)]
     if len(path):
         size = 2.0 * _CROSS * float(np.linalg.norm(paths.tails[0] - paths.heads[0], axis=1).max())
@@ -144,7 +144,7 @@ def trail_points(context: Context, rig: Object) -> list[tuple[str, FloatArray, F
 
 
 def draw_motion(rig: Object, context: Context) -> None:
-    """Draw into the current viewport, in front of everything."""
+    """Draw the trails of a rig into the current viewport, in front of everything."""
     drawing = drawing_of(context, rig)
     if drawing is not None:
         draw_over(drawing, context)

@@ -133,7 +133,8 @@ def draw_names(
 ) -> None:
     """Draw two names next to each other in a list's row, shortened if they are too long.
 
-    share: the share of the row for the first name with its icon. boxes: the width in front of the names, in icons.
+    share: the share of the row for the first name with its icon. boxes: the width in front of the names, as a number of
+    icons.
     """
     split = layout.split(factor=share)
     for part, name, shown in ((share, first, icon), (1.0 - share, second, second_icon)):
@@ -141,7 +142,10 @@ def draw_names(
 
 
 def draw_name(layout: UILayout, name: str, icon: Any, boxes: int, share: float = 1.0) -> None:
-    """Draw a name in a share of a list's row; boxes: the width that is used next to it, in icons."""
+    """Draw a name in a share of a list's row.
+
+    boxes: the width of the other items in the row, as a number of icons.
+    """
     room = share * (_room_beside_icon() - boxes * _ICON) - _PAD
     layout.label(text=fitted(name, room - (0.0 if icon == "NONE" else _ICON)), icon=icon, translate=False)
 

@@ -116,7 +116,7 @@ class FABRIK_UL_markers(Rows, UIList):
 
 
 class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
-    """The bone of each marker."""
+    """The mapping of markers to bones: the bone of each marker."""
 
     bl_label = "Marker Mapping"
     shows = staticmethod(lambda rig: len(seen(rig).capture.markers) > 0 or imported_takes(bpy.context.scene))
@@ -315,7 +315,7 @@ class FABRIK_PT_from_armature(AboutRig, MotionTab, Panel):
 
 
 class FABRIK_PT_edit(AboutRig, MotionTab, Panel):
-    """Trails of the rig's motion, holds, and how far drags spread."""
+    """Trails of the rig's motion, holds, and the spread of drags."""
 
     bl_label = "Motion Editing"
     shows = staticmethod(has_motion)
