@@ -16,7 +16,7 @@ from ..core.kernel.capsules import Capsule, Place, SelfCollision, closest
 from .rest_body import BodyAxes, RestBody, RestBone, square, unit
 
 TRUNK: Final = ("hips", "spine", "chest")
-# Parts that only the trunk moves. Its joint limits keep their capsules apart, so pairs of them are left out.
+# Trunk, neck and head. Joint limits keep their capsules apart, so pairs of them are left out.
 _MIDDLE: Final = (*TRUNK, "neck", "head")
 # Half the trunk's width and depth as shares of the height, from the sample person.
 _WIDTH: Final = {"hips": 0.077, "spine": 0.082, "chest": 0.088}
@@ -101,7 +101,7 @@ def self_collision(bones: Mapping[str, RestBone], vertices: Mapping[str, FloatAr
         parts.append("thigh")
 
     def is_met(one: int, two: int) -> bool:
-        """Whether `two` uses the capsule `one`: for a thigh, the trunk uses the shortened one, others the whole one."""
+        """Whether capsule `one` can collide with `two`: a thigh's shortened capsule only collides with the trunk."""
         return parts[one] != "thigh" or (one >= count) == (parts[two] in TRUNK)
 
     return SelfCollision(

@@ -41,8 +41,8 @@ class LimitPreset:
 
     Attributes:
         limits: by bone.
-        turned: bones whose X and Z axes are far from those of the joint, with the degrees.
-        unplaced: bones that are known but cannot be limited, with the reason.
+        turned: by bone, degrees between its X and Z axes and those of the joint, if the angle is large.
+        unplaced: by bone, why it cannot be limited although its name is known.
         free: hips, and other bones without a parent.
         unknown: bones with unknown names.
     """

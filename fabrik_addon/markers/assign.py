@@ -38,13 +38,13 @@ _SCALED_FRAMES: Final = 5
 _ROUNDS: Final = ((1.0, 0.15), (0.7, 0.15), (0.5, 0.1), (0.3, 0.06), (0.3, 0.035))
 # Labels give only approximate positions. Each round moves a marker by this share toward its measured position.
 _BELIEVED: Final = 0.5
-# Weight of a guess, its weight if its margin is small, and the margin up to which it is small.
+# Marker weight of a guess, its weight if its margin is small, and the margin below which it counts as small.
 _WEIGHT, _DOUBTED_WEIGHT, _DOUBTED = 0.2, 0.1, 0.5
 
 
 @dataclass(frozen=True)
 class Guess:
-    """A marker and the bone that it moves with. residual: how far it moves relative to that bone, armature units."""
+    """A marker and the bone that it moves with. residual: its movement relative to that bone, armature units."""
 
     entry: MappedMarker
     residual: float

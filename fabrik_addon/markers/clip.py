@@ -22,7 +22,7 @@ _CLEAR_RATIO: Final = 1.25
 # The lowest marker may be this far below or above zero, as a share of the markers' extent.
 _LOWEST: Final = -0.25
 _HIGHEST: Final = 1.0
-# Share of the frames that must agree. While a person crawls toward the origin, up to half of them are wrong.
+# Share of the frames that must vote for the same axis. While a person crawls toward the origin, up to half are wrong.
 _SURE: Final = 0.8
 # A person travels if they move farther than this share of the markers' extent. Without traveling, the lowest point of a
 # body moves by a few tenths of it.

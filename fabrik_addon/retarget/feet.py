@@ -139,7 +139,7 @@ class FootPlan:
         return np.stack([self.positions + turned @ offset for offset in offsets], axis=1)
 
     def _turn(self, about: FloatArray, turn: FloatArray) -> None:
-        """Rotate the foot by (F, 4) about points (F, 3)."""
+        """Rotate the foot by quaternions (F, 4) about points (F, 3), armature space."""
         self.positions = about + times(matrix_from_quaternion(turn), self.positions - about)
         self.rotations = product(turn, self.rotations)
 

@@ -23,8 +23,8 @@ _EXACT: Final = 1e-6
 class Pair:
     """A bone of the rig and the source bone that it follows.
 
-    before, share: if one chain has more bones than the other, a bone follows a blend of two source bones; a share of 0
-    is `before`, 1 is `source`.
+    before, share: if the chains have different numbers of bones, a bone follows a blend of two source bones:
+    `before` at a share of 0, `source` at 1.
     """
 
     bone: str
@@ -150,7 +150,7 @@ def _as_json(pair: Pair) -> object:
 # Legs are the pair of limbs that ends lowest. Arms are the pair attached to the trunk above them. If arms end on the
 # ground, the body has four legs.
 
-# Limbs on the left and right are mirrored to within this share of the body's height.
+# Limbs on the left and right mirror each other to within this share of the body's height.
 _MIRRORED: Final = 0.05
 # A limb ends on the ground if its end is at most this share of the body's height above the lowest end.
 _ON_GROUND: Final = 0.15

@@ -121,7 +121,7 @@ class _Reader:
     def recognized(self) -> str | None:
         """The key of the preset that contains most of the labels; None if none contains three.
 
-        On a tie, the preset of which a larger share is used.
+        On a tie, the preset of which a larger share of labels occurs.
         """
         known = {
             key: len({self.in_preset(label, preset) for label in self._tokens} - {None})
@@ -148,7 +148,7 @@ def is_named(label: str) -> bool:
 
 @lru_cache(maxsize=4)
 def _reader(labels: tuple[str, ...]) -> _Reader:
-    """The reader of some labels. Reading a file, matching and calibrating ask for the same ones."""
+    """The reader of some labels, cached, since reading, matching and calibrating use the same labels."""
     return _Reader(labels)
 
 

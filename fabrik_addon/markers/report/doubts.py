@@ -43,9 +43,9 @@ _PERSON: Final = 2.37
 _MISPLACED: Final = 0.08
 # Labels are wrong if more than this share of markers is misplaced. With left and right swapped, it is at least 0.32.
 _MANY: Final = 0.2
-# A single marker this far away is on another part of the body.
+# A marker farther than this share of the height from its label's position is on another part of the body.
 _FAR_AWAY: Final = 2.5 * _MISPLACED
-# The parts at the ends of the trunk, of the trunk without the neck, and of the legs.
+# The parts at both ends of the trunk, of the trunk without the neck, and of the legs.
 _BODY: Final = (
     frozenset({"head", "neck"}),
     frozenset({"thigh"}),
@@ -53,14 +53,14 @@ _BODY: Final = (
     frozenset({"foot"}),
     frozenset({"shin"}),
 )
-# Degrees: a trunk that is tilted by more lies. People who sit or bend down are less tilted on most frames.
+# Degrees: a person with a trunk tilted by more is lying down. If people sit or bend down, it is less on most frames.
 _LYING: Final = 60.0
-# Degrees, and a share of the frames: someone who is tilted by less on more of them stands up or lies down.
+# A trunk tilted by less than these degrees on more than this share of the frames shows that the person also stands.
 _UPRIGHT: Final = 20.0
 _SOMETIMES: Final = 0.1
 # Degrees between trunk and legs at rest, above which a rig is an animal: people have at most 9, animals at least 60.
 _ON_FOUR: Final = 45.0
-# Most frames that are examined.
+# Maximum number of frames that are examined.
 _LOOKED_AT: Final = 500
 _NAMED: Final = 4
 

@@ -18,7 +18,7 @@ _SAMPLES_AT_ONCE = 200_000
 
 
 class ReportError(FabrikError):
-    """Errors, names or frames that do not match, or a report that does not exist."""
+    """A report that does not exist, or invalid data for one, such as arrays of different lengths."""
 
 
 @dataclass(frozen=True, slots=True)
