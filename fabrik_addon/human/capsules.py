@@ -55,8 +55,8 @@ _LAP: Final = 0.3
 _THINNEST, _THICKEST = 0.6, 1.6
 # A radius is measured from at least this many vertices.
 _ENOUGH: Final = 8
-# Percentiles of the vertices' distances, to the side, forward and back: the half axes of an oval that contains most of
-# them.
+# Percentiles of the vertices' distances to the side, forward and back. They are the half axes of an oval that contains
+# most vertices.
 _ASIDE, _FRONT, _BACK = 80.0, 10.0, 90.0
 # A trunk bone shorter than this share of the height has no capsules.
 _SHORT: Final = 0.02

@@ -55,7 +55,7 @@ class LimitPreset:
 
 
 def why_not_human(bones: Mapping[str, RestBone]) -> str:
-    """Why an armature at rest is not a human's, as the end of a sentence; "" if it may be one.
+    """Why an armature at rest is not a human's, as a clause that ends a sentence; "" if it may be a human's.
 
     A human's trunk is above its legs, an animal's trunk lies across them. Part of a body, such as a hand, may be human.
     """

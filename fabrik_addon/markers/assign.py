@@ -27,7 +27,7 @@ from .steps import finish
 
 # Number of frames, evenly spread over a take, that show how its markers move. 150 did no better than 40.
 _FRAMES: Final = 40
-# With fewer known markers, or on fewer bones, the poses are not determined.
+# The smallest numbers of known markers and of their bones: with fewer, poses are not determined.
 _FEWEST_KNOWN, _FEWEST_BONES = 6, 4
 # Radians: expected deviation from rest. With it, half a radian at a joint counts as much as 2 cm at its markers.
 _BENDS: Final = 0.06
@@ -104,7 +104,7 @@ def _rounds(
     landmarks: Mapping[str, FloatArray],
     meter: float,
 ) -> ByMotion:
-    """Assign unknown markers at points (F, N, 3), in rounds, by their motion relative to known ones (F, M, 3)."""
+    """Assign unknown markers at (F, N, 3), in rounds, from their motion relative to known ones at (F, M, 3)."""
     known, names, own = fit.mapping, list(landmarks), fit.offsets
     bones, places = fit.bones, [fit.skeleton.index(name) for name in names]
     wanted, solution = targets, None

@@ -174,7 +174,7 @@ def _rotated(body: RestBody, turn: FloatArray) -> dict[str, RestBone]:
 
 
 def _difference(body: RestBody, up: FloatArray, other: Mapping[tuple[str, str], FloatArray]) -> float:
-    """RMS degrees between a body's pose and a rig at rest; up: (3,), body's space; other: the rig's `_directions`."""
+    """RMS degrees between a body's pose and a rig at rest. up: (3,) of the body; other: the rig's `_directions`."""
     if body.axes is None or not other:
         return 180.0
     own = _directions(body, up)

@@ -28,8 +28,8 @@ _LIMBS: Final = (
     ("the right shin", "R", ("shin", "foot")),
 )
 _ACROSS: Final = (("the line across the hips", "thigh"), ("the line across the shoulders", "upper_arm"))
-# Median degrees over the frames. In three takes of people on six rigs with limits, trunks are at most 5.4 off, lines
-# 5.8 and limbs 6.8.
+# Median degrees over the frames. In three takes of people on six rigs with limits, trunks are at most 5.4 off, the
+# lines across hips or shoulders 5.8, and limbs 6.8.
 _FAR_TRUNK: Final = 18.0
 _FAR_LIMB: Final = 25.0
 _OPPOSITE: Final = 100.0
@@ -41,8 +41,8 @@ _MOSTLY: Final = 0.5
 _OTHER_SIZE: Final = 2.5
 # Feet point backward if the cosine between them and the body's back exceeds this.
 _BACKWARD: Final = 0.3
-# Degrees: if the farthest rotation of a joint from rest is in this range, radians may have been read as degrees: they
-# are at most 2 pi. Joints of a person who stands still rotate farther from most rest poses.
+# Degrees: if the largest rotation of any joint from rest is in this range, radians (at most 2 pi) may have been read as
+# degrees. Even people who stand still have larger rotations from most rest poses.
 _HARDLY: Final = (0.1, 6.3)
 # Hips of a person who is lying down travel at most this many leg lengths perpendicular to the trunk.
 _WALKS: Final = 2.0

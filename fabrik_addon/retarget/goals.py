@@ -1,4 +1,4 @@
-"""The goals of a retarget: positions of hands and feet in the rig's proportions, and solvers for limbs at limits."""
+"""The targets of a retarget: positions of hands and feet in the rig's proportions; solvers for limbs at limits."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -151,7 +151,7 @@ class LimbGoals:
         return np.asarray(carried + self._settings.places * (position - carried))
 
     def hands(self, hands: Sequence[End], frames: slice, matrices: FloatArray) -> list[FloatArray]:
-        """(F, 3) target positions of each hand, which keep the source's contacts with the other hand, head and hips.
+        """(F, 3) target positions of each hand. They keep the source's contacts with the other hand, head and hips.
 
         matrices: (F, J, 4, 4) the transferred poses, armature space.
         """
@@ -178,7 +178,7 @@ class LimbGoals:
         return result
 
     def rotation(self, end: End, frames: slice, matrices: FloatArray) -> FloatArray:
-        """(F, 4) target rotations of a limb's end on some frames; matrices: (F, J, 4, 4) the transferred poses."""
+        """(F, 4) target rotations of a limb's end, armature space; matrices: (F, J, 4, 4) of the transferred poses."""
         plan = self._plans.get(end.name)
         return quaternion_from_matrix(matrices[:, end.limb[-1], :3, :3]) if plan is None else plan.rotations[frames]
 

@@ -62,9 +62,10 @@ class LimbSolver:
         return cls(transfer, end, hinge if isinstance(hinge, Hinge) and hinge.axis != "Y" else None)
 
     def solve(self, frames: slice, local: FloatArray, matrices: FloatArray, goals: FloatArray, end: FloatArray) -> None:
-        """Solve the limb; write its rotations to `local` (F, J, 4). matrices: (F, J, 4, 4) of the bones, armature space.
+        """Solve the limb and write its local rotations to `local` (F, J, 4).
 
-        goals: (F, 3) positions for the head of the limb's last bone; end: (F, 4) its rotations; both in armature space.
+        matrices: (F, J, 4, 4) of the bones. goals: (F, 3) positions for the head of the limb's last bone. end: (F, 4)
+        its rotations. All in armature space.
         """
         first, second, last = self._limb
         upper = quaternion_from_matrix(matrices[:, first, :3, :3])
@@ -91,7 +92,7 @@ class LimbSolver:
         local[:, last] = product(conjugate(product(lower, self._end)), end)
 
     def _fold_axis(self, bent: FloatArray) -> FloatArray:
-        """(F, 3) the axes about which rotations `bent` (F, 4) fold a free elbow, in the lower bone's rest frame."""
+        """(F, 3) axes about which a free elbow is folded by rotations `bent` (F, 4), in the lower bone's rest frame."""
         along = _turned(conjugate(self._lower), self._along)
         axis = np.cross(np.broadcast_to(along, (len(bent), 3)), _turned(bent, self._forearm))
         size = lengths(axis)
@@ -108,7 +109,7 @@ class LimbSolver:
         return np.clip(middle + wrapped(angle - middle), self._hinge.low, self._hinge.high)
 
     def _twisted(self, upper: FloatArray, lower: FloatArray, rate: float) -> tuple[FloatArray, FloatArray]:
-        """(F,) twists of the upper bone for which the hinge folds as the limb does, and (F,) hinge angles, radians.
+        """(F,) twists of the upper bone at which the hinge's fold matches the limb's, and (F,) hinge angles, radians.
 
         The twist of a frame is the argument of a complex number. Its absolute value grows with the bend of the limb,
         since a bent limb shows the twist more clearly. A limb that is nearly straight, or slightly bent the wrong way,

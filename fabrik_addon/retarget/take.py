@@ -222,9 +222,9 @@ class _Work:
 
 
 def _down(reach: FloatArray, own: FloatArray, length: float, up: FloatArray) -> FloatArray:
-    """(F,) how far a hip joint must move down so that its leg reaches its foot.
+    """(F,) distances by which a hip joint must move down so that its leg reaches its foot.
 
-    A leg that has to extend approaches its whole length only gradually, since an almost straight knee bends by many
+    A leg that has to extend approaches its full length only gradually, since an almost straight knee bends by many
     degrees within millimeters. reach: (F, 3) vectors from the hip to the foot's target. own: (F,) distances from hip to
     foot in the transferred poses. length: of the straight leg. up: (3,).
     """

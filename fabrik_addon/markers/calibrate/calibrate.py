@@ -82,7 +82,7 @@ class Calibration:
 
     @property
     def is_unsure(self) -> bool:
-        """Whether most markers may be anywhere on their bones, and the person holds no known pose at the reference."""
+        """Whether offsets are uncertain: most markers are in clusters, and no calibration pose was recognized."""
         bones = bones_of(self.skeleton, self.markers)
         return self.pose == "MOVING" and bool(in_clusters(bones, self.guesses).mean() > 0.5)
 

@@ -165,8 +165,8 @@ def _without_frozen(clip: Clip) -> Clip:
             moved = (np.fmax.reduce(points) - np.fmin.reduce(points)).max(axis=1)
             apart = lengths(points - clip.positions[span.start, place])
             changed = (np.fmax.reduce(apart) - np.fmin.reduce(apart))[moved > 0.0]
-            # Several markers that keep their distances are on planted feet, or frozen: only the other markers' motion
-            # shows which.
+            # If several markers stay in place, their feet are planted or they are frozen. They are frozen if the other
+            # markers move by more than the person's extent.
             alone = (moved == 0.0).sum() == 1 or np.nanmedian(moved) > size
             if alone and np.isfinite(changed).any() and np.nanmin(changed) > _KEPT * size:
                 frozen.setdefault(place, []).append(span)

@@ -142,7 +142,7 @@ def is_virtual(label: str) -> bool:
 
 
 def is_named(label: str) -> bool:
-    """Whether a label may describe its marker."""
+    """Whether a label may describe its marker: it is neither unlabeled nor virtual."""
     return not is_unlabelled(label) and not is_virtual(label)
 
 

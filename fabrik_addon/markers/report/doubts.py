@@ -53,9 +53,10 @@ _BODY: Final = (
     frozenset({"foot"}),
     frozenset({"shin"}),
 )
-# Degrees: a person with a trunk tilted by more is lying down. If people sit or bend down, it is less on most frames.
+# Degrees: a person whose trunk is tilted by more is lying down. The trunks of people who sit or bend down are tilted by
+# less on most frames.
 _LYING: Final = 60.0
-# A trunk tilted by less than these degrees on more than this share of the frames shows that the person also stands.
+# Degrees, and a share of the frames: if the trunk is tilted by less on more of the frames, the person also stands.
 _UPRIGHT: Final = 20.0
 _SOMETIMES: Final = 0.1
 # Degrees between trunk and legs at rest, above which a rig is an animal: people have at most 9, animals at least 60.
@@ -171,7 +172,7 @@ def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
     posed = forward_kinematics(skeleton, solution.rotations[places], solution.root_location[places])
 
     def line(bones: FloatArray, low: list[int], high: list[int]) -> FloatArray:
-        """(..., 3) from the heads of bones `low` to those of bones `high`; bones: (..., J, 4, 4), armature space."""
+        """(..., 3) from the mean head of bones `low` to that of bones `high`; bones: (..., J, 4, 4), armature space."""
         return np.asarray(np.subtract(*(bones[..., :3, 3][..., end, :].mean(axis=-2) for end in (high, low))))
 
     if not tops or not hips:

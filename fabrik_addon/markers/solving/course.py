@@ -1,4 +1,4 @@
-"""Solves all frames of a take, estimates how certain poses are, and fills rotations that visible markers leave unknown."""
+"""Solves all frames of a take, estimates the uncertainty of poses, and fills rotations that are lost in gaps."""
 
 from collections.abc import Generator
 from dataclasses import dataclass, replace
