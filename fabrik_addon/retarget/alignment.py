@@ -314,7 +314,7 @@ def _trunk_frame(body: RestBody, part: str) -> FloatArray:
 
 
 def _foot_frame(body: RestBody, side: str, up: FloatArray) -> FloatArray | None:
-    """(3, 3) ahead, left and up as columns; ahead is along a foot on the ground. None if it is unknown."""
+    """(3, 3) ahead, left and up as columns; ahead is the horizontal direction of a foot. None if it is unknown."""
     feet = body.named("foot", side)
     if not feet or length(ahead := square(body.direction(feet[0]), up)) < _FLAT_FOOT:
         return None

@@ -113,7 +113,7 @@ def retarget_doubts(
     if (missed > _MISSED).any():
         worst = np.argsort(-missed)[: int((missed > _MISSED).sum())]
         names = [f"{effectors[place].bone} ({100.0 * missed[place]:.0f} % of the legs' length)" for place in worst]
-        yield f"Far from their positions in the source: {listed(names)}; check if limits or locks hold the rig back"
+        yield f"Far from their positions in the source: {listed(names)}; check whether limits or locks restrict the rig"
 
 
 def _direction_doubts(

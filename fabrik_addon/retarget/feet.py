@@ -206,7 +206,7 @@ class ToeLift:
     """
 
     def __init__(self, skeleton: Skeleton, sole: Sole, floor: RigFloor, frames: int, rate: float) -> None:
-        """frames: their number. rate: frames per second."""
+        """frames: the number of frames. rate: frames per second."""
         self.bone, self.rotations = skeleton.index(sole.toe), np.zeros((frames, 4))
         self._tip, self._floor, self._step = sole.tip, floor, _LIFTED / rate
         self._angles, self._axes = np.zeros(frames), np.zeros((frames, 3))

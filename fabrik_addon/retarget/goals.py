@@ -108,7 +108,7 @@ class LimbGoals:
     ) -> None:
         self._motion, self._alignment, self._settings = transfer.motion, transfer.alignment, settings
         self._plans: dict[str, FootPlan] = {}
-        # Pairs of bones that hands may touch: the source's and the rig's.
+        # Bones that hands may touch, in pairs: one of the source, and the rig's bone that corresponds to it.
         self._touched: list[tuple[int, int]] = []
         self._leg = leg_length(target)
         self.floor = RigFloor.of(target, {end.name: end.sole for end in ends if end.sole is not None})

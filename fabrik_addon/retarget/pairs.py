@@ -13,7 +13,7 @@ from ..human.body_parts import Role
 from ..human.rest_body import RestBody, RestBone
 from ..markers.mapping.marker_map import MapError, read_json_map, unknown_names, write_json_map
 
-# Chains whose number of bones differs between rigs: the parts that they are made of, and the parts that follow.
+# Chains whose number of bones differs between rigs: the parts in each chain, and the parts after its end.
 _CHAINS: Final = ((("spine", "chest"), ("neck", "head", "shoulder", "upper_arm")), (("neck",), ("head",)))
 _IN_CHAINS: Final = frozenset(part for parts, _ in _CHAINS for part in parts)
 _EXACT: Final = 1e-6

@@ -1,4 +1,4 @@
-"""Reads marker files of all kinds, and separates performers."""
+"""Reads marker files of all formats, and separates performers."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence

@@ -185,7 +185,7 @@ def _position(channels: Mapping[tuple[str, str], FloatArray]) -> FloatArray | No
 
 
 def _quaternions(channels: Mapping[tuple[str, str], FloatArray], order: str) -> dict[tuple[str, str], FloatArray]:
-    """The channels of quaternions from those of angles in degrees; none without angles.
+    """Convert channels of Euler angles in degrees to channels of quaternions; empty if there are no angles.
 
     order: each rotation is about an axis that the ones before have rotated (OptiTrack's NatNet SDK: NAT_XYZr).
     """

@@ -48,7 +48,7 @@ class ByMotion:
 
 
 def landmarks_on(parts: Mapping[Role, str], rest: Mapping[str, RestBone]) -> dict[str, FloatArray]:
-    """(K, 3) positions of each bone's landmarks, in its frame, for bones that have some; without fingers.
+    """By bone, (K, 3) positions of its landmarks, in its frame; only bones with landmarks, without fingers.
 
     parts: the bone of each role. rest: the bones at rest.
     """

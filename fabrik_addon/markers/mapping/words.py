@@ -118,7 +118,8 @@ _CLUSTERS: Final[Mapping[str, str]] = {
     "forearm": "forearm", "hand": "middle of hand", "thigh": "thigh", "shank": "shank", "foot": "top of foot",
 }  # fmt: skip
 _CLUSTERS_IN_THE_MIDDLE: Final = {"pelvis", "trunk", "head"}
-# Words with at least the first number of letters may be shortened to their first letters, at least the second number.
+# Words with at least the first number of letters may be abbreviated: at least the second number of their first letters
+# must remain.
 _LONG, _CUT = 6, 4
 # Words of at most this many letters name a part only if a number follows: "sh" is usually a shoulder, but "sh1" is a
 # shank.

@@ -119,8 +119,8 @@ def calibration_doubts(
         )
     if is_unsure:
         yield (
-            "Most markers may be anywhere on their bones, and no calibration pose was detected: choose reference "
-            "frames on which the person stands as the rig does at rest, or in an A or T pose"
+            "The positions of most markers on their bones are uncertain, and no calibration pose was detected: choose "
+            "reference frames on which the person stands as the rig does at rest, or in an A or T pose"
         )
     if stature < _CROUCHING:
         yield (
