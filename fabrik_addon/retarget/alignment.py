@@ -42,7 +42,7 @@ _ARM_POSES: Final = (
 # Parts that may mark the top of the trunk, and the parts that rotate with a leg.
 _TOPS: Final = ("neck", "head", "upper_arm", "shoulder", "chest")
 _LEG: Final = frozenset({"thigh", "shin", "foot", "toe"})
-# A foot whose horizontal part is less than this share of its length does not show the front of its leg.
+# A foot whose horizontal part is less than this share of its length does not show the direction that its leg faces.
 _FLAT_FOOT: Final = 0.3
 _UP: Final = np.array([0.0, 0.0, 1.0])
 # People face in this direction after import into Blender, unless the file gives another one.
