@@ -93,8 +93,8 @@ def matching_doubts(
 def placing_doubts(moved: Mapping[str, float], height: float) -> Iterator[str]:
     """Warnings about marker positions measured by a calibration.
 
-    moved: distances of markers from the positions of their labels. height: from the rig's lowest joint at rest to its
-    highest, in the same units.
+    moved: distances of markers from the positions of their labels. height: the largest extent of the rig's joints at
+    rest along an axis, in the same units.
     """
     far = _over(moved, _MISPLACED * height)
     if len(far) > _MANY * len(moved) or _over(moved, _FAR_AWAY * height):
