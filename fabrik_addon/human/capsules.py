@@ -16,7 +16,7 @@ from ..core.kernel.capsules import Capsule, Place, SelfCollision, closest
 from .rest_body import BodyAxes, RestBody, RestBone, square, unit
 
 TRUNK: Final = ("hips", "spine", "chest")
-# Parts that only the trunk moves. Its joint limits keep their capsules apart, so pairs of them are left out.
+# Trunk, neck and head. Joint limits keep their capsules apart, so pairs of them are left out.
 _MIDDLE: Final = (*TRUNK, "neck", "head")
 # Half the trunk's width and depth as shares of the height, from the sample person.
 _WIDTH: Final = {"hips": 0.077, "spine": 0.082, "chest": 0.088}
@@ -55,8 +55,8 @@ _LAP: Final = 0.3
 _THINNEST, _THICKEST = 0.6, 1.6
 # A radius is measured from at least this many vertices.
 _ENOUGH: Final = 8
-# Percentiles of the vertices' distances, to the side, forward and back: the half axes of an oval that contains most of
-# them.
+# Percentiles of the vertices' distances to the side, forward and back. They are the half axes of an oval that contains
+# most vertices.
 _ASIDE, _FRONT, _BACK = 80.0, 10.0, 90.0
 # A trunk bone shorter than this share of the height has no capsules.
 _SHORT: Final = 0.02
@@ -101,7 +101,7 @@ def self_collision(bones: Mapping[str, RestBone], vertices: Mapping[str, FloatAr
         parts.append("thigh")
 
     def is_met(one: int, two: int) -> bool:
-        """Whether `two` uses the capsule `one`: for a thigh, the trunk uses the shortened one, others the whole one."""
+        """Whether capsule `one` can collide with `two`: a thigh's shortened capsule only collides with the trunk."""
         return parts[one] != "thigh" or (one >= count) == (parts[two] in TRUNK)
 
     return SelfCollision(

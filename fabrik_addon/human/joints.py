@@ -86,7 +86,7 @@ def _trunk(body: RestBody, name: str, _role: Role) -> BallJoint:
     axes = _axes(body)
     bones = [*body.named("spine"), *body.named("chest")]
     range_ = table.TRUNK.shared(len(bones))
-    # The twist of each bone is proportional to the height of its middle: 1, 3, 5 ... shares.
+    # The twist of each bone is proportional to the height of its middle: 1, 3, 5 … parts.
     twist = (2 * bones.index(name) + 1) / len(bones)
     range_ = replace(range_, internal=range_.internal * twist, external=range_.external * twist)
     return BallJoint(range_, axes.forward, axes.left)
@@ -167,7 +167,7 @@ def _hand(body: RestBody, name: str, role: Role) -> BallJoint:
 
 
 def _pronation(elbow: HingeJoint, palm: Palm, side: int) -> float:
-    """Degrees of pronation at rest; zero if the palm is perpendicular to the elbow's bend."""
+    """Degrees of pronation at rest; zero if the palm's normal is parallel to the elbow's axis."""
     turned = signed_angle(unit(square(elbow.flexion, palm.along)), palm.normal, side * palm.along)
     return float(np.clip(turned - 90.0, -_MAX_PRONATION, _MAX_PRONATION))
 
@@ -213,7 +213,7 @@ def _thigh(body: RestBody, name: str, _role: Role) -> BallJoint:
 
 
 def _foot(body: RestBody, name: str, _role: Role) -> BallJoint:
-    """A foot's joint; zero is a foot flat on the floor, whatever the slope of its bone."""
+    """The joint of a foot. Its zero is a foot flat on the floor, whatever the slope of its bone."""
     axes, side = _axes(body), _side(body, name)
     return BallJoint(table.ANKLE, axes.up, side * axes.left, side)
 

@@ -19,7 +19,7 @@ class BoneMass(NamedTuple):
     """The mass of a bone.
 
     share: of the body's mass. center: its center of mass, as a share of the distance from head to tail. keeps: factor
-    on its mass in the posture term. bends: factor on its joint's inertia. hangs: for a limb without goals, 0 if the
+    on its mass in the posture term. bends: factor on its joint's inertia. hangs: for a limb without targets, 0 if the
     bone tilts with the trunk, and 1 if it keeps its own tilt. eased: the smallest bend of its joint in a relaxed limb,
     in radians; for an upper arm, its angle below level.
     """
@@ -75,7 +75,7 @@ _BENDS: Final = {
     "shoulder": 5.0,
     "upper_arm": 2.0,
 }
-# The share of a trunk's tilt that limbs without goals do not follow: arms and legs hang, and the head looks ahead.
+# The share of a trunk's tilt that limbs without targets do not follow: arms and legs hang, and the head looks ahead.
 _HANGS: Final = {"upper_arm": 1.0, "forearm": 1.0, "thigh": 1.0, "shin": 1.0, "neck": 0.4, "head": 0.6}
 # Shin: degrees by which a knee bends once its foot is dragged away. With 0, a foot that is dragged back along the floor
 # by 20 cm bends the knee by at most 4 degrees, instead of 36.
@@ -89,13 +89,13 @@ _EASED: Final = {"shin": 90.0, "upper_arm": 40.0}
 # Hips tilt only for balance. With 2.2, the trunk tilts back in a squat instead of forward.
 # Hands are free: with a share of 0.0002 or more, wrists jerk when released.
 KEEPS_ORIENTATION: Final = {"foot": 0.002, "toe": 0.002, "head": 0.02, "hips": 1.9}
-# The force at which hips that are dragged or have a target are released, as a share of that of other bones; also for
-# bones led with them. With 1, the trunk folds by 45 degrees or more if ankles at their limits stop hips that are
-# lowered. With a tenth, balance keeps hips that are dragged aside 11 mm farther from the mouse.
+# Hips that are dragged or have a target are released at this share of the force that releases other bones. The same
+# holds for bones that move with such hips. With 1, the trunk folds by 45 degrees or more if ankles at their limits stop
+# hips that are lowered. With a tenth, balance keeps hips that are dragged aside 11 mm farther from the mouse.
 LEADS_WITH: Final = {"hips": 1.0 / 7.0}
 # A rig is a human's if all of these parts are known.
 _TELLING: Final = ("hips", "upper_arm", "forearm", "thigh", "shin")
-# No bone weighs less than this share of the heaviest, since a bone without mass would flap.
+# No bone weighs less than this share of the heaviest, since a bone without mass would move erratically.
 _MIN: Final = 1e-3
 _MIDDLE: Final = 0.5
 

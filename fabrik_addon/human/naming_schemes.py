@@ -195,7 +195,7 @@ def _finger(side: str, finger: str, number: int, last_number: int = 3) -> Role |
 
 
 def _named_hips(names: list[str]) -> dict[str, Role]:
-    """The hips of a rig whose bones do not include that name, and the roles that follow from them."""
+    """The hips of a rig without a bone of that name, and the roles that follow from them."""
     if {"spine", "spine.003"} <= set(names):
         return {name: Role(part) for name, part in _RIGIFY_SPINE.items() if name in names}
     return {name: Role("hips") for name in names if name.lower() in _STANDS_FOR_HIPS}

@@ -22,12 +22,12 @@ ALONG: Final = 0.7
 # The smallest cosine between a hand, or a finger's last bone, and its parent. If it is smaller, an importer made up the
 # tail: in Blender, bones point along Y if a file does not contain their ends.
 _ON: Final = 0.5
-# A body aligned with the armature's axes to within this angle counts as exactly aligned, since people slouch and feet
+# A direction of the body within this angle of an armature axis is replaced by that axis, since people slouch and feet
 # point out.
 _SNAP: Final = np.cos(np.radians(10.0))
 # If a foot's horizontal part is less than this share of its length, the foot does not show which way is forward.
 _FLAT_FOOT: Final = 0.3
-# For each bone of a limb, the next one, whose head is its end.
+# For each part of a limb, the next part. The head of the next bone is the end of the bone before it.
 _NEXT: Final = {"upper_arm": "forearm", "forearm": "hand", "thigh": "shin", "shin": "foot", "foot": "toe"}
 
 
@@ -82,7 +82,7 @@ class RestBody:
     """The bones of a rig by name, and their roles."""
 
     def __init__(self, bones: Mapping[str, RestBone], roles: Mapping[str, Role] | None = None) -> None:
-        """roles: of the bones; None: recognized by name."""
+        """roles: the role of each bone by name; None: recognize roles from bone names."""
         self.bones = bones
         self.roles = match(bones) if roles is None else roles
         self._by_part: dict[str, list[str]] = {}
@@ -140,7 +140,7 @@ class RestBody:
 
     @cached_property
     def _lie_along(self) -> bool:
-        """Whether the bones point along their limbs, as in most rigs; some importers let them point across."""
+        """Whether the bones point along their limbs, as in most rigs; after some imports they point across them."""
         spans = {name: span for name in self.roles if (span := self._span(name)) is not None and length(span) > SINGLE}
         shares = [unit(span) @ self.bones[name].axes[:, 1] for name, span in spans.items()]
         return not shares or float(np.median(shares)) > ALONG
@@ -162,7 +162,7 @@ class RestBody:
 
     @cached_property
     def axes(self) -> BodyAxes | None:
-        """Up, forward and left; None if there are too few joints."""
+        """The body's up, forward and left directions, armature space; None if there are too few joints."""
         low, high = self._first_of("hips", "thigh"), self._first_of("head", "neck", "upper_arm", "shoulder", "chest")
         if low is None or high is None or np.linalg.norm(high - low) < SINGLE:
             return None
@@ -234,7 +234,7 @@ class RestBody:
         return Palm(along, sign * normal, -across, seen=True) if sign else None
 
     def _to_little_finger(self, hand: str, side: str) -> FloatArray | None:
-        """(3,) roughly from the index to the little finger, or away from the thumb; None without these fingers."""
+        """(3,) roughly from index to little finger, or away from the thumb; None without these fingers."""
         knuckles, thumb = self._knuckles(side), self.named("finger", side, "thumb", 1)
         if len(knuckles) > 1:
             return knuckles[-1] - knuckles[0]

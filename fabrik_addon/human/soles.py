@@ -92,7 +92,7 @@ def _joints(body: RestBody, foot: str) -> FloatArray:
 
 
 def _ground(joints: FloatArray, up: FloatArray) -> float:
-    """The height of the ground under feet with joints (N, 3)."""
+    """The height of the ground along `up` under foot joints (N, 3), armature space."""
     lowest = float((joints @ up).min())
     reach = float(np.linalg.norm(np.ptp(joints, axis=0)))
     return 0.0 if 0.0 <= lowest <= _ON_ORIGIN * reach else lowest

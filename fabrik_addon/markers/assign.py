@@ -27,7 +27,7 @@ from .steps import finish
 
 # Number of frames, evenly spread over a take, that show how its markers move. 150 did no better than 40.
 _FRAMES: Final = 40
-# With fewer known markers, or on fewer bones, the poses are not determined.
+# The smallest numbers of known markers and of their bones: with fewer, poses are not determined.
 _FEWEST_KNOWN, _FEWEST_BONES = 6, 4
 # Radians: expected deviation from rest. With it, half a radian at a joint counts as much as 2 cm at its markers.
 _BENDS: Final = 0.06
@@ -38,13 +38,13 @@ _SCALED_FRAMES: Final = 5
 _ROUNDS: Final = ((1.0, 0.15), (0.7, 0.15), (0.5, 0.1), (0.3, 0.06), (0.3, 0.035))
 # Labels give only approximate positions. Each round moves a marker by this share toward its measured position.
 _BELIEVED: Final = 0.5
-# Weight of a guess, its weight if its margin is small, and the margin up to which it is small.
+# Marker weight of a guess, its weight if its margin is small, and the margin below which it counts as small.
 _WEIGHT, _DOUBTED_WEIGHT, _DOUBTED = 0.2, 0.1, 0.5
 
 
 @dataclass(frozen=True)
 class Guess:
-    """A marker and the bone that it moves with. residual: how far it moves relative to that bone, armature units."""
+    """A marker and the bone that it moves with. residual: its movement relative to that bone, armature units."""
 
     entry: MappedMarker
     residual: float
@@ -104,7 +104,7 @@ def _rounds(
     landmarks: Mapping[str, FloatArray],
     meter: float,
 ) -> ByMotion:
-    """Assign unknown markers at points (F, N, 3), in rounds, by their motion relative to known ones (F, M, 3)."""
+    """Assign unknown markers at (F, N, 3), in rounds, from their motion relative to known ones at (F, M, 3)."""
     known, names, own = fit.mapping, list(landmarks), fit.offsets
     bones, places = fit.bones, [fit.skeleton.index(name) for name in names]
     wanted, solution = targets, None

@@ -11,7 +11,7 @@ from .robust import middle_of
 
 # A walk has at least this many steps in a row.
 _FEWEST: Final = 3
-# Between two steps, the logarithm of the duration changes by less than this.
+# From one step to the next, the logarithm of the duration changes by less than this.
 _EVEN: Final = 0.3
 # In each step, the feet are first closer than the first share of their largest distance, then farther apart than the
 # second.
@@ -37,7 +37,7 @@ def cadence_doubts(
     rate: float,
     meters: float = 0.0,
 ) -> Iterator[str]:
-    """A warning if a person walks much faster or slower than people do.
+    """A warning if a person's steps are much quicker or slower than those of real people.
 
     A walker's feet are farthest apart once in each step, also on a treadmill. Runners, who are in the air between
     steps, are left out.

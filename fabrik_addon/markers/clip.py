@@ -22,14 +22,14 @@ _CLEAR_RATIO: Final = 1.25
 # The lowest marker may be this far below or above zero, as a share of the markers' extent.
 _LOWEST: Final = -0.25
 _HIGHEST: Final = 1.0
-# Share of the frames that must agree. While a person crawls toward the origin, up to half of them are wrong.
+# Share of the frames that must vote for the same axis. While a person crawls toward the origin, up to half are wrong.
 _SURE: Final = 0.8
-# A person travels if they move farther than this share of the markers' extent. Without traveling, the lowest point of a
-# body moves by a few tenths of it.
+# A person travels along an axis if the smallest coordinate on it changes by more than this share of the markers'
+# extent. If a person stays in place, it changes by a few tenths of the extent.
 _TRAVELS: Final = 1.0
 # Maximum number of frames examined in a recording.
 _LOOKED_AT: Final = 2000
-# Along the up axis, the lowest point moves by at most this share of the extent.
+# Along the up axis, the smallest coordinate changes by at most this share of the extent.
 _STAYS: Final = 0.4
 
 

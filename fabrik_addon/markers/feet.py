@@ -17,13 +17,13 @@ from ..human.soles import Point, soles_of
 from .calibrate.offsets import effector_points, points_on
 from .clip import FloatArray, true_spans
 
-# The height of the floor is this percentile of a point's heights.
+# A point's height on the floor is this percentile of its heights.
 _FLOOR_PERCENT: Final = 5.0
-# Contact ends when speed or height exceeds its threshold by this factor. With 1, noise would end it. Chosen by hand.
+# Contact ends when speed or height exceeds its threshold by this factor. With 1, noise would end it. Chosen by trial.
 _HYSTERESIS: Final = 1.5
 # Speeds are measured over this many seconds: 1 mm of marker noise then gives 2 cm/s.
 _SPEED_OVER: Final = 0.05
-# The ground moves if at least this share of the velocities of low points agree, and if they are at least this many.
+# The ground counts as moving if at least this share of the velocities of low points agree, and at least this number.
 _GROUND_SHARE: Final = 0.3
 _GROUND_SAMPLES: Final = 1000
 
@@ -95,7 +95,7 @@ def find_stances(
     speeds = np.linalg.norm(_velocities(points, rate), axis=1)
     still = (speeds <= settings.speed) & (heights <= settings.height)
     nearly = (speeds <= _HYSTERESIS * settings.speed) & (heights <= _HYSTERESIS * settings.height)
-    # A span near the thresholds counts if at least one of its frames is within them.
+    # A span within the wider thresholds counts if at least one frame is within the narrower ones.
     spans = [span for span in true_spans(nearly) if still[slice(*span)].any()]
     return [(first, end) for first, end in spans if end - first >= settings.shortest * rate]
 
@@ -170,7 +170,7 @@ def foot_points(skeleton: Skeleton, effectors: Sequence[Effector], up: int) -> I
             yield FootPoint(bones[0], (0.0, 0.0, 0.0))
             yield FootPoint(bones[-1])
         elif bones:
-            # Forward distance of each marker: along the foot, in the floor plane.
+            # Forward coordinate of each marker: along the foot, in the floor plane.
             along = np.delete(skeleton.rest[skeleton.index(bones[0]), :3, 1], up)
             positions = [skeleton.rest[skeleton.index(bone)] @ (*offset, 1.0) for bone, offset in marked]
             order = np.argsort([np.delete(point[:3], up) @ along for point in positions])
@@ -210,7 +210,7 @@ def lift_off_floor(poses: Solution) -> FloatArray:
 
 
 def _heights(skeleton: Skeleton, matrices: FloatArray, sole: tuple[Point, ...], up: FloatArray) -> FloatArray:
-    """(F, C) heights of a sole's corners along `up`; matrices: (F, J, 4, 4) of the bones."""
+    """(F, C) heights of a sole's C corners along `up`; matrices: (F, J, 4, 4) of the bones; both in armature space."""
     bones = [skeleton.index(bone) for bone, _ in sole]
     return np.asarray(points_on(matrices, bones, np.array([point for _, point in sole])) @ up)
 

@@ -67,7 +67,7 @@ def _gaps(known: BoolArray) -> list[tuple[int, int]]:
 
 
 def _across(values: FloatArray, known: BoolArray, first: int, end: int, rate: float) -> FloatArray:
-    """(N, K, C) values for the frames of a gap; constant at the ends of the take.
+    """(N, K, C) values for the N frames of a gap; constant at the ends of the take.
 
     A cubic joins the known values. Its speeds at both ends are those of a smoothing spline through the known frames
     near the gap (Green and Silverman, Nonparametric Regression, 1994, section 2.3).
@@ -78,7 +78,7 @@ def _across(values: FloatArray, known: BoolArray, first: int, end: int, rate: fl
     window = slice(max(first - _BESIDE, 0), end + _BESIDE)
     frames = window.start + np.flatnonzero(known[window])
     samples, steps, count = values[frames].reshape(len(frames), -1), np.diff(frames).astype(np.float64), len(frames) - 2
-    # Q' and R of the book: second divided differences, and the scalar products of the curve's accelerations.
+    # The book's matrices Q' and R: second divided differences, and scalar products of the curve's accelerations.
     rows = np.arange(count)
     second, gram = np.zeros((count, count + 2)), np.diag((steps[:-1] + steps[1:]) / 3.0)
     second[rows, rows], second[rows, rows + 2] = 1.0 / steps[:-1], 1.0 / steps[1:]

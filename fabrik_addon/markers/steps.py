@@ -1,4 +1,4 @@
-"""Long work in small steps: generators that yield the share done, 0 to 1, and return the result."""
+"""Long work in small steps: generators that yield their progress, 0 to 1, and return the result."""
 
 from collections.abc import Callable, Generator
 from functools import wraps
@@ -19,7 +19,7 @@ def within(first: float, last: float, steps: Generator[float, None, _Result]) ->
 
 
 def finish(steps: Generator[float, None, _Result], each: Callable[[float], None] | None = None) -> _Result:
-    """Run all steps and return their result; `each` is called with the share done, and may raise to stop."""
+    """Run all steps and return their result; `each` is called with the progress, 0 to 1, and may raise to stop."""
     while True:
         try:
             share = next(steps)

@@ -88,7 +88,7 @@ def solve_take_steps(
     root_heads: FloatArray | None = None,
     factors: FloatArray | None = None,
 ) -> Generator[float, None, SolvedTake]:
-    """Find the poses that fit targets on F frames, in small steps; yields the share done.
+    """Find the poses that fit targets on F frames, in small steps; yields progress, 0 to 1.
 
     solver: its skeleton is the rig's, its effectors are the markers. targets: (F, E, 3) in armature space, NaN where
     not seen. root_heads: (F, 3) locations of a pinned root's head, armature space. factors: (J,) bone lengths of the

@@ -18,7 +18,7 @@ from .pairs import Pair, above, depth
 
 # Parts whose directions are compared to choose a reference pose, besides the trunk and the line between the shoulders.
 _KEPT: Final = ("chest", "neck", "thigh", "shin", "foot")
-# Weight of the bend of arms, and of how far they point forward or back: in a T or an A pose both are zero. With a
+# Weight of the bend of arms, and of their angle forward or back: in a T or an A pose both are zero. With a
 # larger weight, hips are 0.3 degrees farther off on the chosen frames. With none, upper arms are up to 80 degrees off.
 _ARMS_COUNT: Final = 0.3
 # Degrees (RMS): a rest pose is used if it is at most this far from that of the rig. T poses are 3 to 8 off, poses
@@ -26,13 +26,13 @@ _ARMS_COUNT: Final = 0.3
 _LIKE: Final = 30.0
 # Number of frames that are compared.
 _LOOKED_AT: Final = 100
-# Z is up if the source stands along it on this share of the frames.
+# Z is up if the source's trunk points along it on this share of the frames.
 _STANDS: Final = 0.1
 # Degrees: a trunk tilted by more is not upright.
 MAX_TILT: Final = 30.0
 # Degrees: a leg is bent if a part of it is tilted by more.
 _STANDING: Final = 35.0
-# For each pose of the arms, the largest angle between them and straight down, in degrees.
+# For each pose of the arms, the largest angle in degrees between arms and straight down.
 _ARM_POSES: Final = (
     (25.0, "its arms hanging"),
     (65.0, "its arms in an A pose"),
@@ -42,7 +42,7 @@ _ARM_POSES: Final = (
 # Parts that may mark the top of the trunk, and the parts that rotate with a leg.
 _TOPS: Final = ("neck", "head", "upper_arm", "shoulder", "chest")
 _LEG: Final = frozenset({"thigh", "shin", "foot", "toe"})
-# A foot whose horizontal part is less than this share of its length does not show where its leg faces.
+# A foot whose horizontal part is less than this share of its length does not show the direction that its leg faces.
 _FLAT_FOOT: Final = 0.3
 _UP: Final = np.array([0.0, 0.0, 1.0])
 # People face in this direction after import into Blender, unless the file gives another one.
@@ -55,7 +55,7 @@ _POSED: Final = frozenset({"upper_arm", "forearm", "hand", "finger", "palm", "th
 _SAME_FLOOR: Final = 0.1
 # The height of planted ankles is this percentile of their heights in the take.
 _STANDING_PERCENT: Final = 5.0
-# Meters from hip to ankle of an adult; the settings of foot contacts are for this length.
+# Meters from hip to ankle of an adult; the thresholds of foot contacts are for this length.
 USUAL_LEG: Final = 0.85
 # Joints of the same body may differ by this share of a rig's size.
 _ALIKE: Final = 1e-4
@@ -65,7 +65,7 @@ _ALIKE: Final = 1e-4
 class Reference:
     """The pose of the source that is compared with the rig at rest.
 
-    axes: up in its world, and the direction that corresponds to the rig's forward. frame: from 0; None: the rest pose.
+    axes: in its world, up and the direction that corresponds to the rig's forward. frame: from 0; None: the rest pose.
     """
 
     body: RestBody
@@ -79,7 +79,7 @@ class Reference:
 
     @property
     def pose(self) -> str:
-        """The pose in words."""
+        """The pose in words, for messages."""
         if self.trunk_tilt > MAX_TILT:
             return f"leaning by {self.trunk_tilt:.0f}°"
         below, arms = (
@@ -98,7 +98,7 @@ class Alignment:
     """The mapping from the source's world space to the rig's armature space.
 
     Attributes:
-        turn: (4,) the rotation; axes: (3, 3) the same as a matrix.
+        turn: (4,) the rotation, a unit quaternion; axes: (3, 3) the same as a matrix.
         scale: rig's units for one meter of the source's movement.
         source_origin, target_origin: (3,) points that correspond: below the body, at the height of planted ankles.
         corrections: by bone of the rig, (4,) the rotation of its limb from rest to that of the source, armature space.
@@ -174,7 +174,7 @@ def _rotated(body: RestBody, turn: FloatArray) -> dict[str, RestBone]:
 
 
 def _difference(body: RestBody, up: FloatArray, other: Mapping[tuple[str, str], FloatArray]) -> float:
-    """RMS degrees between a body's pose and a rig at rest; up: (3,), body's space; other: the rig's `_directions`."""
+    """RMS degrees between a body's pose and a rig at rest. up: (3,) of the body; other: the rig's `_directions`."""
     if body.axes is None or not other:
         return 180.0
     own = _directions(body, up)
@@ -240,7 +240,7 @@ def align(motion: Motion, reference: Reference, target: RestBody, pairs: Sequenc
     axes = _frame(target.axes) @ _frame(reference.axes).T
     leg = leg_length(source)
     up = reference.axes.up
-    # The height of the source's ankles when it stands.
+    # The height of the source's planted ankles.
     standing = _lowest_ankle(source, up)
     feet = [list(motion.names).index(name) for name in source.named("foot")]
     if feet:
@@ -271,7 +271,7 @@ def align(motion: Motion, reference: Reference, target: RestBody, pairs: Sequenc
 
 
 def _base(reference: Reference, target: RestBody, axes: FloatArray, bone: str) -> FloatArray:
-    """(4,) the rotation in armature space from a part of the rig at rest to that of the source; limbs come later.
+    """(4,) the rotation in armature space from a part of the rig at rest to the source's part, without that of limbs.
 
     A rest pose is rotated as a whole. On a frame of the take hips, shoulders and feet face different directions, so
     each has its own rotation; the spine's are interpolated between those of hips and shoulders.
@@ -314,7 +314,7 @@ def _trunk_frame(body: RestBody, part: str) -> FloatArray:
 
 
 def _foot_frame(body: RestBody, side: str, up: FloatArray) -> FloatArray | None:
-    """(3, 3) ahead, left and up as columns; ahead is along a foot on the ground. None if it is unknown."""
+    """(3, 3) ahead, left and up as columns; ahead is the horizontal direction of a foot. None if it is unknown."""
     feet = body.named("foot", side)
     if not feet or length(ahead := square(body.direction(feet[0]), up)) < _FLAT_FOOT:
         return None
@@ -328,7 +328,7 @@ def _frame(axes: BodyAxes) -> FloatArray:
 
 
 def _lowest_ankle(body: RestBody, up: FloatArray) -> float:
-    """The height of the lowest ankle along `up`; 0 without feet."""
+    """The height of the lowest ankle along `up`, in the body's units; 0 without feet."""
     return min((float(body.bones[name].head @ up) for name in body.named("foot")), default=0.0)
 
 

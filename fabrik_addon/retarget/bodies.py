@@ -14,7 +14,7 @@ from ..human.rest_body import RestBody, RestBone, bones_of
 from .motion import Motion, RetargetError
 from .pairs import Pair, TreeBody, above, pair_bodies, tree_body
 
-# Share of a body's size: hips that are closer are the same, such as those of Rigify's DEF and ORG bones.
+# Hips bones closer than this share of a body's size are of one body, such as those of Rigify's DEF and ORG bones.
 _SAME_PLACE: Final = 1e-3
 # The parts of a person; if names show fewer, the bone tree decides. A spine's bones may be named spine or chest.
 _PERSON: Final = frozenset({"spine", "head", "upper_arm", "forearm", "hand", "shin", "foot"})
@@ -37,7 +37,7 @@ def _bones(motion: Motion, skeleton: Skeleton) -> tuple[dict[str, RestBone], dic
 def _known(bones: Mapping[str, RestBone]) -> TreeBody:
     """Recognize bones by name, or by the bone tree if names show no hips and thighs.
 
-    The topmost bone above the hips, with which games move bodies, is the root.
+    The topmost bone above the hips is the root: games move the whole body with it.
     """
     found = _known_without_root(bones)
     hips = next((name for name, role in found.roles.items() if role.part == "hips"), None)
@@ -51,7 +51,7 @@ def _known_without_root(bones: Mapping[str, RestBone]) -> TreeBody:
     parts: dict[str, list[str]] = {}
     for name, role in named.items():
         parts.setdefault(role.part, []).append(name)
-    # The same names may mean other parts: on Rigify's wolf, the bone recognized as hips is a descendant of the neck.
+    # On animals, human names may be those of other parts: on Rigify's wolf, the bone named like hips is below the neck.
     necks = set(parts.get("neck", ()))
     if "thigh" in parts and any(necks.isdisjoint(above(bones, hips)) for hips in parts.get("hips", ())):
         # Bones named hips are ignored if they have no legs and others do.
@@ -78,11 +78,11 @@ def _completed(roles: Mapping[str, Role], bones: Mapping[str, RestBone]) -> dict
 def _roles_through_pairs(
     pairs: Sequence[Pair], source: Mapping[str, Role], target: Mapping[str, Role]
 ) -> tuple[dict[str, Role], dict[str, Role]]:
-    """Give both bones of each pair the same role: from the rig if it has as many known bones, else from the source."""
+    """Give both bones of each pair the same role: that of the body with more known bones, or the rig on a tie."""
     by_target = sum(pair.bone in target for pair in pairs) >= sum(pair.source in source for pair in pairs)
     named = ((pair.bone, target.get(pair.bone) if by_target else source.get(pair.source)) for pair in pairs)
     own = {bone: role for bone, role in named if role is not None}
-    # If several bones follow one, it has the role of the first.
+    # If several bones are paired with one, it gets the role of the first.
     other = {pair.source: own[pair.bone] for pair in reversed(pairs) if pair.bone in own and not pair.before}
     return other, own
 
@@ -116,7 +116,7 @@ def check_one_body(body: RestBody) -> None:
 
 
 def two_bodies_error(one: str, other: str) -> RetargetError:
-    """The error for two bodies."""
+    """The error if bones `one` and `other` are the hips of two bodies."""
     return RetargetError(f"Bones {one!r} and {other!r} both are hips with legs: map the bones of one body")
 
 

@@ -1,4 +1,4 @@
-"""Reasons why a retargeted motion may not match its source, one sentence each."""
+"""Warnings that a retargeted motion may not match its source, one sentence each."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -28,8 +28,8 @@ _LIMBS: Final = (
     ("the right shin", "R", ("shin", "foot")),
 )
 _ACROSS: Final = (("the line across the hips", "thigh"), ("the line across the shoulders", "upper_arm"))
-# Median degrees over the frames. In three takes of people on six rigs with limits, trunks are at most 5.4 off, lines
-# 5.8 and limbs 6.8.
+# Median degrees over the frames. In three takes of people on six rigs with limits, trunks are at most 5.4 off, the
+# lines across hips or shoulders 5.8, and limbs 6.8.
 _FAR_TRUNK: Final = 18.0
 _FAR_LIMB: Final = 25.0
 _OPPOSITE: Final = 100.0
@@ -37,14 +37,14 @@ _OPPOSITE: Final = 100.0
 _MISSED: Final = 0.06
 # A limit holds a bone if the bone is at it on more than this share of the frames.
 _MOSTLY: Final = 0.5
-# Arms or a trunk are of another size if they differ by this factor, after scaling to equal legs.
+# Arms or trunk differ in size if they differ by more than this factor after scaling to equal legs.
 _OTHER_SIZE: Final = 2.5
 # Feet point backward if the cosine between them and the body's back exceeds this.
 _BACKWARD: Final = 0.3
-# Degrees: if the farthest rotation of a joint from rest is in this range, radians may have been read as degrees: they
-# are at most 2 pi. Joints of a person who stands still rotate farther from most rest poses.
+# Degrees: if the largest rotation of any joint from rest is in this range, radians (at most 2 pi) may have been read as
+# degrees. Even people who stand still have larger rotations from most rest poses.
 _HARDLY: Final = (0.1, 6.3)
-# Someone whose hips travel farther than this many lengths of the legs across the trunk walks, and does not lie.
+# Hips of a person who is lying down travel at most this many leg lengths perpendicular to the trunk.
 _WALKS: Final = 2.0
 # Number of frames that are compared.
 _LOOKED_AT: Final = 500
@@ -61,7 +61,7 @@ def retarget_doubts(
     turned_off: FloatArray,
     axes: FloatArray,
 ) -> Iterator[str]:
-    """Reasons why a rig's poses may not match those of a source.
+    """Warnings that a rig's poses may not match those of a source.
 
     bodies: the source's and the rig's at rest. turned_off: (F, pairs) radians, see `Retargeted`. axes: (3, 3) from the
     source's world to the rig's armature space.
@@ -113,7 +113,7 @@ def retarget_doubts(
     if (missed > _MISSED).any():
         worst = np.argsort(-missed)[: int((missed > _MISSED).sum())]
         names = [f"{effectors[place].bone} ({100.0 * missed[place]:.0f} % of the legs' length)" for place in worst]
-        yield f"Far from their positions in the source: {listed(names)}; check if limits or locks hold the rig back"
+        yield f"Far from their positions in the source: {listed(names)}; check whether limits or locks restrict the rig"
 
 
 def _direction_doubts(
@@ -125,7 +125,7 @@ def _direction_doubts(
     places: IntArray,
     held: Sequence[str],
 ) -> Iterator[str]:
-    """Reasons about trunk, sides and limbs.
+    """Warnings if trunk, hips, shoulders or limbs point in other directions than the source's.
 
     heads: (F, N, 3) of the source on some frames, in the rig's space. held: bones whose limits keep them far from the
     source's rotation on most frames.
@@ -135,7 +135,7 @@ def _direction_doubts(
     of_bone.append({name: matrices[:, place, :3, 3] for place, name in enumerate(skeleton.names)})
 
     def off(one: tuple[str, str], other: tuple[str, str]) -> float:
-        """Median degrees between the lines from one part to another on both bodies; 0 if one lacks it."""
+        """Median degrees between rig and source of the line from part `one` to `other`; 0 if a body lacks a part."""
         lines = []
         for body, place in zip(bodies, of_bone, strict=True):
             ends = [body.named(part, side or None) for part, side in (one, other)]
@@ -169,7 +169,7 @@ def _direction_doubts(
 
 
 def _size_doubts(bodies: tuple[RestBody, RestBody]) -> Iterator[str]:
-    """A reason if arms or trunk of rig and source differ in size, relative to the legs."""
+    """A warning if arms or trunk of rig and source differ in size, relative to the legs."""
     legs, other = leg_length(bodies[1]) / leg_length(bodies[0]), []
     for words, side, parts in (
         ("the arms", "L", ("upper_arm", "forearm", "hand")),
@@ -196,7 +196,7 @@ def _most_turned(motion: Motion) -> float:
 
 
 def _feet_backward(body: RestBody, up: FloatArray) -> bool:
-    """Whether feet point backward, given the body's left and right."""
+    """Whether the feet point opposite to the front that follows from the body's left and right."""
     ahead = facing(body, up)[:, 0]
     feet = [body.direction(name) @ ahead for name in body.named("foot")]
     return bool(feet) and float(np.mean(feet)) < -_BACKWARD

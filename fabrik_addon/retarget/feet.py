@@ -26,7 +26,7 @@ from ..markers.feet import FootPoint, Stance, StandingSettings, drift, faded, fi
 
 # A point with a share s has the weight s / (1 - s + this): large, but not infinite, for a share of 1.
 _CERTAIN: Final = 1e-3
-# Points lower than this share of the contact height are near the ground.
+# Points below this share of the contact height count as near the ground.
 _NEAR: Final = 0.4
 # A point moves to its planted position at no more than about this many times the contact speed, even if that takes
 # longer than the transition. Without this limit, thighs jerk.
@@ -139,7 +139,7 @@ class FootPlan:
         return np.stack([self.positions + turned @ offset for offset in offsets], axis=1)
 
     def _turn(self, about: FloatArray, turn: FloatArray) -> None:
-        """Rotate the foot by (F, 4) about points (F, 3)."""
+        """Rotate the foot by quaternions (F, 4) about points (F, 3), armature space."""
         self.positions = about + times(matrix_from_quaternion(turn), self.positions - about)
         self.rotations = product(turn, self.rotations)
 
@@ -192,7 +192,7 @@ class FootPlan:
 
 
 def leading(needed: FloatArray, step: float) -> FloatArray:
-    """(F, ...) the smallest values that are at least `needed` and change by at most `step` from frame to frame."""
+    """(F, ...) the smallest values that are at least `needed` (F, ...) and change by at most `step` between frames."""
     ramp = (step * np.arange(len(needed))).reshape(-1, *[1] * (needed.ndim - 1))
     after = np.maximum.accumulate(needed + ramp, axis=0) - ramp
     before = np.maximum.accumulate((needed - ramp)[::-1], axis=0)[::-1] + ramp
@@ -206,13 +206,13 @@ class ToeLift:
     """
 
     def __init__(self, skeleton: Skeleton, sole: Sole, floor: RigFloor, frames: int, rate: float) -> None:
-        """frames: their number. rate: frames per second."""
+        """frames: the number of frames. rate: frames per second."""
         self.bone, self.rotations = skeleton.index(sole.toe), np.zeros((frames, 4))
         self._tip, self._floor, self._step = sole.tip, floor, _LIFTED / rate
         self._angles, self._axes = np.zeros(frames), np.zeros((frames, 3))
 
     def look(self, frames: slice, matrices: FloatArray) -> None:
-        """Measure how far the toes must bend up on some frames; matrices: (F, J, 4, 4) of the bones."""
+        """Measure the angles by which toes must bend up on some frames; matrices: (F, J, 4, 4), armature space."""
         toe = matrices[:, self.bone]
         self.rotations[frames] = quaternion_from_matrix(toe[:, :3, :3])
         angles, axes = toe_angles(toe[:, :3, :3], toe[:, :3, 3], self._tip, self._floor)

@@ -1,4 +1,4 @@
-"""The goals of a retarget: positions of hands and feet in the rig's proportions, and solvers for limbs at limits."""
+"""The targets of a retarget: positions of hands and feet in the rig's proportions; solvers for limbs at limits."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ from .transfer import Transfer
 _LIMBS: Final = (("hand", ("upper_arm", "forearm", "hand")), ("foot", ("thigh", "shin", "foot")))
 # The parts that hands may touch besides each other.
 _TOUCHED: Final = ("head", "thigh")
-# Shares of the leg's length: below the first distance a hand touches fully, above the second not at all. Wrists are
+# Distances as shares of the leg's length: below the first a hand touches fully, above the second not at all. Wrists are
 # about 10 cm apart in a clap; those of hanging arms are 20 cm from the hip joints.
 _NEAR: Final = 0.15
 _FAR: Final = 0.22
@@ -32,9 +32,9 @@ class RetargetSettings:
     """How a motion is retargeted to a rig.
 
     Attributes:
-        places: 0 keeps rotations, and so the silhouette; 1 keeps positions, and so contacts.
-        hands_in_world: with 0, hands reach as far as the source's hands, relative to the arms' lengths; with 1, they
-            have the positions of the source's hands.
+        places: 0 to 1; with 0, rotations and so the silhouette are kept; with 1, positions and so contacts.
+        hands_in_world: with 0, the distance from shoulder to hand is scaled to the rig's arm; with 1, hands are at the
+            positions of the source's hands.
         plant_feet: planted feet of the source stay planted, and no foot goes through the floor.
         reference: the frame, counted from 0, on which the source has the rig's rest pose; None: detected.
     """
@@ -108,7 +108,7 @@ class LimbGoals:
     ) -> None:
         self._motion, self._alignment, self._settings = transfer.motion, transfer.alignment, settings
         self._plans: dict[str, FootPlan] = {}
-        # Pairs of bones that hands may touch: the source's and the rig's.
+        # Bones that hands may touch, in pairs: one of the source, and the rig's bone that corresponds to it.
         self._touched: list[tuple[int, int]] = []
         self._leg = leg_length(target)
         self.floor = RigFloor.of(target, {end.name: end.sole for end in ends if end.sole is not None})
@@ -151,7 +151,7 @@ class LimbGoals:
         return np.asarray(carried + self._settings.places * (position - carried))
 
     def hands(self, hands: Sequence[End], frames: slice, matrices: FloatArray) -> list[FloatArray]:
-        """(F, 3) target positions of each hand, which keep the source's contacts with the other hand, head and hips.
+        """(F, 3) target positions of each hand. They keep the source's contacts with the other hand, head and hips.
 
         matrices: (F, J, 4, 4) the transferred poses, armature space.
         """
@@ -178,7 +178,7 @@ class LimbGoals:
         return result
 
     def rotation(self, end: End, frames: slice, matrices: FloatArray) -> FloatArray:
-        """(F, 4) target rotations of a limb's end on some frames; matrices: (F, J, 4, 4) the transferred poses."""
+        """(F, 4) target rotations of a limb's end, armature space; matrices: (F, J, 4, 4) of the transferred poses."""
         plan = self._plans.get(end.name)
         return quaternion_from_matrix(matrices[:, end.limb[-1], :3, :3]) if plan is None else plan.rotations[frames]
 
@@ -193,12 +193,12 @@ class LimbGoals:
 # An arm is solved together with its collar bone. Legs are solved together with the hips, which move so that planted
 # feet stay in place.
 
-# Weight of the source's rotations: a radian counts as much as this share of the limb's length. With 0.03, a leg that
-# kicks beyond its limits jumps between two poses.
+# Weight of the source's rotations: a radian off counts as much as a target missed by this share of the limb's length.
+# With 0.03, a leg that kicks beyond its limits jumps between two poses.
 _ARM_SHARE: Final = 0.05
 _LEG_SHARE: Final = 0.15
 _HIPS_SHARE: Final = 0.2
-# Targets are solved for if they are missed by more than this share of the limb's length.
+# A limb is solved again if it misses its target by more than this share of its length.
 _MISSED: Final = 1e-3
 # 20 steps are enough: in a dance, 60 take twice the time and only bring the hips 1 mm nearer to their target. With 12,
 # feet are up to 1 cm too deep.
@@ -287,7 +287,7 @@ class LegReach:
         matrices: FloatArray,
         feet: Sequence[tuple[FloatArray, FloatArray, FloatArray]],
     ) -> None:
-        """Write rotations of hips and legs into local ones (F, J, 4), and the root's location into `root` (F, 3).
+        """Solve hips and legs; write their rotations to `local` (F, J, 4) and the root's location to `root` (F, 3).
 
         matrices: (F, J, 4, 4) of the bones. feet: for each foot its location (F, 3), its rotation (F, 4), and how
         firmly heel and ball are planted (F, 2). All in armature space.
@@ -305,8 +305,8 @@ class LegReach:
             targets.append(positions[:, None] + points @ np.swapaxes(matrix_from_quaternion(rotations), 1, 2))
             counted = np.full((len(heads), len(points)), _FOOT_WEIGHT)
             if len(points) > 1:
-                # The logarithm of the factor is interpolated. Otherwise a share of 0.02 has nearly the full effect, and
-                # shins jerk. The factor of each side of the ball is half that of the heel.
+                # Interpolate the logarithm of the factor. Otherwise a point that is planted by only 0.02 would have
+                # nearly the full weight, and shins would jerk. A side of the ball has half the factor of the heel.
                 counted[:, 1:] *= (_STANDING_WEIGHT * np.array([1.0, 0.5, 0.5])) ** standing[:, [0, 1, 1]]
             weights.append(counted)
         wanted, counts = np.concatenate(targets, axis=1), np.concatenate(weights, axis=1)

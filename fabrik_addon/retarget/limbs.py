@@ -28,7 +28,7 @@ from .transfer import Transfer
 # Weight of the take's usual twist: the squared sine of a fold by 27 degrees. It is large because recorded knees are up
 # to 15 degrees beyond straight.
 _USUAL: Final = 0.2
-# Seconds around a frame over which the twist is smoothed; a person's arm does not twist faster.
+# Seconds before and after a frame over which the twist is smoothed: a person's arm does not twist faster.
 _QUICK: Final = 0.08
 
 
@@ -62,9 +62,10 @@ class LimbSolver:
         return cls(transfer, end, hinge if isinstance(hinge, Hinge) and hinge.axis != "Y" else None)
 
     def solve(self, frames: slice, local: FloatArray, matrices: FloatArray, goals: FloatArray, end: FloatArray) -> None:
-        """Write the limb's rotations into local ones (F, J, 4), of bones at matrices (F, J, 4, 4).
+        """Solve the limb and write its local rotations to `local` (F, J, 4).
 
-        goals: (F, 3) positions for the head of the limb's last bone; end: (F, 4) its rotations; both in armature space.
+        matrices: (F, J, 4, 4) of the bones. goals: (F, 3) positions for the head of the limb's last bone. end: (F, 4)
+        its rotations. All in armature space.
         """
         first, second, last = self._limb
         upper = quaternion_from_matrix(matrices[:, first, :3, :3])
@@ -91,7 +92,7 @@ class LimbSolver:
         local[:, last] = product(conjugate(product(lower, self._end)), end)
 
     def _fold_axis(self, bent: FloatArray) -> FloatArray:
-        """(F, 3) the axes about which rotations `bent` (F, 4) fold a free elbow, in the lower bone's rest frame."""
+        """(F, 3) axes about which a free elbow is folded by rotations `bent` (F, 4), in the lower bone's rest frame."""
         along = _turned(conjugate(self._lower), self._along)
         axis = np.cross(np.broadcast_to(along, (len(bent), 3)), _turned(bent, self._forearm))
         size = lengths(axis)
@@ -108,11 +109,11 @@ class LimbSolver:
         return np.clip(middle + wrapped(angle - middle), self._hinge.low, self._hinge.high)
 
     def _twisted(self, upper: FloatArray, lower: FloatArray, rate: float) -> tuple[FloatArray, FloatArray]:
-        """(F,) twists of the upper bone for which the hinge folds as the limb does, and (F,) hinge angles, radians.
+        """(F,) twists of the upper bone at which the hinge's fold matches the limb's, and (F,) hinge angles, radians.
 
-        On each frame the twist is the argument of a complex number. Its size is larger the more clearly the fold shows
-        it. If a limb is nearly straight, or slightly bent the wrong way, it follows the take's usual twist. upper,
-        lower: (F, 4) the transferred rotations of the two bones in armature space.
+        The twist of a frame is the argument of a complex number. Its absolute value grows with the bend of the limb,
+        since a bent limb shows the twist more clearly. A limb that is nearly straight, or slightly bent the wrong way,
+        gets the take's usual twist. upper, lower: (F, 4) transferred rotations of the two bones, armature space.
         """
         count = len(upper)
         forearm = _turned(product(conjugate(upper), lower), self._forearm)
@@ -128,9 +129,11 @@ class LimbSolver:
         return np.asarray(np.angle(_smooth(number + _USUAL * usual, max(1, round(_QUICK * rate))))), angle
 
     def _angle(self, axis: FloatArray, bent: FloatArray, reach: FloatArray) -> FloatArray:
-        """(F,) the smallest angle about an axis of the lower bone, after `bent`, that makes the limb `reach` long.
+        """(F,) the smallest angles (radians) at which the limb's end is at distances `reach` (F,) from its beginning.
 
-        It solves |elbow + R(angle) forearm|² = a + b cos(angle) + c sin(angle). A hinge has the solution nearer to the
+        They are about `axis` (F, 3) of the lower bone, after its rotation `bent` (F, 4).
+
+        They solve |elbow + R(angle) forearm|² = a + b cos(angle) + c sin(angle). A hinge has the solution nearer to the
         middle of its range.
         """
         elbow = _turned(conjugate(self._lower), self._elbow)
@@ -150,7 +153,7 @@ class LimbSolver:
 
 
 def _smooth(numbers: npt.NDArray[np.complex128], beside: int) -> npt.NDArray[np.complex128]:
-    """(F,) complex numbers, each a weighted average of those around it, with the nearest weighted most."""
+    """(F,) complex numbers, each replaced by a weighted mean of those near it; the nearest have the most weight."""
     window = np.hanning(2 * beside + 3)[1:-1]
     return np.convolve(np.pad(numbers, beside, mode="edge"), window / window.sum(), mode="valid")
 

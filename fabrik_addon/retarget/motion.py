@@ -61,7 +61,7 @@ class Motion:
         return bool(apart < _SAME and turned < _SAME**2)
 
     def repeated(self, beside: int) -> "Motion":
-        """The loop with `beside` more frames on either side: its last ones before it, its first ones after it."""
+        """The loop extended by `beside` frames on either side: its last frames before it, its first frames after it."""
         order = np.arange(-beside, len(self) + beside) % (len(self) - 1)
         return replace(self, rotations=self.rotations[order], heads=self.heads[order])
 

@@ -13,7 +13,7 @@ from ..human.body_parts import Role
 from ..human.rest_body import RestBody, RestBone
 from ..markers.mapping.marker_map import MapError, read_json_map, unknown_names, write_json_map
 
-# Chains whose number of bones differs between rigs: the parts that they are made of, and the parts that follow.
+# Chains whose number of bones differs between rigs: the parts in each chain, and the parts after its end.
 _CHAINS: Final = ((("spine", "chest"), ("neck", "head", "shoulder", "upper_arm")), (("neck",), ("head",)))
 _IN_CHAINS: Final = frozenset(part for parts, _ in _CHAINS for part in parts)
 _EXACT: Final = 1e-6
@@ -23,8 +23,8 @@ _EXACT: Final = 1e-6
 class Pair:
     """A bone of the rig and the source bone that it follows.
 
-    before, share: if one chain has more bones than the other, a bone follows a blend of two source bones; a share of 0
-    is `before`, 1 is `source`.
+    before, share: if the chains have different numbers of bones, a bone follows a blend of two source bones:
+    `before` at a share of 0, `source` at 1.
     """
 
     bone: str
@@ -150,7 +150,7 @@ def _as_json(pair: Pair) -> object:
 # Legs are the pair of limbs that ends lowest. Arms are the pair attached to the trunk above them. If arms end on the
 # ground, the body has four legs.
 
-# Limbs on the left and right are mirrored to within this share of the body's height.
+# Limbs on the left and right mirror each other to within this share of the body's height.
 _MIRRORED: Final = 0.05
 # A limb ends on the ground if its end is at most this share of the body's height above the lowest end.
 _ON_GROUND: Final = 0.15

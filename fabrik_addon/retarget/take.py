@@ -40,7 +40,7 @@ class Retargeted:
 
     turned_off: (F, N) radians between the rotations of a bone and its source. For limb bones whose twist follows from
     the hinge below, twist does not count. axes: (3, 3) from the source's world to the rig's armature space. reference:
-    the pose of the source that corresponds to the rig at rest, and its frame. doubts: reasons why the motion may not
+    the pose of the source that corresponds to the rig at rest, and its frame. doubts: warnings that the motion may not
     match the source's, one sentence each.
     """
 
@@ -62,7 +62,7 @@ def retarget_steps(
     limits: Mapping[str, Limit] | None = None,
     pairs: Sequence[Pair] | None = None,
 ) -> Generator[float, None, Retargeted]:
-    """Find the rig's poses, in small steps; yields the share done. May be closed at any time.
+    """Find the rig's poses, in small steps; yields progress, 0 to 1. May be closed at any time.
 
     Raises RetargetError if the bodies have too little in common.
     """
@@ -202,9 +202,9 @@ class _Work:
         return matrices
 
     def _measure(self, frames: slice, solution: Solution, matrices: FloatArray, wanted: FloatArray) -> None:
-        """Write how far hips, hands and feet are from their targets, and bones from the source's rotations.
+        """Measure the errors of hips, hands and feet, and the angles between the bones and the source's rotations.
 
-        matrices: (F, J, 4, 4) of the bones. wanted: (F, E, 3) the targets.
+        matrices: (F, J, 4, 4) of the bones. wanted: (F, E, 3) the targets, armature space.
         """
         bones = [self.skeleton.index(effector.bone) for effector in self.effectors]
         solution.errors[:] = lengths(matrices[..., :3, 3][:, bones] - wanted)
@@ -222,11 +222,11 @@ class _Work:
 
 
 def _down(reach: FloatArray, own: FloatArray, length: float, up: FloatArray) -> FloatArray:
-    """(F,) how far a hip joint must move down so that its leg reaches its foot.
+    """(F,) distances by which a hip joint must move down so that its leg reaches its foot.
 
-    A leg that has to extend approaches its whole length only gradually, since an almost straight knee bends by many
+    A leg that has to extend approaches its full length only gradually, since an almost straight knee bends by many
     degrees within millimeters. reach: (F, 3) vectors from the hip to the foot's target. own: (F,) distances from hip to
-    foot as transferred. length: of the straight leg. up: (3,).
+    foot in the transferred poses. length: of the straight leg. up: (3,).
     """
     wanted, height = lengths(reach), reach @ up
     room = np.maximum(length - own, ROUNDING)

@@ -1,4 +1,4 @@
-"""Transfers rotations: each bone rotates from rest as its source bones rotate from their rest."""
+"""Transfers rotations: each bone gets the rotation of its source bones, both relative to rest."""
 
 from collections.abc import Sequence
 

@@ -53,8 +53,8 @@ class Calibration:
         residuals: (M,) RMS distances between the markers and their positions in the pose; NaN if never seen.
         guesses: (M, 3) offsets from the mapping.
         pose: the pose that the person is assumed to hold at the reference.
-        stature: distance from feet to head in that pose, as a share of the distance at rest; NaN if bone names do not
-            show which bones they are.
+        stature: distance from feet to head in that pose, as a share of the distance at rest; NaN if feet and head are
+            not recognized from bone names.
         poses: the poses measured last, of the reference or of frames of the take.
     """
 
@@ -82,13 +82,13 @@ class Calibration:
 
     @property
     def is_unsure(self) -> bool:
-        """Whether most markers may be anywhere on their bones, and the person holds no known pose at the reference."""
+        """Whether offsets are uncertain: most markers are in clusters, and no calibration pose was recognized."""
         bones = bones_of(self.skeleton, self.markers)
         return self.pose == "MOVING" and bool(in_clusters(bones, self.guesses).mean() > 0.5)
 
     @property
     def moved(self) -> FloatArray:
-        """(M,) distances between guessed and measured offsets."""
+        """(M,) distances between guessed and measured offsets, the rig's units."""
         moved: FloatArray = np.linalg.norm(self.offsets - self.guesses, axis=1)
         return moved
 
@@ -112,7 +112,7 @@ def calibrate_steps(
     limits: Mapping[str, Limit] | None = None,
     scale: Scale = "uniform",
 ) -> Generator[float, None, Calibration]:
-    """Find scale, offsets and pose from a reference, in small steps; yields the share done.
+    """Find scale, offsets and pose from a reference, in small steps; yields progress, 0 to 1.
 
     Args:
         skeleton: the rig's bones at rest.
@@ -153,7 +153,7 @@ calibrate = at_once(calibrate_steps)
 def refined_steps(
     calibration: Calibration, clip: Clip, *, limits: Mapping[str, Limit] | None = None, resize: bool = True
 ) -> Generator[float, None, Calibration]:
-    """Find poses and offsets together over a whole clip, ignoring outliers, in small steps; yields the share done.
+    """Find poses and offsets together over a whole clip, ignoring outliers, in small steps; yields progress, 0 to 1.
 
     resize: also find the scale again, or the lengths of limbs if they differ from the rig's. Raises CalibrationError if
     a marker is not in the clip or if no marker is ever seen.
@@ -208,7 +208,7 @@ def _used(mapping: Sequence[MappedMarker], clip: Clip) -> tuple[MappedMarker, ..
 
 
 def _statures(skeleton: Skeleton, mapping: Sequence[MappedMarker], positions: FloatArray) -> FloatArray:
-    """(F,) distances from the feet's markers to the trunk's highest markers; NaN if either are not seen."""
+    """(F,) distances from the markers of the feet to the highest ones of the trunk; NaN if either are not seen."""
     roles = match(skeleton.names)
     parts = [roles[entry.bone].part if entry.bone in roles else "" for entry in mapping]
     ends = []
@@ -258,7 +258,7 @@ def _spread(positions: FloatArray, max_count: int) -> FloatArray:
 
 
 def _result(fit: Fit, poses: Solution, positions: FloatArray, guesses: FloatArray) -> Calibration:
-    """The calibration that a fit gives, with poses solved without a prior."""
+    """The calibration from a fit; its poses are solved without a prior."""
     solution = fit.free.solve(positions, start=poses)
     middle = len(positions) // 2
     distances = fit.distances(solution, positions)

@@ -1,4 +1,4 @@
-"""The pose in which a person stands still for calibration, and how far people deviate from it.
+"""The pose that a person holds during calibration, and how far people deviate from it.
 
 Real markers are about 15 mm from the positions that a mapping guesses. A fit without a prior turns these errors into
 joint angles: with markers 10 mm off, arms of a body at rest rotated by 13–32°.
@@ -20,7 +20,8 @@ Kind = Literal["REST", "STANDING", "A_POSE", "T_POSE", "MOVING"]
 
 # Degrees by which the arms are raised to the side in each calibration pose.
 _RAISED: Final[dict[Kind, float]] = {"STANDING": 10.0, "A_POSE": 45.0, "T_POSE": 90.0}
-# Degrees: a pose is recognized if its arms are within this angle of that pose, and its legs and trunk of rest.
+# Degrees: a calibration pose is recognized if the arms are within this angle of it, and legs and trunk within this
+# angle of rest.
 _NEAR: Final = 25.0
 # How far people deviate from a calibration pose, by part (degrees, standard deviation).
 _STILL: Final = {"spine": 4.0, "chest": 4.0, "neck": 5.0, "head": 5.0, "shoulder": 4.0, "foot": 4.0, "toe": 4.0}
@@ -29,7 +30,7 @@ _STILL_LIMB: Final = 8.0
 # the spine was at its limits twice as often.
 _MOVING: Final = {"spine": 12.0, "chest": 15.0, "neck": 20.0, "head": 20.0, "shoulder": 12.0, "foot": 20.0, "toe": 15.0}
 _MOVING_LIMB: Final = 60.0
-# Radians: so large that the prior has only about 2 % of the weight of a marker 10 cm from the joint.
+# Radians: a deviation so large that the prior has only about 2 % of the weight of a marker 10 cm from the joint.
 _ANY: Final = np.pi
 _LIMBS: Final = frozenset({"upper_arm", "forearm", "hand", "thigh", "shin"})
 
@@ -48,7 +49,7 @@ class ExpectedPose:
 
 
 def any_pose(skeleton: Skeleton) -> ExpectedPose:
-    """The expected pose if nothing is known: a rest pose so weak that it only affects undetermined joints."""
+    """The expected pose if nothing is known: rest, with so little weight that it only affects undetermined joints."""
     return ExpectedPose("MOVING", np.tile(IDENTITY, (len(skeleton), 1)), np.full(len(skeleton), _ANY))
 
 

@@ -32,7 +32,7 @@ from .size import with_factors
 # offsets are. With twice as many steps, calibrations took 1.7 times as long, and joints were only 0.1 mm more accurate.
 _OPTIONS: Final = Options(tolerance=1e-6, restarts=0, max_sweeps=0, most_steps=6)
 _NEARBY: Final = Options(tolerance=1e-6, restarts=0, max_sweeps=0, most_steps=1)
-# Error of a marker once its offset is found, as a share of the skeleton's size (3 mm on a person).
+# Error of a marker position once its offset is found, as a share of the skeleton's size (3 mm on a person).
 _NOISE: Final = 0.001
 # Markers on skin are usually off by at most this share of the size. Only an error beyond it, as of keypoints, counts as
 # noise. With 0, skin markers lose weight and their error grows by 0.8 mm.
@@ -55,7 +55,7 @@ class Fit:
         factors: (J,) bone lengths divided by those of the rig.
         expected: the pose that the person probably holds.
         scale: the factor from recorded positions to the skeleton's size.
-        off: measured error of the markers on their bones (standard deviation on an axis, the rig's units).
+        off: measured error of the marker positions (standard deviation along an axis, the rig's units).
     """
 
     skeleton: Skeleton
@@ -93,7 +93,7 @@ class Fit:
 
     @property
     def noise(self) -> float:
-        """Assumed error of the marker positions on their bones, the rig's units.
+        """Assumed error of the marker positions (standard deviation along an axis, the rig's units).
 
         It is at least the error of skin and cameras. Keypoints have three times as much. With too small an error,
         offsets of markers with gaps become wrong by centimeters.
@@ -115,7 +115,7 @@ class Fit:
     ) -> Solution:
         """The poses that fit recorded positions (F, M, 3) best.
 
-        weights: (F, M). start: poses to begin from; None: rest.
+        weights: (F, M). start: F initial poses; None: rest.
         """
         targets = positions * self.scale
         if start is None:
@@ -145,7 +145,7 @@ class Fit:
         return rotation_vector_from_quaternion(product(expected, conjugate(solution.rotations)))
 
     def carried(self, solution: Solution) -> FloatArray:
-        """(F, B, 3, 3) orientations of the bodies before their local rotations, armature space."""
+        """(F, B, 3, 3) frames in armature space that the bodies' local rotations are relative to."""
         skeleton, frames = self.skeleton, []
         for bone in self.bodies:
             parent, rest = skeleton.parents[bone], skeleton.rest_turn(bone)
@@ -224,7 +224,7 @@ class Scale:
     first: float | None = None
 
     def columns(self, fit: Fit, solution: Solution) -> FloatArray:
-        """(F, M, 3, 1) derivatives of the marker positions by the logarithm of the scale."""
+        """(F, M, 3, 1) derivatives of the marker positions with respect to the logarithm of the scale."""
         return np.asarray(_length_columns(fit, solution, grows=self.grows).sum(axis=-1, keepdims=True))
 
     def prior(self, fit: Fit, sample_weight: float) -> tuple[FloatArray, FloatArray]:
@@ -249,7 +249,7 @@ class Limbs:
     frames_worth: float = FRAMES_WORTH
 
     def columns(self, fit: Fit, solution: Solution) -> FloatArray:
-        """(F, M, 3, J) derivatives of the marker positions by the logarithms of the bone lengths."""
+        """(F, M, 3, J) derivatives of the marker positions with respect to the logarithms of bone lengths."""
         return _length_columns(fit, solution, grows=self.grows)
 
     def prior(self, fit: Fit, sample_weight: float) -> tuple[FloatArray, FloatArray]:
@@ -293,7 +293,7 @@ class Offsets:
 
 
 def in_clusters(bones: Sequence[int], guesses: FloatArray) -> BoolArray:
-    """(M,) whether other markers on a marker's bone have the same guess: they can't all be near it.
+    """(M,) whether another marker on the same bone has the same guessed offset, so that not both can be near it.
 
     bones: of the M markers. guesses: (M, 3) offsets.
     """
@@ -302,9 +302,9 @@ def in_clusters(bones: Sequence[int], guesses: FloatArray) -> BoolArray:
 
 
 def _length_columns(fit: Fit, solution: Solution, *, grows: bool) -> FloatArray:
-    """(F, M, 3, J) derivatives of the markers by the logarithms of bone lengths; the root's head does not move.
+    """(F, M, 3, J) derivatives of the marker positions with respect to the logarithms of bone lengths.
 
-    grows: scale the offsets with their bones.
+    The root's head does not move. grows: scale the offsets with their bones.
     """
     orientations = solution.matrices[..., :3, :3]
     columns = np.zeros((len(orientations), len(fit.bones), 3, len(fit.skeleton)))
@@ -330,14 +330,14 @@ _ROUNDS: Final = 6
 _WORTH_WHILE: Final = 5e-3
 # Damping of undetermined joints, as a share of the mean diagonal.
 _DAMPING: Final = 1e-6
-# A sample is good up to this many times its marker's usual distance, and always within this share of the skeleton's
-# size.
+# A sample counts as good up to this many times its marker's usual distance, and always within this share of the
+# skeleton's size.
 _USUAL_TIMES: Final = 4.0
 _ALWAYS_SHARE: Final = 0.01
 
 # A function that clamps local rotations (F, J, 4) to the limits.
 Legal: TypeAlias = Callable[[FloatArray], FloatArray]
-# A search in small steps: yields an upper bound of the share done, and returns a fit with its poses.
+# A search in small steps: yields an upper bound of its progress, 0 to 1, and returns a fit with its poses.
 Search: TypeAlias = Generator[float, None, tuple[Fit, Solution]]
 
 
@@ -359,7 +359,7 @@ def at_best_scale(fit: Fit, positions: FloatArray, first: float) -> Search:
 def over_reference(fit: Fit, positions: FloatArray, poses: Solution, *, resize: bool, limbs: bool) -> Search:
     """Fit offsets, and optionally scale or limbs, to positions (F, M, 3) of a person who holds a pose.
 
-    poses: to start from.
+    poses: F initial poses.
     """
     shared: list[Shared] = [Offsets(fit.offsets, fit.factors, frames_worth=1.0)]
     if limbs:
@@ -380,9 +380,9 @@ def over_take(fit: Fit, positions: FloatArray, *, resize: bool) -> Search:
 def _search(
     fit: Fit, positions: FloatArray, shared: Sequence[Shared], poses: Solution | None = None, *, robust: bool = False
 ) -> Search:
-    """Improve the fit in rounds until a round gains too little; yields the share done.
+    """Improve the fit in rounds until a round gains too little; yields progress, 0 to 1.
 
-    poses: to start from; None: rest. robust: give outliers almost no weight and estimate the noise from the data.
+    poses: F initial poses; None: rest. robust: give outliers almost no weight and estimate the noise from the data.
     """
     weights = np.where(np.isnan(positions).any(axis=2), 0.0, fit.weights)
     solution, legal = fit.solve(positions, weights, poses), fit.solver().problem.legal

@@ -17,7 +17,7 @@ _OUTLYING = 3.0
 
 
 def guessed_offsets(skeleton: Skeleton, mapping: Sequence[MappedMarker]) -> FloatArray:
-    """(M, 3) mapped points in their bones' frames."""
+    """(M, 3) offsets of the mapped points in their bones' frames."""
     offsets = np.zeros((len(mapping), 3))
     for index, entry in enumerate(mapping):
         if entry.offset is not None:
@@ -84,7 +84,7 @@ def joint_columns(
     for index, bone in enumerate(bodies):
         limit = limits.get(skeleton.names[bone])
         if limit is not None and limit.freedom < 3:
-            # Rotation about the axis does not move the axis, so it can be read from the posed bone.
+            # A hinge's axis stays in place while the bone rotates about it, so the posed bone shows the axis.
             axis = matrices[:, bone, :3, :3] @ np.array(limit.rotation_axis or (0.0, 0.0, 0.0))
             own = columns[..., index, :]
             columns[..., index, :] = (own @ axis[:, None, :, None]) * axis[:, None, None, :]

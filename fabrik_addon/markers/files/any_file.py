@@ -1,4 +1,4 @@
-"""Reads marker files of all kinds, and separates performers."""
+"""Reads marker files of all formats, and separates performers."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,13 +38,13 @@ _MIN_SHARE: Final = 0.25
 # at least this many landmarks, since fewer may be those of a hand or of an object.
 _SMALLEST, _LARGEST = 0.35, 3.5
 _FEWEST_LANDMARKS: Final = 8
-# Most frames that are examined. Falls are searched on all frames, in parts of this length.
+# Maximum number of frames that are examined at once. The search for falls examines all frames, in parts of this length.
 _LOOKED_AT: Final = 2000
 # Size is the median distance of markers from their middle, on frames with at least the first share of the largest
 # marker count. A person's size changes by less than the second factor: from crouching to raised arms, by about 3.
 _MANY_SEEN: Final = 0.8
 _GROWN: Final = 6.0
-# Two markers of one landmark that are farther apart than this share of the person's extent do not belong together.
+# Markers of one landmark are of two people if they are farther apart than this share of the person's extent.
 _APART: Final = 0.25
 # Seconds: shorter spans without motion are not examined. Coordinates are often rounded.
 _HELD: Final = 0.2
@@ -165,7 +165,8 @@ def _without_frozen(clip: Clip) -> Clip:
             moved = (np.fmax.reduce(points) - np.fmin.reduce(points)).max(axis=1)
             apart = lengths(points - clip.positions[span.start, place])
             changed = (np.fmax.reduce(apart) - np.fmin.reduce(apart))[moved > 0.0]
-            # Several markers on planted feet, or several frozen ones, are only told apart by how far the others move.
+            # If several markers stay in place, their feet are planted or they are frozen. They are frozen if the other
+            # markers move by more than the person's extent.
             alone = (moved == 0.0).sum() == 1 or np.nanmedian(moved) > size
             if alone and np.isfinite(changed).any() and np.nanmin(changed) > _KEPT * size:
                 frozen.setdefault(place, []).append(span)
@@ -194,7 +195,7 @@ def _falls(heights: FloatArray, columns: Sequence[int], rate: float) -> float:
         seen = np.isfinite(falling).sum(axis=1)
         many = (seen >= _FEWEST_LANDMARKS) & ((falling > _FASTER).sum(axis=1) >= _MOST * seen)
         for start, end in true_spans(many):
-            # Around a cut, as many frames as the lag look like a fall.
+            # A jump of the positions, as at a cut, looks like a fall on as many frames as the lag.
             if end - start > lag + 1:
                 fastest = max(fastest, float(np.nanmedian(falling[start:end])))
     return fastest

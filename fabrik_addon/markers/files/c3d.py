@@ -267,7 +267,7 @@ def first_frame(parameters: Parameters) -> int:
 
 
 def frame_rates(parameters: Parameters) -> tuple[float | None, float | None]:
-    """The first plausible rate (Hz) of POINT:RATE, header and camera; the header's rate. None if not plausible."""
+    """The first plausible rate (Hz) of POINT:RATE, header and camera, and the header's; None for implausible ones."""
     stated = parameters.number("POINT:RATE"), parameters.header.rate, parameters.number("TRIAL:CAMERA_RATE")
     point, header, camera = (rate if 0.0 < rate < FASTEST else None for rate in stated)
     return point or header or camera, header
@@ -308,7 +308,7 @@ def _counts(values: Iterable[float]) -> list[int]:
 
 
 def _analog_counts(parameters: Parameters) -> list[int]:
-    """Analog numbers per frame, from the header, which may have 0, and from the parameters."""
+    """The possible counts of analog numbers per frame: from the header, where it may be 0, and from the parameters."""
     header, used = parameters.header, parameters.number("ANALOG:USED")
     rates = parameters.number("ANALOG:RATE"), parameters.number("POINT:RATE")
     ratio = rates[0] / rates[1] if rates[1] > 0.0 else math.nan
@@ -348,7 +348,7 @@ def _numbers(content: bytes, parameters: Parameters, layout: Layout) -> FloatArr
 
 
 def _scale(parameters: Parameters, numbers: FloatArray) -> tuple[float, tuple[str, ...]]:
-    """The factor on integer coordinates, and notes. Of two factors, the one that gives a person's height is used."""
+    """The scale of integer coordinates, and notes. If there are two, the one that gives a person's height is used."""
     scales = list(dict.fromkeys(scale for scale in _scales(parameters) if scale > 0.0))
     if not scales:
         raise MarkerFileError("POINT:SCALE is missing or 0, so the scale is unknown: export it again")
@@ -368,12 +368,12 @@ def _scale(parameters: Parameters, numbers: FloatArray) -> tuple[float, tuple[st
 # segments, the center of mass).
 # * A blank label becomes ``*n``. Equal labels are replaced by their descriptions if those differ, else numbered. The
 # prefix of a subject ends with a colon, also if the file uses another separator.
-# * Y_SCREEN is the up axis unless the markers show a person who stands along another one. If it is X or negative,
+# * Y_SCREEN is the up axis unless the markers show a person who is upright along another axis. If it is X or negative,
 #   positions are rotated.
 
 _OUTPUT_GROUPS: Final = ("ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS", "REACTIONS")
 _OUTPUT_NAME: Final = re.compile(r".+(angles?|forces?|moments?|powers?|grf)v?|cent(re|er)ofmass(floor)?", re.IGNORECASE)
-# A segment's origin and the ends of its three axes: LFEO, LFEA, LFEL and LFEP.
+# Four outputs of a model describe a segment: its origin and the ends of its axes, as in LFEO, LFEA, LFEL and LFEP.
 _SEGMENT_ENDS: Final = "OALP"
 
 

@@ -114,7 +114,7 @@ def names_of(points: FloatArray, layout: str | None) -> tuple[str, ...]:
     """The names of points (F, N, 3) in any unit; "" for points without one.
 
     layout: a key of LAYOUTS; None: found from N and the lengths of the limbs. Raises LayoutError, which names the
-    choices, if several layouts fit or none does, and MarkerFileError if the chosen layout does not have N points.
+    choices, if several layouts fit or none fits, and MarkerFileError if the chosen layout does not have N points.
     """
     count = points.shape[1]
     known = {key: names for key, variants in _LAYOUTS.items() for names in variants if len(names) == count}

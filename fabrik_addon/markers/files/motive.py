@@ -25,7 +25,7 @@ from ..clip import Clip, FloatArray, MarkerFileError
 from .reading import METERS, Chosen, CsvRows, decoded, in_place, rate_in_cell, rate_of_times, to_clip, unit_name
 
 START: Final = b"format version"
-# From the first line of a header to the names of the columns.
+# Matches a header, from its first line ("Format Version") to the names of the columns ("Frame").
 _HEADER: Final = re.compile(r'^\W*format version.*?^"?frame"?\W[^\n]*\n\s*', re.IGNORECASE | re.DOTALL | re.MULTILINE)
 _TYPES: Final = frozenset({"marker", "rigidbody", "rigidbodymarker", "bone", "bonemarker"})
 _KINDS: Final = frozenset({"position", "rotation"})
@@ -37,7 +37,7 @@ _ARM: Final = 0.05
 
 @dataclass(frozen=True)
 class _Column:
-    """A column of numbers: its owner's kind and name, the quantity, and the axis."""
+    """A column of numbers: kind and name of the marker, body or bone it belongs to, the quantity, and the axis."""
 
     kind: str
     name: str
@@ -63,7 +63,7 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
     of_owner: dict[tuple[str, str], dict[tuple[str, str], FloatArray]] = {}
     for index, column in enumerate(columns):
         own, key = (column.kind, column.name), (column.quantity, column.axis)
-        # Another owner has the same name, or neither has one.
+        # Two markers, bodies or bones have the same name, or neither has one.
         while key in of_owner.get(own, {}):
             own = own[0], f"{own[1] or '*'}_2"
         of_owner.setdefault(own, {})[key] = numbers[:, 1 + index]
@@ -104,7 +104,7 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
 
 
 def _with_one_header(content: bytes) -> bytes:
-    """The content without the headers that repeat the first one, as in files that were put together."""
+    """The content without repetitions of the first header, which concatenated files have."""
     text = decoded(content)
     if text.lower().count(START.decode()) < 2:
         return content
@@ -185,7 +185,7 @@ def _position(channels: Mapping[tuple[str, str], FloatArray]) -> FloatArray | No
 
 
 def _quaternions(channels: Mapping[tuple[str, str], FloatArray], order: str) -> dict[tuple[str, str], FloatArray]:
-    """The channels of quaternions from those of angles in degrees; none without angles.
+    """Convert channels of Euler angles in degrees to channels of quaternions; empty if there are no angles.
 
     order: each rotation is about an axis that the ones before have rotated (OptiTrack's NatNet SDK: NAT_XYZr).
     """

@@ -42,12 +42,13 @@ METERS: Final[Mapping[str, float]] = MappingProxyType(
 _SIZES: Final[Mapping[str, tuple[float, float]]] = {"m": (0.3, 4.0), "cm": (30.0, 300.0), "mm": (300.0, 4000.0)}
 # Hz, the frame rate of most cameras.
 _USUAL_RATE: Final = 30.0
-# The rates of header and times may differ by this share before a warning.
+# If the rates from header and times differ by more than this share, there is a warning.
 _RATE_SLACK: Final = 0.02
 # Numbers that mean "not seen": those with only digits 9, and those at least this large (10 km in millimeters).
 _NO_POSITION: Final = 1e7
 _NINES: Final = re.compile(r"99\.?9[9.]*")
-# Rates between these (Hz) are plausible. The ends are not: times that rise by exactly 1 s or 1 ms count frames.
+# Rates (Hz) between these are plausible. The two bounds are not: times in steps of exactly 1 s or 1 ms are frame
+# numbers.
 _SLOWEST, _FASTEST = 1.0, 1000.0
 # Frame numbers may have gaps. If their range exceeds this many times the number of rows, they are ignored.
 _MOST_LEFT_OUT: Final = 100
@@ -274,7 +275,7 @@ def rate_of_times(times: FloatArray) -> float | None:
 
 
 def plausible_rate(rate: float) -> bool:
-    """Whether a rate (Hz) is one at which people are recorded."""
+    """Whether people are recorded at such a rate (Hz)."""
     return _SLOWEST < rate < _FASTEST
 
 

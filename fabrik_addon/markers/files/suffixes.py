@@ -1,4 +1,4 @@
-"""Suffixes of files that can be read, and the known keypoint layouts."""
+"""The suffixes of files that can be read, and the known keypoint layouts."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -18,7 +18,7 @@ from .landmarks import LANDMARKS, RigBody, carrier
 
 # Meters by which a marker usually moves relative to its own bone: skin moves by 5 to 10 mm on thighs and upper arms.
 _MOTION: Final = 0.006
-# Meters from a marker to the nearest landmark of its bone, usually.
+# Usual distance in meters from a marker to the nearest landmark of its bone.
 _PLACE: Final = 0.04
 # Meters: a marker farther than this from all landmarks of a bone is not on that bone.
 _FARTHEST: Final = 0.22
@@ -37,7 +37,7 @@ class ByMotion:
     Attributes:
         bones: (M,) indices into the candidates; -1 if none fits.
         residuals: (M,) meters, the median distance of a marker from its usual position on that bone.
-        margins: (M,) how much worse the second-best bone fits. 1 is about a marker's noise; larger is more certain.
+        margins: (M,) how much worse the second-best bone fits, in units of a marker's noise; larger is more certain.
         offsets: (M, 3) the usual positions, in the frames of the bones.
     """
 
@@ -48,7 +48,7 @@ class ByMotion:
 
 
 def landmarks_on(parts: Mapping[Role, str], rest: Mapping[str, RestBone]) -> dict[str, FloatArray]:
-    """(K, 3) positions of each bone's landmarks, in its frame, for bones that have some; without fingers.
+    """By bone, (K, 3) positions of its landmarks, in its frame; only bones with landmarks, without fingers.
 
     parts: the bone of each role. rest: the bones at rest.
     """
@@ -69,7 +69,7 @@ def landmarks_on(parts: Mapping[Role, str], rest: Mapping[str, RestBone]) -> dic
 def bones_by_motion(
     points: FloatArray, matrices: FloatArray, landmarks: Sequence[FloatArray], loosest: float, meter: float = 1.0
 ) -> ByMotion:
-    """The bone that each marker belongs to.
+    """Find the bone of each marker from how it moves.
 
     points: (F, M, 3), NaN where not seen. matrices: (F, B, 4, 4) of the candidate bones, in approximate poses. Both are
     in armature units and space. landmarks: (K, 3) for each candidate, in its frame. loosest: meters; a marker that
@@ -94,7 +94,7 @@ def bones_by_motion(
 
 
 def usual_positions(points: FloatArray, matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(M, B, 3) usual marker positions in bones' frames, (M, B) median distances from them; NaN if unseen.
+    """(M, B, 3) median marker positions in the bones' frames, and (M, B) median distances from them; NaN if unseen.
 
     points: (F, M, 3). matrices: (F, B, 4, 4). Both in armature space.
     """

@@ -121,7 +121,7 @@ class _Reader:
     def recognized(self) -> str | None:
         """The key of the preset that contains most of the labels; None if none contains three.
 
-        On a tie, the preset of which a larger share is used.
+        On a tie, the preset of which a larger share of labels occurs.
         """
         known = {
             key: len({self.in_preset(label, preset) for label in self._tokens} - {None})
@@ -142,13 +142,13 @@ def is_virtual(label: str) -> bool:
 
 
 def is_named(label: str) -> bool:
-    """Whether a label may describe its marker."""
+    """Whether a label may describe its marker: it is neither unlabeled nor virtual."""
     return not is_unlabelled(label) and not is_virtual(label)
 
 
 @lru_cache(maxsize=4)
 def _reader(labels: tuple[str, ...]) -> _Reader:
-    """The reader of some labels. Reading a file, matching and calibrating ask for the same ones."""
+    """The reader of some labels, cached, since reading, matching and calibrating use the same labels."""
     return _Reader(labels)
 
 

@@ -215,8 +215,8 @@ _LONG: Final[Mapping[str, float]] = MappingProxyType({"ankle": 0.0, "ball": 7.0,
 _DEEP: Final = 4.0
 _LEG: Final = frozenset({"thigh", "shin", "foot", "toe"})
 _ARM: Final = frozenset({"upper_arm", "forearm", "hand"})
-# Limbs are swapped if the median cosine of the line from the right limb to the left one and of the line between hips or
-# shoulders is below minus this. In recordings it is at least 0.52, with swapped labels at most -0.6.
+# The cosine is measured between the right-to-left lines of limbs and of hips or shoulders. Limbs are swapped if its
+# median is below minus this. In recordings it is at least 0.52, with swapped labels at most -0.6.
 _OPPOSITE: Final = 0.3
 
 
@@ -277,7 +277,7 @@ def limbs_on_other_sides(landmarks: Mapping[tuple[str, str], FloatArray]) -> Ite
 
 
 def _across(landmarks: Mapping[tuple[str, str], FloatArray], parts: Collection[str], end: str = "") -> list[FloatArray]:
-    """(F, 3) from the right to the left one of each pair of landmarks of these parts. end: of the landmark's name."""
+    """(F, 3) from right to left, for each pair of landmarks on these parts whose name ends with `end`."""
     return [
         landmarks["L", name] - landmarks["R", name]
         for side, name in landmarks
@@ -344,7 +344,7 @@ class RigBody:
             return np.array([forward, sign * left, up])
         along = self._along(landmark.part, side, bone)
         front = forward - (forward @ along) * along
-        # The front of a limb that points forward is up.
+        # If a limb points forward, its front side is the upper one.
         front = _unit(front if np.linalg.norm(front) > 0.5 else up - (up @ along) * along)
         return np.array([front, sign * np.cross(front, along), -along])
 
@@ -356,7 +356,7 @@ class RigBody:
         return _unit(span if np.linalg.norm(span) > _SHORT else bone.axes[:, 1])
 
     def _body_directions(self) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-        """Unit vectors forward, left and up; None if the rig has too few joints."""
+        """Unit vectors (3,) forward, left and up, armature space; None if the rig has too few joints."""
         low = self._middle("mid hip", Role("hips"))
         high = self._middle("mid shoulder", Role("neck"), Role("head"))
         across = [self._across(joint) for joint in ("hip", "shoulder")]
@@ -381,7 +381,7 @@ class RigBody:
         return None if left is None or right is None else left - right
 
     def _body_height(self) -> float:
-        """The body's height, estimated from the legs, else from the arms; 0 without either."""
+        """The body's height in armature units, estimated from the legs, else from the arms; 0 without either."""
         for joints, share in ((("hip", "knee", "ankle"), _LEG_SHARE), (("shoulder", "elbow", "wrist"), _ARM_SHARE)):
             for side in "LR":
                 start, middle, end = (self._joint(joint, side) for joint in joints)

@@ -22,7 +22,7 @@ Point = Literal["HEAD", "TAIL", "OFFSET"]
 _Entry = TypeVar("_Entry")
 
 _FORMAT: Final = "fabrik_marker_map"
-# The version of maps of markers and of maps of bones.
+# The version of the file format, for marker maps and bone maps.
 _VERSION: Final = 1
 # From this similarity (0 to 1), an unknown name counts as a misspelling of a known one.
 _LIKENESS: Final = 0.7
@@ -128,7 +128,7 @@ def read_json_map(
 ) -> tuple[_Entry, ...]:
     """Read a JSON file; `key` holds its version. entries: converts its object, and may raise MapError.
 
-    Raises MapError, one sentence that names the file; what: the name of such files in the sentence.
+    Raises MapError, one sentence that names the file; what: the kind of file, for this sentence.
     """
     path = Path(path)
     try:
@@ -183,7 +183,7 @@ def _pairs_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _entry(marker: str, raw_value: object) -> MappedMarker:
-    """One entry from its JSON: a bone's name, or an object."""
+    """The mapping of a marker from its JSON value, which is a bone's name or an object."""
     if isinstance(raw_value, str):
         return MappedMarker(marker, raw_value)
     if not isinstance(raw_value, dict):

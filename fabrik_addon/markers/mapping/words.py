@@ -1,4 +1,4 @@
-"""Interprets the words of a label: a part of the body, a side of it, and a number.
+"""Interprets the words of a label: a part of the body, its side (such as outer or front), and a number.
 
 For labels that no marker set contains: "kneelat", "epicondext" and "malint" name a landmark; "thigh3" and "foot1"
 belong to a cluster anywhere on a bone. English, and the usual words and abbreviations of French, Italian, Spanish,
@@ -118,9 +118,11 @@ _CLUSTERS: Final[Mapping[str, str]] = {
     "forearm": "forearm", "hand": "middle of hand", "thigh": "thigh", "shank": "shank", "foot": "top of foot",
 }  # fmt: skip
 _CLUSTERS_IN_THE_MIDDLE: Final = {"pelvis", "trunk", "head"}
-# Words of at least the first number of letters may be cut to their beginning, of at least the second number.
+# Words with at least the first number of letters may be abbreviated: at least the second number of their first letters
+# must remain.
 _LONG, _CUT = 6, 4
-# Words of at most this many letters name a part only with a number: "sh" is usually a shoulder, but "sh1" is a shank.
+# Words of at most this many letters name a part only if a number follows: "sh" is usually a shoulder, but "sh1" is a
+# shank.
 _SHORT: Final = 2
 _NUMBERS: Final = re.compile(r"\d+")
 _ORDINALS: Final[Mapping[str, str]] = {"1": "first", "2": "second", "3": "third", "4": "fourth", "5": "fifth"}
@@ -168,7 +170,7 @@ def meaning_of_words(stem: str, *, sided: bool) -> WordMeaning | None:
 
 
 def _readings(stem: str) -> Iterator[list[_Word]]:
-    """The ways to split a whole stem into known words and numbers."""
+    """The ways to split all letters of a label into known words and numbers."""
     if not stem:
         yield []
         return

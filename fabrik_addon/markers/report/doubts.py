@@ -43,9 +43,9 @@ _PERSON: Final = 2.37
 _MISPLACED: Final = 0.08
 # Labels are wrong if more than this share of markers is misplaced. With left and right swapped, it is at least 0.32.
 _MANY: Final = 0.2
-# A single marker this far away is on another part of the body.
+# A marker farther than this share of the height from its label's position is on another part of the body.
 _FAR_AWAY: Final = 2.5 * _MISPLACED
-# The parts at the ends of the trunk, of the trunk without the neck, and of the legs.
+# The parts at both ends of the trunk, of the trunk without the neck, and of the legs.
 _BODY: Final = (
     frozenset({"head", "neck"}),
     frozenset({"thigh"}),
@@ -53,14 +53,15 @@ _BODY: Final = (
     frozenset({"foot"}),
     frozenset({"shin"}),
 )
-# Degrees: a trunk that is tilted by more lies. People who sit or bend down are less tilted on most frames.
+# Degrees: a person whose trunk is tilted by more is lying down. The trunks of people who sit or bend down are tilted by
+# less on most frames.
 _LYING: Final = 60.0
-# Degrees, and a share of the frames: someone who is tilted by less on more of them stands up or lies down.
+# Degrees, and a share of the frames: if the trunk is tilted by less on more of the frames, the person also stands.
 _UPRIGHT: Final = 20.0
 _SOMETIMES: Final = 0.1
 # Degrees between trunk and legs at rest, above which a rig is an animal: people have at most 9, animals at least 60.
 _ON_FOUR: Final = 45.0
-# Most frames that are examined.
+# Maximum number of frames that are examined.
 _LOOKED_AT: Final = 500
 _NAMED: Final = 4
 
@@ -92,8 +93,8 @@ def matching_doubts(
 def placing_doubts(moved: Mapping[str, float], height: float) -> Iterator[str]:
     """Warnings about marker positions measured by a calibration.
 
-    moved: distances of markers from the positions of their labels. height: of the rig's joints at rest, in the same
-    units.
+    moved: distances of markers from the positions of their labels. height: the largest extent of the rig's joints at
+    rest along an axis, in the same units.
     """
     far = _over(moved, _MISPLACED * height)
     if len(far) > _MANY * len(moved) or _over(moved, _FAR_AWAY * height):
@@ -118,8 +119,8 @@ def calibration_doubts(
         )
     if is_unsure:
         yield (
-            "Most markers may be anywhere on their bones, and no calibration pose was detected: choose reference "
-            "frames on which the person stands as the rig does at rest, or in an A or T pose"
+            "The positions of most markers on their bones are uncertain, and no calibration pose was detected: choose "
+            "reference frames on which the person stands as the rig does at rest, or in an A or T pose"
         )
     if stature < _CROUCHING:
         yield (
@@ -171,7 +172,7 @@ def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
     posed = forward_kinematics(skeleton, solution.rotations[places], solution.root_location[places])
 
     def line(bones: FloatArray, low: list[int], high: list[int]) -> FloatArray:
-        """(..., 3) from the heads of bones `low` to those of bones `high`; bones: (..., J, 4, 4), armature space."""
+        """(..., 3) from the mean head of bones `low` to that of bones `high`; bones: (..., J, 4, 4), armature space."""
         return np.asarray(np.subtract(*(bones[..., :3, 3][..., end, :].mean(axis=-2) for end in (high, low))))
 
     if not tops or not hips:

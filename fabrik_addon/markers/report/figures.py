@@ -18,7 +18,7 @@ _SAMPLES_AT_ONCE = 200_000
 
 
 class ReportError(FabrikError):
-    """Errors, names or frames that do not match, or a report that does not exist."""
+    """A report that does not exist, or invalid data for one, such as arrays of different lengths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,8 @@ class Report:
         weights: (M,), only for the weighted total.
         filled: spans, in frame numbers, over which bones had no markers.
         limits: by bone, percentage of the frames on which its limits are active.
-        outliers: (F, M) samples that were left out as wrong. They only count in the coverage. None if not searched.
+        outliers: (F, M) samples that were left out as wrong. They only count in the coverage. None if they were not
+            searched for.
         doubts: warnings, one sentence each.
         rotations: by bone, (F,) radians between its rotation and the wanted one.
 

@@ -36,7 +36,7 @@ ROTATION_COLUMNS: Final = ("mean_deg", "max_deg")
 # https://owasp.org/www-community/attacks/CSV_Injection
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t")
 _TABLE_HEAD: Final = ("mean mm", "rms mm", "max mm", "worst frame", "seen %")
-# The table lists gaps of at least the first number of frames, and at most the second number of gaps.
+# The table lists gaps of at least the first number of frames; it lists at most the second number of gaps.
 _LONG_SPAN: Final = 10
 _MAX_SPANS: Final = 5
 

@@ -1,4 +1,4 @@
-"""Solves all frames of a take, estimates how certain poses are, and fills bones that hidden markers leave unknown."""
+"""Solves all frames of a take, estimates the uncertainty of poses, and fills rotations that are lost in gaps."""
 
 from collections.abc import Generator
 from dataclasses import dataclass, replace
@@ -117,7 +117,7 @@ def _covariances(rows: FloatArray) -> FloatArray:
 SPACING: Final = 1.0 / 15.0
 # One knot in this many is solved from rest. Solving all knots from rest took twice as many steps, with the same RMS.
 _FROM_REST_ONE_IN: Final = 4
-# Most steps for a knot that is solved from rest, and for one that is solved from the course.
+# Maximum number of steps for a knot that is solved from rest, and for one that is solved from the course.
 _STEPS: Final = 12
 _STEPS_FROM_NEAR: Final = 8
 # Assumed error of bone positions from markers, as a share of the skeleton's size (5 mm on a person).
@@ -137,9 +137,9 @@ _REST_COUNTS: Final = 3.5
 
 
 def solve_every_frame(recording: Recording, *, steady: bool) -> Generator[float, None, None]:
-    """Solve every frame; yields the share done.
+    """Solve every frame; yields progress, 0 to 1.
 
-    steady: hold bones that the markers do not determine to their smoothed motion.
+    steady: keep bones that the markers do not determine near their smoothed motion.
     """
     count = len(recording.targets)
     several = max(1, int(np.ceil((count - 1) / max(1.0, SPACING * recording.rate)))) + 1
@@ -220,7 +220,7 @@ def _near_rest(
 
 
 def prior_weight(recording: Recording, angle: float | FloatArray) -> FloatArray:
-    """Weight of a squared radian for poses expected within an angle (radians), one for all bones or (J,)."""
+    """Weight of a squared radian of deviation. angle: its standard deviation in radians, for all bones or (J,)."""
     return np.asarray(recording.weights.mean() * (NOISE * recording.solver.skeleton.size / angle) ** 2)
 
 
@@ -266,7 +266,7 @@ def usual_rotations(rotations: FloatArray, spread: float) -> FloatArray:
     beside, every, last = int(np.ceil(3.0 * spread)), np.arange(len(turned)), len(turned) - 1
     weights = np.exp(-0.5 * (np.arange(-beside, beside + 1) / max(spread, 1e-6)) ** 2)
     smooth = np.empty_like(turned)
-    # In parts with the frames beside them, so that the windows do not grow with the take.
+    # In parts, each with the neighboring frames, so that memory does not grow with the take.
     for frames in parts(every):
         near = np.arange(frames[0] - beside, frames[-1] + beside + 1).clip(0, last)
         middle = np.median(np.stack([turned[(near + step).clip(0, last)] for step in range(-2, 3)]), axis=0)
@@ -306,7 +306,7 @@ class FilledSpan:
 
 
 def fill_gaps(recording: Recording, gaps: Gaps) -> Generator[float, None, BoolArray]:
-    """Fill rotations that markers do not determine. Yields the share done; returns (F, J) the known rotations."""
+    """Fill rotations that markers do not determine. Yields progress, 0 to 1; returns (F, J) the known rotations."""
     observed = recording.seen & ~recording.outliers | recording.close
     lost, misplaced = added_uncertainty(recording.solver, recording.solution, observed)
     known, placed = lost <= LOST, misplaced <= LOST

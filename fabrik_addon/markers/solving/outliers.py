@@ -1,4 +1,4 @@
-"""Finds markers that jump, swap, or lie far from where the body can have them."""
+"""Finds markers that jump, swap, or are too far from any position that the body allows."""
 
 from typing import Final, NamedTuple
 
@@ -16,7 +16,7 @@ from .recording import Recording, near_flagged, parts
 class _Round(NamedTuple):
     """One round of smoothing jumps.
 
-    counts: weight of the mean pose, relative to the course. spread: standard deviation of the mean's window, seconds.
+    counts: weight of the mean pose, relative to the course. spread: standard deviation of the Gaussian mean, seconds.
     jump: radians; a bone jumps if its rotation in a frame exceeds the mean's by more than this.
     """
 
@@ -48,7 +48,7 @@ def smooth_jumps(recording: Recording) -> None:
         if not (turns > least).any():
             return
         if allowed is None:
-            # Markers that are far off anyway do not show that a jump is real.
+            # A frame with a large error before smoothing cannot show that a jump is real.
             rms = _frame_rms(recording, np.arange(len(recording.targets)))
             usual = max(float(np.median(rms)), NOISE * recording.solver.skeleton.size)
             allowed = np.where(rms > _FARTHER * usual, np.inf, _FARTHER * np.maximum(rms, usual))
@@ -86,10 +86,10 @@ def near_jumps(jumping: BoolArray, near: int) -> BoolArray:
     return near_flagged(np.pad(jumping, ((1, 0), (0, 0))) | np.pad(jumping, ((0, 1), (0, 0))), near)
 
 
-# A sample is good up to this many times its marker's usual distance from the pose.
+# A sample counts as good up to this many times its marker's usual distance from the pose.
 _USUAL_TIMES: Final = 4.0
-# It is always good within the first share of the skeleton's size (36 mm on a person), since skin moves that much. It is
-# never good beyond the second (12 cm).
+# It always counts as good within the first share of the skeleton's size (36 mm on a person), since skin moves that
+# much. It never counts as good beyond the second (12 cm).
 _ALWAYS_SHARE: Final = 0.015
 _NEVER_SHARE: Final = 0.05
 # Factors on the allowed distance, one for each round. The first is wide, so that one bad marker does not make its
@@ -176,7 +176,7 @@ def reject_outliers(recording: Recording) -> None:
     enough = left >= _MIN_INLIERS * recording.seen[frames].sum(axis=1)
     recording.outliers[frames] = wrong & enough[:, None]
     changed = near_flagged(recording.outliers.any(axis=1), near)[frames]
-    # Other frames keep their poses: with so little weight on the course, bones without limits may fold.
+    # Restore the other frames: the course had so little weight that bones without limits may have folded.
     recording.restore(frames, trusted, ~changed)
     before = recording.bridged
     recording.bridge()

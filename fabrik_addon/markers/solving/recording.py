@@ -16,8 +16,8 @@ from ..signals import bridge
 
 # Frames solved together: their arrays fit the processor's cache, and memory does not grow with the take.
 _TOGETHER: Final = 1000
-# Most steps of the solver from a nearby pose, and from a pose that wrong samples have displaced. More steps did not
-# reduce the RMS error; three are too few from far.
+# Maximum number of steps of the solver from a nearby pose, and from a pose that wrong samples have displaced. More
+# steps did not reduce the RMS error; three are too few from far.
 _STEPS: Final = 3
 _STEPS_FROM_FAR: Final = 8
 # Seconds: in shorter gaps, a marker's position is interpolated from its own motion.
@@ -98,7 +98,7 @@ class Recording:
         return self.solution.part(frames), self.expected[frames], self.prior_weights[frames]
 
     def restore(self, frames: IntArray, state: tuple[Solution, FloatArray, FloatArray], which: BoolArray) -> None:
-        """Undo changes since `state` was called on the same frames; which: (N,) frames to undo."""
+        """Undo changes since `state` was called on the same frames; which: (N,) True for frames to undo."""
         solution, expected, prior_weights = state
         self.solution.put(frames[which], solution.part(np.flatnonzero(which)))
         self.expected[frames[which]], self.prior_weights[frames[which]] = expected[which], prior_weights[which]

@@ -99,7 +99,7 @@ def _rows(data: str, first: int, count: int) -> list[list[str]]:
 def _completed(
     head: str, rows: list[list[str]], joints: list[list[str]]
 ) -> tuple[str, FloatArray | None, tuple[str, ...]]:
-    """The header and the numbers with complete channels in degrees, and notes; None for numbers that do not change.
+    """The header and the numbers with complete channels in degrees, and notes; no numbers (None) if they do not change.
 
     joints: the channels of each joint.
     """

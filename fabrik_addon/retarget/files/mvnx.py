@@ -5,7 +5,7 @@ mvnx/subject has `frameRate`. subject/segments/segment has the label, and in poi
 type "normal" has `orientation`, a quaternion w x y z for each segment, and `position`, three numbers for each. Both are
 in the world: X to the front (or north), Y to the left, Z up. If all orientations are 1 0 0 0 ("identity"), the body is
 in a T-pose and faces X. Fingers (fingerTrackingSegmentsLeft and -Right) and props are not connected, and are left out.
-A file without segments, joints or points has MVN's usual segments; positions then show how long they are.
+A file without segments, joints or points has MVN's usual segments; their lengths are then measured from the positions.
 Other programs may write quaternions as x y z w; the positions of the segments show which order is right. Sources: the
 MVN User Manual, section MVNX, and Andres FR's io_anim_mvnx.
 

@@ -10,7 +10,7 @@ from ...core.arrays import FloatArray, IntArray, lengths
 from ...core.rotations import conjugate, matrix_from_quaternion, product
 from ..motion import RetargetError
 
-# m/s: sprinters reach 12. If centimeters are read as meters, a person who walks reaches 100.
+# The highest plausible speed in m/s: sprinters reach 12. If centimeters are read as meters, a walker reaches 100.
 _FASTEST: Final = 45.0
 # Meters above the world's origin: hips of standing people are at 1. If centimeters are read as meters, they are at 90.
 _HIGHEST: Final = 50.0
@@ -28,7 +28,7 @@ class Recorded:
         frames: (F,) indices of these frames in the file, from 0; incomplete frames are missing.
         rotations: (F, N, 4) unit quaternions: each bone's rotation from rest, relative to its parent, about the axes of
             the rest pose; for the root relative to the world.
-        root: (F, 3) the root bone's head.
+        root: (F, 3) the root bone's head, world space.
         rate: frames per second.
         notes: assumptions and omissions, one sentence each.
     """

@@ -83,7 +83,7 @@ _KNUCKLES: Final = {
 _THUMB_WAY: Final = (0.7071, -0.7071, 0.0)
 _BODY_JOINTS: Final = 22
 _HAND_JOINTS: Final = 15
-# By the number of joints: how many come between body and hands. Only SMPL-X has some: jaw and eyes.
+# By the file's number of joints, the number of joints between body and hands. Only SMPL-X has some: jaw and eyes.
 _BETWEEN: Final = {22: 0, 24: 0, 52: 0, 55: 3}
 # Radians: joints rotate by at most half a turn, so numbers above two turns must be degrees.
 _MOST_TURNED: Final = 4.0 * np.pi
@@ -97,8 +97,8 @@ _SAME: Final = np.array([1.0, 0.0, 0.0, 0.0])
 # Up is an axis if the trunk is within 45° of it on at least this share of the frames.
 _ALONG: Final = np.sqrt(0.5)
 _MAX: Final = 0.7
-# Meters: heights above the floor of the lowest joint of someone who lies, and the pelvis's largest height above that. A
-# person who stands at the origin of a world with Y up reaches to 0.1 m behind it.
+# Meters, for a person lying down: the range of the lowest joint's height above the floor, and the pelvis's largest
+# height above that joint. A person who stands at the origin of a world with Y up reaches to 0.1 m behind it.
 _LOWEST, _HIGHEST = -0.05, 0.15
 _PELVIS: Final = 0.3
 # Meters: feet are planted at most this far above the floor.
@@ -107,7 +107,7 @@ _PLANTED_HEIGHT: Final = 0.04
 _GOES: Final = 0.5
 # Seconds: the shortest contact that is used, a third of the stance of a fast walk.
 _SPAN: Final = 0.2
-# A person's size relative to the skeleton. Beyond these limits, feet are assumed to slide, as on a treadmill.
+# The range of a person's size relative to the skeleton. Outside it, feet are assumed to slide, as on a treadmill.
 _SMALLEST, _LARGEST = 0.75, 1.25
 # The floor is at this quantile of the lower foot's heights.
 _LOWER: Final = 0.05
@@ -139,7 +139,7 @@ def parse_smpl(content: bytes, up_axis: str | None = None, rate: float | None = 
     frame_rate, rate_notes = rate_or_usual(rate or rate_in(found))
 
     def in_world(change: FloatArray) -> Recorded:
-        """The body, whose world is rotated by a quaternion to Z up."""
+        """The body, with its world rotated by the quaternion `change` (4,)."""
         # At rest, Y is up for the models and Z for the skeleton, so the axes of all rotations change. In the world, Z
         # may already be up.
         turned = in_other_axes(rotations, _Y_UP)
@@ -149,7 +149,7 @@ def parse_smpl(content: bytes, up_axis: str | None = None, rate: float | None = 
 
     body = in_world(change)
     if up_axis is None and change is _Y_UP and found.keys() & AMASS_RATES:
-        # AMASS has Z up, so this may be someone who is lying on its floor, Z = 0. But some video tools write files like
+        # AMASS has Z up, so this may be a person lying on the floor, Z = 0. But some video tools write files like
         # AMASS's with Y up.
         lying = in_world(_SAME)
         lowest = float(np.median(lying.positions()[:, :, 2].min(axis=1)))
