@@ -425,7 +425,10 @@ def _own_layer(armature: Object) -> bpy.types.NlaStrip | None:
         return None
     strip = track.strips[0]
     action = strip.action
-    if action is None or not action.name.startswith(f"{armature.name}{_LAYER}") or action.users > 1 or strip.mute:
+    if action is None or action.users > 1 or strip.mute:
+        return None
+    # The panel shows the name of the track. Blender's editors also show those of the strip and of the action.
+    if not all(each.name.startswith(f"{armature.name}{_LAYER}") for each in (track, strip, action)):
         return None
     plays = strip.blend_type == _BLEND and strip.scale == 1.0 and strip.repeat == 1.0 and not strip.use_reverse
     stays = (strip.frame_start, strip.frame_end) == (strip.action_frame_start, strip.action_frame_end)

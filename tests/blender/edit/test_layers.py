@@ -85,12 +85,16 @@ def test_a_second_edit_is_added_to_the_same_layer(walk):
     assert np.abs(takes.poses(walk, FRAMES) - before).max() < 1e-6
 
 
-@pytest.mark.parametrize("kept", ["renamed", "muted", "half"])
+@pytest.mark.parametrize("kept", ["renamed", "track renamed", "strip renamed", "muted", "half"])
 def test_a_changed_layer_is_kept_and_the_next_edit_adds_a_new_one(walk, kept):
     drag()
     strip = strip_of(walk)
     if kept == "renamed":
         strip.action.name = "Wave"
+    elif kept == "track renamed":
+        walk.animation_data.nla_tracks[-1].name = "Wave"
+    elif kept == "strip renamed":
+        strip.name = "Wave"
     elif kept == "muted":
         strip.mute = True
     else:
