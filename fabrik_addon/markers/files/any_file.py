@@ -23,7 +23,7 @@ from .motive import parse_motive
 from .nexus import has_trajectories, parse_nexus
 from .npz import parse_npz
 from .reading import Chosen, Parser, extent, read_file
-from .suffixes import SUFFIXES
+from .suffixes import ARMATURE_SUFFIXES, SUFFIXES
 from .trc import parse_trc
 
 _PARSERS: Final[Mapping[str, Parser]] = MappingProxyType(
@@ -219,6 +219,8 @@ def _parser(content: bytes, suffix: str) -> Parser:
         return parse_c3d
     if suffix == ".csv":
         return parse_nexus if has_trajectories(content) else parse_csv
+    if suffix in ARMATURE_SUFFIXES:
+        raise MarkerFileError("it has an armature instead of markers: import it with File ▸ Import, then retarget it")
     if suffix not in _PARSERS:
         kinds = "/".join(suffix.lstrip(".").upper() for suffix in SUFFIXES)
         raise MarkerFileError(f"this is not a {kinds} file: choose one of these formats")

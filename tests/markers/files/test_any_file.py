@@ -53,7 +53,17 @@ class TestReadMarkers:
         [
             ("a.trc", b"hello", r"^a\.trc: this is not a TRC file"),
             ("a.c3d", b"hello", r"^a\.c3d: this is not a C3D file"),
-            ("a.fbx", b"Kaydara FBX", r"^a\.fbx: this is not a TRC/C3D/CSV/NPY/NPZ file: choose one of these formats$"),
+            ("a.txt", b"some text", r"^a\.txt: this is not a TRC/C3D/CSV/NPY/NPZ file: choose one of these formats$"),
+            (
+                "a.fbx",
+                b"Kaydara FBX",
+                r"^a\.fbx: it has an armature instead of markers: import it with File . Import, then retarget",
+            ),
+            (
+                "a.bvh",
+                b"HIERARCHY",
+                r"^a\.bvh: it has an armature instead of markers: import it with File . Import, then retarget",
+            ),
             ("a.txt", b"", r"^a\.txt: the file is empty: choose another$"),
         ],
     )
