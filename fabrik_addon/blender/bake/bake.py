@@ -762,7 +762,7 @@ def take_notes(trees: Sequence[BakedTree], meter: float) -> Iterator[str]:
         before = max(stance.drift_before for stance in stances) / meter
         after = max(stance.drift_after for stance in stances) / meter
         yield (
-            f"Feet: {len(stances)} contacts, drift up to {1000 * before:.1f} mm before planting, "
+            f"Foot contacts: {len(stances)}, drift up to {1000 * before:.1f} mm before planting, "
             f"{1000 * after:.1f} mm after"
         )
 
