@@ -220,8 +220,6 @@ class _Active(NamedTuple):
 
 
 _NOTHING: Final = np.zeros((0, 3))
-# The direction of a bone in its own frame: local Y.
-_ALONG: Final = np.array((0.0, 1.0, 0.0))
 _NONE_ACTIVE: Final = _Active(np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
@@ -618,9 +616,8 @@ class DragSolver:
         found: list[Coupled] = []
         for body in np.flatnonzero((self.bodies.counts > 0) & (self.bodies.parents >= 0)).tolist():
             bone = int(self.bodies.bones[body])
-            limit = self._own_limits.get(self.skeleton.names[bone])
-            if self.masses.eased is not None and self.masses.eased[bone] > 0.0 and isinstance(limit, Hinge):
-                axis, above = np.sign(limit.middle) * np.array(limit.rotation_axis), int(self.bodies.parents[body])
+            axis, above = self._bend_axis(body), int(self.bodies.parents[body])
+            if self.masses.eased is not None and self.masses.eased[bone] > 0.0 and axis is not None:
                 # A joint is stiffer toward the side with the shorter range: stiffness is proportional to 1 / range².
                 # A range of more than 90° counts as 90°.
                 bends = self.skeleton.rest_turn(bone) @ axis * np.array([[-0.5 * np.pi], [0.5 * np.pi]])
@@ -630,6 +627,11 @@ class DragSolver:
                 stiffer = max(1.0, float(ranges[0] / max(ranges[1], _BEND))) ** 2
                 found.append(Coupled(body, above, axis, float(self.masses.eased[bone]), stiffer))
         return found
+
+    def _bend_axis(self, body: int) -> FloatArray | None:
+        """(3,) the axis about which a body's hinge bends, in the body's own frame; None without a hinge."""
+        limit = self._own_limits.get(self.skeleton.names[self.bodies.bones[body]])
+        return np.sign(limit.middle) * np.array(limit.rotation_axis) if isinstance(limit, Hinge) else None
 
     def _find_eased(self) -> list[tuple[dict[int, FloatArray], int, IntArray]]:
         """The limbs to relax: legs with straight knees in the preferred pose and, if up is known, level arms.
@@ -655,12 +657,12 @@ class DragSolver:
                 axis *= most / max(float(np.linalg.norm(axis)), ROUNDING)
                 found.append(({arm: axis @ frame}, arm, np.flatnonzero(bodies.above[arm, on] & (on != arm))))
                 for elbow in np.flatnonzero(self._free & (bodies.parents == arm)).tolist():
-                    limit = self._own_limits.get(self.skeleton.names[bodies.bones[elbow]])
-                    if isinstance(limit, Hinge):
-                        hinge = np.sign(limit.middle) * np.array(limit.rotation_axis)
-                        bends = self._preferred_pose.orientations[elbow] @ cross(hinge, _ALONG)
+                    hinge, forearm = self._bend_axis(elbow), self._preferred_pose.orientations[elbow]
+                    if hinge is not None:
+                        bends = cross(forearm @ hinge, forearm[:, 1])
                         twist = np.arctan2(frame[:, 1] @ cross(self._up, bends), -bends @ self._up)
-                        found.append(({arm: np.clip(twist, -most, most) * _ALONG}, arm, np.flatnonzero(on == arm)))
+                        turn = np.array((0.0, np.clip(twist, -most, most), 0.0))
+                        found.append(({arm: turn}, arm, np.flatnonzero(on == arm)))
         return [each for each in found if len(each[2]) and any(turn.any() for turn in each[0].values())]
 
     def _moved_distance(self, state: _State) -> float:

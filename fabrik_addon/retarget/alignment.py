@@ -122,21 +122,18 @@ def find_reference(motion: Motion, rest: RestBody, target: RestBody, frame: int 
     rest: the source's. frame: use this frame instead, counted from 0. Raises RetargetError if the source has no body.
     """
     wanted = {} if target.axes is None else _directions(target, target.axes.up)
-    at_rest = frame is None and rest.axes is not None and _difference(rest, rest.axes.up, wanted) <= _LIKE
-    if at_rest and rest.axes is not None and rest.axes.up @ _UP > ALONG:
-        return Reference(rest, rest.axes, None)
+    at_rest = rest.axes if frame is None else None
+    if at_rest is not None and _difference(rest, at_rest.up, wanted) > _LIKE:
+        at_rest = None
+    if at_rest is not None and at_rest.up @ _UP > ALONG:
+        return Reference(rest, at_rest, None)
     frames = np.unique(np.linspace(0, len(motion) - 1, _LOOKED_AT).astype(int)).tolist()
     bodies = {each: rest.posed(motion.bones_at(each)) for each in frames}
     known = {each: body.axes for each, body in bodies.items() if body.axes is not None}
-    # Up is the axis along which bodies point on most frames, because on a single frame the source may be lying. Someone
-    # who lies on most frames may stand on a few.
-    stands = sum(axes.up @ _UP > ALONG and _legs(bodies[each]) @ _UP < -ALONG for each, axes in known.items())
-    up = _UP
-    if stands < max(_STANDS * len(known), 1.0):
-        up = _nearest_axis(np.sum([axes.up for axes in known.values()], axis=0)) if known else _UP
-    if at_rest and rest.axes is not None:
+    up = _up_of([bodies[each] for each in known])
+    if at_rest is not None:
         # Some files have a rest pose with Y up, and a motion with Z up.
-        stood = rest if up @ _UP < ALONG else rest.posed(_rotated(rest, rotation_between(rest.axes.up, _UP)))
+        stood = rest if up @ _UP < ALONG else rest.posed(_rotated(rest, rotation_between(at_rest.up, _UP)))
         assert stood.axes is not None
         return Reference(stood, stood.axes, None)
     if frame is not None:
@@ -153,6 +150,19 @@ def find_reference(motion: Motion, rest: RestBody, target: RestBody, frame: int 
         forward = _nearest_axis(facing(body, up)[:, 0])
     axes = BodyAxes(up, forward, np.cross(up, forward), np.zeros(3))
     return Reference(body, axes, frame)
+
+
+def _up_of(bodies: Sequence[RestBody]) -> FloatArray:
+    """(3,) up in the world of a source, from its bodies on some frames.
+
+    This is the axis along which most bodies point, because on a single frame the source may be lying. But someone who
+    lies on most frames may stand on a few: then it is Z.
+    """
+    known = [(body, body.axes.up) for body in bodies if body.axes is not None]
+    stands = sum(up @ _UP > ALONG and _legs(body) @ _UP < -ALONG for body, up in known)
+    if not known or stands >= max(_STANDS * len(known), 1.0):
+        return _UP
+    return _nearest_axis(np.sum([up for _, up in known], axis=0))
 
 
 def _nearest_axis(direction: FloatArray) -> FloatArray:

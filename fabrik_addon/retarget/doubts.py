@@ -80,10 +80,7 @@ def retarget_doubts(
             f"The source leans by {reference.trunk_tilt:.0f}° in the pose that is compared with the rig's rest pose: "
             "set Rest Frame to a frame on which it is upright"
         )
-    hips = motion.heads[:, [list(motion.names).index(name) for name in bodies[0].named("hips")]].mean(axis=1)
-    travelled = float(np.linalg.norm(np.ptp(hips - (hips @ reference.axes.up)[:, None] * reference.axes.up, axis=0)))
-    walks = travelled > _WALKS * leg_length(reference.body)
-    if reference.frame is not None and reference.axes.up[2] < ROUNDING and not walks:
+    if reference.frame is not None and reference.axes.up[2] < ROUNDING and not _walks(motion, bodies[0], reference):
         yield (
             "On most frames the source points sideways or down, and this direction was used as up: if it is lying "
             "down, export it with a T pose as its rest pose"
@@ -114,6 +111,13 @@ def retarget_doubts(
         worst = np.argsort(-missed)[: int((missed > _MISSED).sum())]
         names = [f"{effectors[place].bone} ({100.0 * missed[place]:.0f} % of the legs' length)" for place in worst]
         yield f"Far from their positions in the source: {listed(names)}; check whether limits or locks restrict the rig"
+
+
+def _walks(motion: Motion, source: RestBody, reference: Reference) -> bool:
+    """Whether the hips travel farther, perpendicular to up, than those of a person who is lying down."""
+    hips, up = motion.heads[:, np.isin(motion.names, source.named("hips"))].mean(axis=1), reference.axes.up
+    travelled = np.linalg.norm(np.ptp(hips - (hips @ up)[:, None] * up, axis=0))
+    return bool(travelled > _WALKS * leg_length(reference.body))
 
 
 def _direction_doubts(

@@ -551,8 +551,8 @@ class ControlWriter:
     @property
     def leaving_ik(self) -> list[str]:
         """The first FK control of each limb that is on IK now, and is switched to FK when the body is posed."""
-        paths = [path for path, value in self.on_fk.items() if self._before_switches[path] != value]
-        return [limbs_of(self._setup)[path][0].control for path in paths]
+        limbs = limbs_of(self._setup)
+        return [limbs[path][0].control for path, value in self.on_fk.items() if self._before_switches[path] != value]
 
     def write(self, rotations: FloatArray, head: FloatArray | None) -> None:
         """Pose the body by local rotations (J, 4) and its root's head (3,) in armature space; None: its rest head."""

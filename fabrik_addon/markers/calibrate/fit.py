@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -281,8 +282,7 @@ class Offsets:
     def prior(self, fit: Fit, sample_weight: float) -> tuple[FloatArray, FloatArray]:
         """Weights (3 M,) and differences (3 M,) that keep markers within a few centimeters of their first offsets."""
         shares = [_OFFSET_SHARE if entry.point == "OFFSET" else _JOINT_SHARE for entry in fit.mapping]
-        shares = np.where(in_clusters(fit.bones, self.first), _CLUSTER_SHARE, shares).tolist()
-        spread = np.array(shares) * fit.skeleton.size
+        spread = np.where(in_clusters(fit.bones, self.first), _CLUSTER_SHARE, shares) * fit.skeleton.size
         growth = 1.0 if self.factors is None else (fit.factors / self.factors)[fit.bones, None]
         weights = np.repeat(sample_weight / self.frames_worth * (fit.noise / spread) ** 2, 3)
         return weights, np.asarray(self.first * growth - fit.offsets).ravel()
@@ -298,7 +298,8 @@ def in_clusters(bones: Sequence[int], guesses: FloatArray) -> BoolArray:
     bones: of the M markers. guesses: (M, 3) offsets.
     """
     places = [(bone, *guess) for bone, guess in zip(bones, guesses.tolist(), strict=True)]
-    return np.array([places.count(place) > 1 for place in places])
+    counts = Counter(places)
+    return np.array([counts[place] > 1 for place in places])
 
 
 def _length_columns(fit: Fit, solution: Solution, *, grows: bool) -> FloatArray:

@@ -150,35 +150,37 @@ def _without_frozen(clip: Clip) -> Clip:
     foot. But then its distance from some other marker hardly changes.
     """
     prefixed = _prefixed(clip.names)
-    frozen: dict[int, list[slice]] = {}
-    for name in performers(clip) or ("",):
-        own = [place for place, label in enumerate(clip.names) if not name or prefixed.get(label, ("",))[0] == name]
-        spans = [
-            (place, slice(start, end + 1))
-            for place in own
-            for start, end in true_spans((np.diff(clip.positions[:, place], axis=0) == 0.0).all(axis=1))
-            if len(own) >= _FEWEST_LANDMARKS and end - start > max(_HELD * clip.rate, 1.0)
-        ]
-        size = extent(clip.positions[:: max(1, clip.frame_count // _LOOKED_AT), own]) if spans else 0.0
-        for place, span in spans:
-            points = clip.positions[span.start : span.stop : max(1, (span.stop - span.start) // _LOOKED_AT), own]
-            moved = (np.fmax.reduce(points) - np.fmin.reduce(points)).max(axis=1)
-            apart = lengths(points - clip.positions[span.start, place])
-            changed = (np.fmax.reduce(apart) - np.fmin.reduce(apart))[moved > 0.0]
-            # If several markers stay in place, their feet are planted or they are frozen. They are frozen if the other
-            # markers move by more than the person's extent.
-            alone = (moved == 0.0).sum() == 1 or np.nanmedian(moved) > size
-            if alone and np.isfinite(changed).any() and np.nanmin(changed) > _KEPT * size:
-                frozen.setdefault(place, []).append(span)
+    people = [_places_of(clip, prefixed, name) for name in performers(clip)] or [list(range(len(clip.names)))]
+    frozen = [span for own in people if len(own) >= _FEWEST_LANDMARKS for span in _frozen_spans(clip, own)]
     if not frozen:
         return clip
     positions = clip.positions.copy()
-    for place, spans_of in frozen.items():
-        for span in spans_of:
-            positions[span, place] = np.nan
-    names = first_few([clip.names[place] for place in frozen])
+    for place, frames in frozen:
+        positions[frames, place] = np.nan
+    names = first_few(dict.fromkeys(clip.names[place] for place, _ in frozen))
     note = f"left out positions that stay the same while the other markers move: {names}"
     return replace(clip, positions=positions, notes=(*clip.notes, note))
+
+
+def _frozen_spans(clip: Clip, own: Sequence[int]) -> Iterator[tuple[int, slice]]:
+    """The frozen markers of one person, each with its frames; own: the indices of the person's markers."""
+    spans = [
+        (place, slice(start, end + 1))
+        for place in own
+        for start, end in true_spans((np.diff(clip.positions[:, place], axis=0) == 0.0).all(axis=1))
+        if end - start > max(_HELD * clip.rate, 1.0)
+    ]
+    size = extent(clip.positions[:: max(1, clip.frame_count // _LOOKED_AT), own]) if spans else 0.0
+    for place, span in spans:
+        points = clip.positions[span.start : span.stop : max(1, (span.stop - span.start) // _LOOKED_AT), own]
+        moved = (np.fmax.reduce(points) - np.fmin.reduce(points)).max(axis=1)
+        apart = lengths(points - clip.positions[span.start, place])
+        changed = (np.fmax.reduce(apart) - np.fmin.reduce(apart))[moved > 0.0]
+        # If several markers stay in place, their feet are planted or they are frozen. They are frozen if the other
+        # markers move by more than the person's extent.
+        alone = (moved == 0.0).sum() == 1 or np.nanmedian(moved) > size
+        if alone and np.isfinite(changed).any() and np.nanmin(changed) > _KEPT * size:
+            yield place, span
 
 
 def _falls(heights: FloatArray, columns: Sequence[int], rate: float) -> float:
@@ -252,7 +254,7 @@ def select_performer(clip: Clip, name: str) -> Clip:
     Raises ClipError if there is no such performer.
     """
     prefixed = _prefixed(clip.names)
-    places = [place for place, label in enumerate(clip.names) if label in prefixed and prefixed[label][0] == name]
+    places = _places_of(clip, prefixed, name)
     if not places:
         if known := first_few(performers(clip)):
             raise ClipError(f"{clip.source or 'the recording'}: there is no performer {name!r}: choose {known}")
@@ -262,6 +264,11 @@ def select_performer(clip: Clip, name: str) -> Clip:
         )
     names = tuple(prefixed[clip.names[place]][1] for place in places)
     return replace(clip, names=names, positions=clip.positions[:, places])
+
+
+def _places_of(clip: Clip, prefixed: Mapping[str, tuple[str, str]], name: str) -> list[int]:
+    """The indices of a performer's markers in the clip; prefixed: see `_prefixed`."""
+    return [place for place, label in enumerate(clip.names) if label in prefixed and prefixed[label][0] == name]
 
 
 def _prefixed(names: Sequence[str]) -> Mapping[str, tuple[str, str]]:

@@ -4,7 +4,6 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
 from itertools import dropwhile
 from typing import Final, NamedTuple
 
@@ -117,7 +116,6 @@ class _Reader:
                 return found
         return None
 
-    @cached_property
     def recognized(self) -> str | None:
         """The key of the preset that contains most of the labels; None if none contains three.
 
@@ -146,12 +144,6 @@ def is_named(label: str) -> bool:
     return not is_unlabelled(label) and not is_virtual(label)
 
 
-@lru_cache(maxsize=4)
-def _reader(labels: tuple[str, ...]) -> _Reader:
-    """The reader of some labels, cached, since reading, matching and calibrating use the same labels."""
-    return _Reader(labels)
-
-
 def body_labels(labels: Sequence[str]) -> int:
     """The number of labels that name a landmark on a body; labels: of one person or object."""
     return len(landmarks_of(labels))
@@ -159,8 +151,8 @@ def body_labels(labels: Sequence[str]) -> int:
 
 def landmarks_of(labels: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Side ("L", "R" or "") and landmark, by label of one person. Unknown labels are left out."""
-    reader = _reader(tuple(labels))
-    key = reader.recognized
+    reader = _Reader(labels)
+    key = reader.recognized()
     found = {label: reader.meaning(label, PRESETS[key] if key else None) for label in labels}
     return {label: meaning[:2] for label, meaning in found.items() if meaning is not None}
 
@@ -199,8 +191,8 @@ def match(
     """
     if preset is not None and preset not in PRESETS:
         raise NamingError(f"there is no marker set {preset!r}: choose from {', '.join(PRESETS)}")
-    reader = _reader(tuple(labels))
-    key = preset or reader.recognized
+    reader = _Reader(labels)
+    key = preset or reader.recognized()
     body = None if rest is None else RigBody(parts, rest)
     markers: list[MappedMarker] = []
     taken: set[_Meaning] = set()
