@@ -79,11 +79,14 @@ _STEPS_OF_A_FRAME: Final = 15
 # Radians: during a move, joints are at rest if a step rotates them by less than _NEARLY_AT_REST, or by less than
 # _REST_SHARE of the largest rotation from the preferred pose.
 _NEARLY_AT_REST, _REST_SHARE = 2e-3, 0.05
+# The largest damping, as a multiple of the mass matrix. With more, a step is too small to reduce the merit.
+_MOST_DAMPING: Final = 1e4
 # A limb counts as straight if it is bent by less than _BEND radians, like a person's leg at rest. It is then bent by
 # that angle, and stays bent if this removes at least the share _GAIN of the miss.
 _BEND, _GAIN = 0.1, 0.1
-# An axis counts as locked if the lock leaves less than this share of a small rotation about it.
-_OPEN_SHARE: Final = 0.5
+# A lock is tested with rotations by _TRY radians. An axis counts as locked if the lock leaves less than _OPEN_SHARE of
+# such a rotation.
+_TRY, _OPEN_SHARE = 1e-4, 0.5
 # In an eased drag, a joint moves at most _FOLLOWS times as far as the targets, plus _MIN_DISTANCE of the body's size.
 # While the targets rest, it moves at most _CATCH_UP of that size. Without these limits, knees of straight legs move by
 # 7 cm when the hips are lowered by the first centimeter.
@@ -490,9 +493,7 @@ class DragSolver:
 
     def _minimized(self, state: _State, most: int, *, settled: bool) -> tuple[_State, int, bool]:
         """The state after at most `most` steps, the number of steps, and whether the joints are at rest."""
-        # With more damping than this, a step is too small to reduce the merit.
-        most_damping = 1.0 / CLOSE
-        self._damping = 0.0 if self._damping > most_damping else self._damping
+        self._damping = 0.0 if self._damping > _MOST_DAMPING else self._damping
         first = state.merit
         for step in range(1, 1 + most):
             last = state.merit
@@ -500,7 +501,7 @@ class DragSolver:
             done = np.abs(state.residual[self._compliance <= RIGID]).max(initial=0.0) <= _MET * self.tolerance
             share = 0.0 if settled else _REST_SHARE
             rest = max(_NEARLY_AT_REST, share * float(np.abs(state.away.turned).max(initial=0.0)))
-            if longest < AT_REST or self._damping > most_damping:
+            if longest < AT_REST or self._damping > _MOST_DAMPING:
                 return state, step, True
             # Stop close to rest; joints continue in the next moves, or once the mouse rests.
             if not settled and longest < rest and done:
@@ -815,9 +816,9 @@ class DragSolver:
         for body, lock in self._locked:
             own = slice(self.bodies.first[body], self.bodies.first[body] + self.bodies.counts[body])
             axes, rotation = self.bodies.axes[own], pose.local[body]
-            tries = product(quaternion_from_rotation_vector(CLOSE * axes), rotation)
+            tries = product(quaternion_from_rotation_vector(_TRY * axes), rotation)
             back = conjugate(lock(rotation))
-            allowed = np.array([rotation_vector_from_quaternion(product(lock(each), back)) for each in tries]) / CLOSE
+            allowed = np.array([rotation_vector_from_quaternion(product(lock(each), back)) for each in tries]) / _TRY
             directions, sizes, _ = np.linalg.svd((allowed @ axes.T).T)
             kept = directions[:, sizes > _OPEN_SHARE]
             open_steps[own, own] = kept @ kept.T

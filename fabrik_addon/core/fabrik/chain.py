@@ -17,6 +17,8 @@ _OPENING_SWEEPS = 2
 _ROUNDS = 8
 # A frame is at rest if its tip, or all effectors, move by less than this share of the tolerance in a sweep.
 NO_CHANGE = 0.01
+# The distance from root to tip is found to this share of the chain's length: the accuracy of single precision.
+_EXACT = 1e-7
 
 
 @dataclass
@@ -225,7 +227,7 @@ def scale_to_chord(
     Returns:
         The points and the number of steps. If the chain cannot be brought there, its tip misses the target.
     """
-    root, near = points[0], 0.1 * SINGLE * sum(distances)
+    root, near = points[0], _EXACT * sum(distances)
     span = points[-1] - root
     chord = first_direction(backend, span, points[1] - root, points[1] - root)
     bends = [(b - a) * (1.0 / distance) - chord for a, b, distance in zip(points, points[1:], distances, strict=False)]
