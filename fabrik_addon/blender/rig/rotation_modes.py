@@ -139,17 +139,18 @@ def _euler(order: Sequence[int], matrices: FloatArray, start: FloatArray) -> Flo
     """(F, ..., 3) angles, the middle one from -90° to 90°; at gimbal lock the last axis keeps its angle."""
     first, middle, last = order
     sign = 1.0 if (middle - first) % 3 == 1 else -1.0
-    cosine = np.hypot(matrices[..., first, first], matrices[..., middle, first])
-    free = (cosine > _GIMBAL_COSINE)[..., None]
-    last_angle = np.arctan2(sign * matrices[..., middle, first], matrices[..., first, first])[..., None]
-    last_angle = _carried_on(last_angle, free, start[..., last : last + 1])[..., 0]
+    across, along = sign * matrices[..., middle, first], matrices[..., first, first]
+    free = (np.hypot(across, along) > _GIMBAL_COSINE)[..., None]
+    last_angle = _carried_on(np.arctan2(across, along)[..., None], free, start[..., last : last + 1])[..., 0]
     angles = np.empty(matrices.shape[:-1])
     angles[..., last] = last_angle
+    # The cosine along the last angle has a sign, so an angle that was kept costs at most the distance from gimbal lock.
+    cosine = np.cos(last_angle) * along + np.sin(last_angle) * across
     angles[..., middle] = np.arctan2(-sign * matrices[..., last, first], cosine)
     # Compute the first angle from the last one, so that their sum is exact even if neither of them is.
-    along = np.cos(last_angle)[..., None] * matrices[..., middle, :]
-    along = along - sign * np.sin(last_angle)[..., None] * matrices[..., first, :]
-    angles[..., first] = np.arctan2(-sign * along[..., last], along[..., middle])
+    row = np.cos(last_angle)[..., None] * matrices[..., middle, :]
+    row = row - sign * np.sin(last_angle)[..., None] * matrices[..., first, :]
+    angles[..., first] = np.arctan2(-sign * row[..., last], row[..., middle])
     return angles
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from mathutils import Euler, Matrix, Quaternion, Vector
 
@@ -47,12 +47,16 @@ def smooth_motion(frames, seed, speed=0.05):
 
 
 @given(mode=modes, quaternion=quaternions)
+@example(mode="XYZ", quaternion=np.array((np.sqrt(0.5), 0.0, np.sqrt(0.5), 7.3e-11)))
 def test_channels_represent_the_rotation(mode, quaternion):
     name, values = to_channels(mode, quaternion[None])
 
     assert name == property_name(mode)
     assert values.shape == (1, channel_count(mode))
-    assert turn_between(from_channels(mode, values), quaternion[None]) < 1e-12
+    # Within 1e-7 rad of gimbal lock, the last axis keeps its angle. That costs no more than the distance from it.
+    at_lock = mode in EULER_ORDERS and abs(np.cos(values[0, "XYZ".index(mode[1])])) < 1.01e-7
+    allowed = 1e-7 if at_lock else 1e-12
+    assert turn_between(from_channels(mode, values), quaternion[None]) < allowed
 
 
 @given(
@@ -164,7 +168,8 @@ def test_several_bones_at_once_give_the_same_as_each_alone(mode):
 
     for bone in range(4):
         _, alone = to_channels(mode, motions[:, bone], previous=previous[bone])
-        np.testing.assert_array_equal(together[:, bone], alone)
+        # The last bit may differ: numpy rounds cosines differently in long and short arrays.
+        np.testing.assert_allclose(together[:, bone], alone, rtol=0.0, atol=1e-12)
 
 
 @pytest.mark.parametrize("mode", MODES)
