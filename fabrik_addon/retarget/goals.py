@@ -10,8 +10,9 @@ from ..core import Effector, Fixed, Options, Skeleton, Solver, forward_kinematic
 from ..core.arrays import FloatArray, IntArray, lengths, smoothstep, times
 from ..core.limits.base import Limit
 from ..core.model.targets import PosePrior
-from ..core.rotations import conjugate, matrix_from_quaternion, product, quaternion_from_matrix
+from ..core.rotations import matrix_from_quaternion, quaternion_from_matrix
 from ..human.rest_body import RestBody
+from ..markers.calibrate.offsets import effector_points
 from ..markers.feet import Stance, StandingSettings
 from .alignment import USUAL_LEG, leg_length, path_length
 from .feet import FootPlan, RigFloor, Sole, find_soles
@@ -212,45 +213,77 @@ _STANDING_WEIGHT: Final = 2500.0
 _HEAD: Final = (0.0, 0.0, 0.0)
 
 
-class ArmReach:
-    """Solves one arm; prepared once."""
+class Reach:
+    """Solves some bones of a rig together, where limits keep their ends from their targets; prepared once."""
 
-    def __init__(self, skeleton: Skeleton, end: End, limits: Mapping[str, Limit], free: frozenset[str]) -> None:
-        """free: the bones that may rotate; the collar bone is used if it is among them."""
-        path = skeleton.path(end.limb[-1])
-        first = path.index(end.limb[0])
-        if first > 0 and skeleton.names[path[first - 1]] in free & limits.keys():
-            first -= 1
-        self._bones: IntArray = np.array(path[first:])
-        self._carrier = path[first - 1] if first else -1
-        part = skeleton.part(path[first:])
-        own = _own_limits(part, limits, free)
-        self._solver = Solver(part, [Effector(end.name, _HEAD)], limits=own, options=_OPTIONS)
-        self._rest = np.eye(4) if self._carrier < 0 else skeleton.rest[self._carrier]
-        self._length = path_length(skeleton.rest[path[first:], :3, 3])
-        self._limited = bool(own)
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        bones: Sequence[int],
+        effectors: Sequence[Effector],
+        limits: Mapping[str, Limit],
+        free: frozenset[str],
+        *,
+        shares: FloatArray | float,
+        length: float,
+        root: str,
+    ) -> None:
+        """bones: their indices, parents first; free: the bones that may rotate, while the others are fixed.
 
-    def solve(self, local: FloatArray, matrices: FloatArray, positions: FloatArray) -> None:
-        """Solve the arm on frames on which limits keep the hand off its target; writes to `local` (F, J, 4).
-
-        matrices: (F, J, 4, 4) of the bones. positions: (F, 3) target positions of the hand's head, armature space.
+        shares: weights of the source's rotations, see `_ARM_SHARE`, for all bones or for each. length: of the limb.
+        root: "FREE" if the first bone may also move, else "FIXED".
         """
+        part = skeleton.part(bones)
+        own: dict[str, Limit] = {name: Fixed() for name in part.names[1:] if name not in free}
+        own |= {name: limits[name] for name in part.names if name in free and name in limits}
+        self._solver = Solver(part, effectors, limits=own, root=root, options=_OPTIONS)
+        self._limited = any(name in limits for name in part.names)
+        self._bones: IntArray = np.array(bones)
+        self._carrier = int(skeleton.parents[bones[0]]) if skeleton.inherits_rotation[bones[0]] else -1
+        self._rest = skeleton.rest[self._carrier, :3, :3]
+        self._weights = np.full(len(part), (shares * length) ** 2)
+        self._missed = _MISSED * length
+
+    def solve(
+        self, local: FloatArray, matrices: FloatArray, targets: FloatArray, weights: FloatArray | None = None
+    ) -> FloatArray:
+        """Write the rotations to `local` (F, J, 4); returns the (F, 3) translation of the first bone, armature space.
+
+        matrices: (F, J, 4, 4) of the bones. targets: (F, E, 3), armature space. weights: (F, E) of the targets.
+        """
+        part, count = self._solver.skeleton, len(local)
+        shift = np.zeros((count, 3))
         if not self._limited:
-            return
-        targets = positions
+            return shift
+        # In a frame that moves with the bone that carries them, the bones are on a body at rest.
+        turn = np.broadcast_to(np.eye(3), (count, 3, 3))
         if self._carrier >= 0:
-            away = self._rest @ np.linalg.inv(matrices[:, self._carrier])
-            targets = times(away[:, :3, :3], targets) + away[:, :3, 3]
+            turn = self._rest @ np.swapaxes(matrices[:, self._carrier, :3, :3], 1, 2)
+        home, heads = part.rest[0, :3, 3], matrices[:, self._bones[0], :3, 3]
+        wanted = home + (targets - heads[:, None]) @ np.swapaxes(turn, 1, 2)
         own = local[:, self._bones]
         legal = self._solver.problem.legal(own)
-        reached = forward_kinematics(self._solver.skeleton, legal)[:, -1, :3, 3]
-        missed = np.flatnonzero(lengths(reached - targets) > _MISSED * self._length)
+        reached = effector_points(part, self._solver.effectors, forward_kinematics(part, legal))
+        missed = np.flatnonzero((lengths(reached - wanted) > self._missed).any(axis=1))
         local[:, self._bones] = legal
         if len(missed):
-            weights = np.full(len(self._bones), (_ARM_SHARE * self._length) ** 2)
-            prior = PosePrior(own[missed], weights)
-            solved = self._solver.solve(targets[missed, None], start=legal[missed], prior=prior)
+            counts = None if weights is None else weights[missed]
+            prior = PosePrior(own[missed], self._weights)
+            solved = self._solver.solve(wanted[missed], start=legal[missed], weights=counts, prior=prior)
             local[missed[:, None], self._bones] = solved.rotations
+            shift[missed] = times(np.swapaxes(turn[missed], 1, 2), solved.root_location - home)
+        return shift
+
+
+def arm_reach(skeleton: Skeleton, end: End, limits: Mapping[str, Limit], free: frozenset[str]) -> Reach:
+    """The solver of one arm; free: the bones that may rotate. The collar bone is used if it is among them."""
+    path = skeleton.path(end.limb[-1])
+    first = path.index(end.limb[0])
+    if first > 0 and skeleton.names[path[first - 1]] in free & limits.keys():
+        first -= 1
+    length = path_length(skeleton.rest[path[first:], :3, 3])
+    hand = [Effector(end.name, _HEAD)]
+    return Reach(skeleton, path[first:], hand, limits, free, shares=_ARM_SHARE, length=length, root="FIXED")
 
 
 class LegReach:
@@ -261,45 +294,29 @@ class LegReach:
     ) -> None:
         """ends: the feet. free: the bones that may rotate."""
         paths = [skeleton.path(end.limb[-1]) for end in ends]
-        bones = [hips, *sorted({bone for path in paths if hips in path for bone in path[path.index(hips) + 1 :]})]
-        self._bones: IntArray = np.array(bones)
-        part = skeleton.part(bones)
-        self._limited = any(name in limits for name in part.names[1:])
+        legs = sorted({bone for path in paths if hips in path for bone in path[path.index(hips) + 1 :]})
         # The head of each foot, its heel and both sides of its ball, in its frame.
         self._points = []
+        effectors = [Effector(skeleton.names[hips], _HEAD)]
         for end in ends:
             sole = end.sole
             corners = [] if sole is None else [sole.heel, sole.ball + sole.aside, sole.ball - sole.aside]
             self._points.append(np.array([_HEAD, *corners]))
-        self._feet = [part.index(end.name) for end in ends]
-        effectors = [Effector(skeleton.names[hips], _HEAD)]
-        for end, points in zip(ends, self._points, strict=True):
-            effectors += [Effector(end.name, (x, y, z)) for x, y, z in points.tolist()]
-        own = _own_limits(part, limits, free)
-        self._solver = Solver(part, effectors, limits=own, root="FREE", options=_OPTIONS)
-        self._rest = quaternion_from_matrix(skeleton.rest[hips, :3, :3])
-        self._length = float(np.mean([end.length for end in ends])) if ends else 1.0
+            effectors += [Effector(end.name, (x, y, z)) for x, y, z in self._points[-1].tolist()]
+        self._hips = hips
+        shares = np.array([_HIPS_SHARE, *[_LEG_SHARE] * len(legs)])
+        length = float(np.mean([end.length for end in ends])) if ends else 1.0
+        self._reach = Reach(skeleton, [hips, *legs], effectors, limits, free, shares=shares, length=length, root="FREE")
 
     def solve(
-        self,
-        local: FloatArray,
-        root: FloatArray,
-        matrices: FloatArray,
-        feet: Sequence[tuple[FloatArray, FloatArray, FloatArray]],
-    ) -> None:
-        """Solve hips and legs; write their rotations to `local` (F, J, 4) and the root's location to `root` (F, 3).
+        self, local: FloatArray, matrices: FloatArray, feet: Sequence[tuple[FloatArray, FloatArray, FloatArray]]
+    ) -> FloatArray:
+        """Solve hips and legs; write their rotations to `local` (F, J, 4), and return the hips' translation (F, 3).
 
         matrices: (F, J, 4, 4) of the bones. feet: for each foot its location (F, 3), its rotation (F, 4), and how
         firmly heel and ball are planted (F, 2). All in armature space.
         """
-        if not self._limited:
-            return
-        hips = int(self._bones[0])
-        own = local[:, self._bones]
-        turned = quaternion_from_matrix(matrices[:, hips, :3, :3])
-        own[:, 0] = product(conjugate(self._rest), turned)
-        heads = matrices[:, hips, :3, 3]
-        legal = self._solver.problem.legal(own)
+        heads = matrices[:, self._hips, :3, 3]
         targets, weights = [heads[:, None]], [np.full((len(heads), 1), _HIPS_WEIGHT)]
         for points, (positions, rotations, standing) in zip(self._points, feet, strict=True):
             targets.append(positions[:, None] + points @ np.swapaxes(matrix_from_quaternion(rotations), 1, 2))
@@ -309,33 +326,4 @@ class LegReach:
                 # nearly the full weight, and shins would jerk. A side of the ball has half the factor of the heel.
                 counted[:, 1:] *= (_STANDING_WEIGHT * np.array([1.0, 0.5, 0.5])) ** standing[:, [0, 1, 1]]
             weights.append(counted)
-        wanted, counts = np.concatenate(targets, axis=1), np.concatenate(weights, axis=1)
-        posed = forward_kinematics(self._solver.skeleton, legal, heads)
-        placed = [
-            posed[:, foot, None, :3, 3] + points @ np.swapaxes(posed[:, foot, :3, :3], 1, 2)
-            for foot, points in zip(self._feet, self._points, strict=True)
-        ]
-        off = lengths(np.concatenate(placed, axis=1) - wanted[:, 1:]).max(axis=1)
-        missed = np.flatnonzero(off > _MISSED * self._length)
-        local[:, self._bones[1:]] = legal[:, 1:]
-        if not len(missed):
-            return
-        shares = np.full(len(self._bones), (_LEG_SHARE * self._length) ** 2)
-        shares[0] = (_HIPS_SHARE * self._length) ** 2
-        solved = self._solver.solve(
-            wanted[missed],
-            start=legal[missed],
-            start_location=heads[missed],
-            weights=counts[missed],
-            prior=PosePrior(own[missed], shares),
-        )
-        local[missed[:, None], self._bones[1:]] = solved.rotations[:, 1:]
-        found = product(self._rest, solved.rotations[:, 0])
-        local[missed, hips] = product(local[missed, hips], product(conjugate(turned[missed]), found))
-        root[missed] += solved.root_location - heads[missed]
-
-
-def _own_limits(part: Skeleton, limits: Mapping[str, Limit], free: frozenset[str]) -> dict[str, Limit]:
-    """The limits of the bones of `part`; bones that are not free are fixed."""
-    own: dict[str, Limit] = {name: Fixed() for name in part.names[1:] if name not in free}
-    return own | {name: limits[name] for name in part.names if name in free and name in limits}
+        return self._reach.solve(local, matrices, np.concatenate(targets, axis=1), np.concatenate(weights, axis=1))

@@ -17,7 +17,7 @@ from .alignment import Reference, align, find_reference, is_same_body
 from .bodies import check_pairs, find_bodies, find_pairs
 from .doubts import retarget_doubts
 from .feet import ToeLift
-from .goals import ArmReach, LegReach, LimbGoals, RetargetSettings, find_ends
+from .goals import LegReach, LimbGoals, RetargetSettings, arm_reach, find_ends
 from .limbs import LimbSolver
 from .motion import Motion
 from .pairs import Pair
@@ -123,7 +123,7 @@ class _Work:
         self.goals = LimbGoals(self.transfer, reference.body, target, ends, settings)
         free = frozenset(pair.bone for pair in self.pairs)
         limbs = [(end, LimbSolver.of(self.transfer, end, limits)) for end in ends]
-        self.hands = [(end, limb, ArmReach(skeleton, end, limits, free)) for end, limb in limbs if end.is_hand]
+        self.hands = [(end, limb, arm_reach(skeleton, end, limits, free)) for end, limb in limbs if end.is_hand]
         self.feet = [(end, limb) for end, limb in limbs if not end.is_hand]
         self.legs = LegReach(skeleton, self.transfer.hips, [end for end, _ in self.feet], limits, free)
         self.in_limbs = [bone for end, limb in limbs if limb is not None for bone in end.limb]
@@ -161,13 +161,13 @@ class _Work:
                 limb.solve(frames, local, matrices, position, rotation)
             goals.append((position, rotation, self.goals.standing(end, frames, len(local))))
             wanted[end.name] = position
-        self.legs.solve(local, root, matrices, goals)
+        root = root + self.legs.solve(local, matrices, goals)
         matrices = self._posed(local, root)
         positions = self.goals.hands([end for end, *_ in self.hands], frames, matrices)
         for (end, limb, arm), position in zip(self.hands, positions, strict=True):
             if limb is not None:
                 limb.solve(frames, local, matrices, position, self.goals.rotation(end, frames, matrices))
-            arm.solve(local, matrices, position)
+            arm.solve(local, matrices, position[:, None])
             wanted[end.name] = position
         solution.rotations[:], solution.root_location[:] = self.legal(local), root
         matrices = self._posed(solution.rotations, root)
