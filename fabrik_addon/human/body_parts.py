@@ -10,6 +10,11 @@ PARTS: Final = (
     "thigh", "shin", "foot", "toe",
     "rigid",
 )  # fmt: skip
+# Parts that belong together, from the body outward.
+TRUNK: Final = ("hips", "spine", "chest")
+MIDDLE: Final = (*TRUNK, "neck", "head")
+ARM: Final = ("upper_arm", "forearm", "hand")
+LEG: Final = ("thigh", "shin", "foot", "toe")
 
 
 @dataclass(frozen=True)

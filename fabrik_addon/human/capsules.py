@@ -13,11 +13,9 @@ import numpy as np
 
 from ..core.arrays import FloatArray, lengths
 from ..core.kernel.capsules import Capsule, Place, SelfCollision, closest
+from .body_parts import MIDDLE, TRUNK
 from .rest_body import BodyAxes, RestBody, RestBone, square, unit
 
-TRUNK: Final = ("hips", "spine", "chest")
-# Trunk, neck and head. Joint limits keep their capsules apart, so pairs of them are left out.
-_MIDDLE: Final = (*TRUNK, "neck", "head")
 # Half the trunk's width and depth as shares of the height, from the sample person.
 _WIDTH: Final = {"hips": 0.077, "spine": 0.082, "chest": 0.088}
 _DEPTH: Final = {"hips": 0.058, "spine": 0.059, "chest": 0.063}
@@ -260,12 +258,15 @@ def _plausible(measured: float, usual: float) -> float:
 
 
 def _may_meet(body: RestBody, one: str, two: str) -> bool:
-    """Whether two bones can collide: not if both are in the trunk or in one hand, or if they are connected."""
+    """Whether two bones can collide: not if both are in one hand, or if they are connected.
+
+    Joint limits keep trunk, neck and head apart.
+    """
     roles = body.roles[one], body.roles[two]
     parts = {role.part for role in roles}
     if parts <= {"hand", "finger"} and roles[0].side == roles[1].side:
         return False
-    return not parts <= set(_MIDDLE) and one != two and _above(body, one) != two and _above(body, two) != one
+    return not parts <= set(MIDDLE) and one != two and _above(body, one) != two and _above(body, two) != one
 
 
 def _above(body: RestBody, name: str) -> str:

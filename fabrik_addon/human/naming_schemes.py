@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from .body_parts import FINGERS, Role
+from .body_parts import FINGERS, MIDDLE, Role
 
 # The rest of a name without prefix, side, separators and numbers.
 _WORDS: Final = {
@@ -38,7 +38,6 @@ _JOINT_WORDS: Final = {
     "hip": "thigh", "knee": "shin", "ankle": "foot", "foot": "toe",
 }  # fmt: skip
 _JOINTS_TELL: Final = {"elbow", "knee", "ankle"}
-_MIDDLE: Final = {"hips", "spine", "chest", "neck", "head"}
 # MakeHuman splits these into two bones; only the first one begins at a joint.
 _SPLIT: Final = {"upperarm", "lowerarm", "upperleg", "lowerleg"}
 
@@ -158,7 +157,7 @@ def _body_role(parts: _Parts) -> Role | None:
     if word == "pelvis" and side:
         return Role("rigid", side)
     part = _WORDS.get(word)
-    if part is None or (part in _MIDDLE and side):
+    if part is None or (part in MIDDLE and side):
         return None
     return Role("rigid" if word in _SPLIT and numbers == (2,) else part, side)
 

@@ -20,14 +20,13 @@ import numpy as np
 from ..core import Ball, Fixed, Hinge
 from ..core.arrays import FloatArray
 from ..core.limits.base import Limit
-from .body_parts import Role
+from .body_parts import TRUNK, Role
 from .joints import JOINTS, BallJoint, HingeJoint, UnplacedError, perpendicular_unit
 from .rest_body import ALONG, RestBody, RestBone, signed_angle
 
 # A bone's axes may differ from those of its joint by this many degrees without a report. Thumbs are excluded, since
 # their rest rotation differs from hand to hand.
 _TURNED: Final = 20.0
-_TRUNK: Final = frozenset({"hips", "spine", "chest"})
 # A rig with this many trunk bones, but without arms and legs, is that of an animal, such as a shark. The rig of a hand
 # has no trunk.
 _LONG_TRUNK: Final = 3
@@ -60,7 +59,7 @@ def why_not_human(bones: Mapping[str, RestBone]) -> str:
     A human's trunk is above its legs, an animal's trunk lies across them. Part of a body, such as a hand, may be human.
     """
     body = RestBody(bones)
-    trunk = [body.bones[name].head for name, role in body.roles.items() if role.part in _TRUNK]
+    trunk = [body.bones[name].head for name, role in body.roles.items() if role.part in TRUNK]
     legs = [
         upper.head - lower.head
         for (_, upper), (_, lower) in zip(_parts(body, "thigh"), _parts(body, "shin"), strict=False)
@@ -86,10 +85,9 @@ def swing_names(bones: Mapping[str, RestBone]) -> dict[str, tuple[str, ...]]:
     body = RestBody(bones)
     if body.axes is None:
         return {}
-    axes = np.array([body.axes.forward, body.axes.left, body.axes.up])
     named: dict[str, tuple[str, ...]] = {}
     for name in body.roles:
-        x, z = axes @ bones[name].axes[:, 0], axes @ bones[name].axes[:, 2]
+        x, z = (body.axes.columns.T @ bones[name].axes)[:, [0, 2]].T
         first, second = max(permutations(range(3), 2), key=lambda pair: abs(x[pair[0]]) + abs(z[pair[1]]))
         of_x, of_z = _WORDS[first][:: 1 if x[first] > 0.0 else -1], _WORDS[second][:: 1 if z[second] > 0.0 else -1]
         named[name] = (of_x[0], of_z[0], of_x[1], of_z[1])

@@ -47,6 +47,11 @@ class RestBone:
     axes: FloatArray
     length: float
 
+    @property
+    def tail(self) -> FloatArray:
+        """(3,) the position of its tail."""
+        return np.asarray(self.head + self.length * self.axes[:, 1])
+
 
 def bones_of(names: Sequence[str], parents: IntArray, matrices: FloatArray, lengths: FloatArray) -> dict[str, RestBone]:
     """N bones by name; matrices: (N, 4, 4) rest matrices, armature space; parents: (N,) indices, -1 for roots."""
@@ -64,6 +69,11 @@ class BodyAxes(NamedTuple):
     forward: FloatArray
     left: FloatArray
     middle: FloatArray
+
+    @property
+    def columns(self) -> FloatArray:
+        """(3, 3) forward, left and up as columns."""
+        return np.stack([self.forward, self.left, self.up], axis=1)
 
 
 class Palm(NamedTuple):
@@ -189,7 +199,7 @@ class RestBody:
         if not feet:
             return None
         toes, foot = self.head_of("toe", side, 1), self.bones[feet[0]]
-        return foot.axes[:, 1] * foot.length if toes is None else toes - foot.head
+        return foot.tail - foot.head if toes is None else toes - foot.head
 
     def _across(self, part: str) -> FloatArray:
         """(3,) from the right bone of a pair to the left one; zero if there is no pair."""
@@ -266,8 +276,7 @@ class RestBody:
         if not thumb or not knuckles:
             return 0
         end = self.bones[max(thumb, key=lambda name: self.roles[name].number)]
-        tip = end.head + end.length * end.axes[:, 1]
-        return int(np.sign((tip - np.mean(knuckles, axis=0)) @ normal))
+        return int(np.sign((end.tail - np.mean(knuckles, axis=0)) @ normal))
 
 
 def unit(vector: FloatArray) -> FloatArray:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..core.arrays import ROUNDING, FloatArray
 from ..core.rotations import matrix_from_quaternion, product, quaternion_from_matrix, rotation_between, slerp
+from ..human.body_parts import LEG
 from ..human.rest_body import ALONG, BodyAxes, RestBody, RestBone, length, square, unit
 from .motion import Motion, RetargetError
 from .pairs import Pair, above, depth
@@ -39,9 +40,8 @@ _ARM_POSES: Final = (
     (115.0, "its arms in a T pose"),
     (180.0, "its arms raised"),
 )
-# Parts that may mark the top of the trunk, and the parts that rotate with a leg.
+# Parts that may mark the top of the trunk.
 _TOPS: Final = ("neck", "head", "upper_arm", "shoulder", "chest")
-_LEG: Final = frozenset({"thigh", "shin", "foot", "toe"})
 # A foot whose horizontal part is less than this share of its length does not show the direction that its leg faces.
 _FLAT_FOOT: Final = 0.3
 _UP: Final = np.array([0.0, 0.0, 1.0])
@@ -247,7 +247,7 @@ def align(motion: Motion, reference: Reference, target: RestBody, pairs: Sequenc
             "The rig's hips, head, or left and right bones are not known, so its up and forward directions are "
             "unknown: map these bones"
         )
-    axes = _frame(target.axes) @ _frame(reference.axes).T
+    axes = target.axes.columns @ reference.axes.columns.T
     leg = leg_length(source)
     up = reference.axes.up
     # The height of the source's planted ankles.
@@ -290,8 +290,8 @@ def _base(reference: Reference, target: RestBody, axes: FloatArray, bone: str) -
     assert source.axes is not None
     assert target.axes is not None
     if reference.frame is None:
-        return quaternion_from_matrix(axes @ _frame(source.axes) @ _frame(target.axes).T)
-    if role.part in _LEG:
+        return quaternion_from_matrix(axes @ source.axes.columns @ target.axes.columns.T)
+    if role.part in LEG:
         ups = (reference.axes.up, target.axes.up)
         feet = [_foot_frame(body, role.side, up) for body, up in zip((source, target), ups, strict=True)]
         if feet[0] is not None and feet[1] is not None:
@@ -300,7 +300,7 @@ def _base(reference: Reference, target: RestBody, axes: FloatArray, bone: str) -
         quaternion_from_matrix(axes @ _trunk_frame(source, part) @ _trunk_frame(target, part).T)
         for part in ("thigh", "upper_arm")
     )
-    if role.part in {"hips", "root", "rigid", *_LEG}:
+    if role.part in {"hips", "root", "rigid", *LEG}:
         return hips
     if role.part not in {"spine", "chest"}:
         return chest
@@ -308,7 +308,7 @@ def _base(reference: Reference, target: RestBody, axes: FloatArray, bone: str) -
     if low is None or high is None:
         return hips
     up, joint = _trunk(target), target.bones[bone]
-    height = (joint.head + 0.5 * joint.length * joint.axes[:, 1] - low) @ up
+    height = (0.5 * (joint.head + joint.tail) - low) @ up
     share = np.clip(height / max(float((high - low) @ up), ROUNDING), 0.0, 1.0)
     return np.asarray(slerp(hips[None], chest[None], share[None])[0])
 
@@ -330,11 +330,6 @@ def _foot_frame(body: RestBody, side: str, up: FloatArray) -> FloatArray | None:
         return None
     ahead = unit(ahead)
     return np.asarray(np.stack([ahead, np.cross(up, ahead), up], axis=1))
-
-
-def _frame(axes: BodyAxes) -> FloatArray:
-    """(3, 3) forward, left and up as columns."""
-    return np.stack([axes.forward, axes.left, axes.up], axis=1)
 
 
 def _lowest_ankle(body: RestBody, up: FloatArray) -> float:

@@ -16,7 +16,6 @@ from ..core.arrays import ROUNDING, FloatArray, lengths, squares, times
 from ..core.rotations import (
     matrix_from_quaternion,
     product,
-    quaternion_from_matrix,
     quaternion_from_rotation_vector,
     rotation_between,
 )
@@ -159,7 +158,7 @@ class FootPlan:
         """
         points = self._points(ends)
         shifts, shares = np.zeros(points.shape), np.zeros(points.shape[:2])
-        axes = np.stack([floor.axes.forward, floor.axes.left, floor.axes.up])
+        axes = floor.axes.columns.T
         raised = lengths(ends - grounds)[:, None] * [0.0, 0.0, 1.0]
         seen, below = points @ axes.T - raised, self._points(grounds) @ axes.T
         for index, offset in enumerate(ends):
@@ -200,21 +199,17 @@ def leading(needed: FloatArray, step: float) -> FloatArray:
 
 
 class ToeLift:
-    """Bends the toes of one foot up on frames on which they would go through the ground, with smooth transitions.
-
-    bone: of the toes. rotations: (F, 4) the rotations of the toes before they are bent, in armature space.
-    """
+    """Bends the toes of one foot up on frames on which they would go through the ground, with smooth transitions."""
 
     def __init__(self, skeleton: Skeleton, sole: Sole, floor: RigFloor, frames: int, rate: float) -> None:
         """frames: the number of frames. rate: frames per second."""
-        self.bone, self.rotations = skeleton.index(sole.toe), np.zeros((frames, 4))
+        self._bone = skeleton.index(sole.toe)
         self._tip, self._floor, self._step = sole.tip, floor, _LIFTED / rate
         self._angles, self._axes = np.zeros(frames), np.zeros((frames, 3))
 
     def look(self, frames: slice, matrices: FloatArray) -> None:
         """Measure the angles by which toes must bend up on some frames; matrices: (F, J, 4, 4), armature space."""
-        toe = matrices[:, self.bone]
-        self.rotations[frames] = quaternion_from_matrix(toe[:, :3, :3])
+        toe = matrices[:, self._bone]
         angles, axes = toe_angles(toe[:, :3, :3], toe[:, :3, 3], self._tip, self._floor)
         self._angles[frames] = angles
         # In the toe's own frame.
@@ -224,7 +219,7 @@ class ToeLift:
         """Bend the toes in (F, J, 4) local rotations; call `look` for all frames first."""
         angles = leading(self._angles, self._step)[frames, None]
         turn = quaternion_from_rotation_vector(angles * self._axes[frames])
-        local[:, self.bone] = product(local[:, self.bone], turn)
+        local[:, self._bone] = product(local[:, self._bone], turn)
 
 
 def toe_angles(toe: FloatArray, balls: FloatArray, tip: FloatArray, floor: RigFloor) -> tuple[FloatArray, FloatArray]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.arrays import FloatArray
 from ..core.readers import shown
-from ..human.body_parts import Role
+from ..human.body_parts import ARM, LEG, Role
 from ..human.rest_body import RestBody, RestBone
 from ..markers.mapping.marker_map import MapError, read_json_map, unknown_names, write_json_map
 
@@ -86,7 +86,7 @@ def _ends(body: RestBody, chain: list[str], after: Iterable[str]) -> FloatArray:
     """(n,) the ends of a chain's bones, as shares of the length along the chain."""
     last = body.bones[chain[-1]]
     following = next((head for part in after if (head := body.head_of(part)) is not None), None)
-    end = last.head + last.length * last.axes[:, 1] if following is None else following
+    end = last.tail if following is None else following
     joints = np.array([*(body.bones[name].head for name in chain), end])
     along = np.cumsum(np.linalg.norm(np.diff(joints, axis=0), axis=1))
     return np.asarray(along / along[-1])
@@ -158,9 +158,7 @@ _ON_GROUND: Final = 0.15
 _DOWN: Final = 0.5
 _UPS: Final = ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (0.0, -1.0, 0.0), (1.0, 0.0, 0.0), (-1.0, 0.0, 0.0), (0.0, 0.0, -1.0))
 # The parts of a limb's bones, from the trunk outward, by the number of bones.
-_ARMS: Final = {2: ("upper_arm", "forearm"), 3: ("upper_arm", "forearm", "hand")}
-_LONG_ARM: Final = ("shoulder", "upper_arm", "forearm", "hand")
-_LEG: Final = ("thigh", "shin", "foot", "toe")
+_ARMS: Final = {2: ARM[:2], 3: ARM}
 
 
 class TreeBody(NamedTuple):
@@ -199,8 +197,7 @@ class _Tree:
 
     def tip(self, name: str) -> FloatArray:
         """(3,) the end of a chain."""
-        last = self.bones[self.chain(name)[-1]]
-        return np.asarray(last.head + last.length * last.axes[:, 1])
+        return self.bones[self.chain(name)[-1]].tail
 
     def on_ground(self, limb: str, lowest: float) -> bool:
         """Whether a limb ends at about the lowest height."""
@@ -266,10 +263,10 @@ def _roles(
     """The roles of hips, trunk, limbs, neck and head."""
     roles = {hips: Role("hips"), **{name: Role("spine") for name in trunk}}
     for limb in pairs[hips]:
-        roles |= _limb(tree.chain(limb)[:4], _LEG, left(limb))
+        roles |= _limb(tree.chain(limb)[:4], LEG, left(limb))
     for limb in pairs[trunk[-1]]:
         chain = tree.chain(limb)[:4]
-        roles |= _limb(chain, _ARMS.get(len(chain), _LONG_ARM), left(limb))
+        roles |= _limb(chain, _ARMS.get(len(chain), ("shoulder", *ARM)), left(limb))
     above = [child for child in tree.children[trunk[-1]] if child not in pairs[trunk[-1]]]
     if above:
         *neck, head = tree.chain(max(above, key=tree.count))[:3]

@@ -132,6 +132,7 @@ class _Work:
         toed = [end.sole for end, _ in self.feet if end.sole is not None and end.sole.toe and self.goals.keeps_floor]
         self.lifts = [ToeLift(skeleton, sole, self.goals.floor, len(motion), motion.rate) for sole in toed]
         self.effectors = tuple(Effector(bone, _HEAD) for bone in (hips, *(end.name for end in ends)))
+        self.wanted = np.empty((len(motion), len(self.effectors), 3))
         # All matrices that are used: those of bones with roles or pairs, and of the bones above.
         looked_at = {*target.roles, *(pair.bone for pair in self.pairs)}
         self.moving = sorted({bone for name in looked_at for bone in skeleton.path(skeleton.index(name))})
@@ -170,44 +171,27 @@ class _Work:
             arm.solve(local, matrices, position[:, None])
             wanted[end.name] = position
         solution.rotations[:], solution.root_location[:] = self.legal(local), root
-        matrices = self._posed(solution.rotations, root)
-        for lift in self.lifts:
-            lift.look(frames, matrices)
-        positions = np.stack([wanted[effector.bone] for effector in self.effectors], axis=1)
-        self._measure(frames, solution, matrices, positions)
+        self.wanted[frames] = np.stack([wanted[effector.bone] for effector in self.effectors], axis=1)
+        if self.lifts:
+            matrices = self._posed(solution.rotations, root)
+            for lift in self.lifts:
+                lift.look(frames, matrices)
 
     def finish(self, frames: slice, solution: Solution) -> None:
-        """Bend the toes up on some frames, after all are solved, and write which joints are at their limits."""
-        before = [solution.rotations[:, lift.bone].copy() for lift in self.lifts]
+        """Bend the toes up on some frames, after all are solved, and measure the poses.
+
+        The measures are the errors of hips, hands and feet, the angles between the bones and the source's rotations,
+        and which joints are at their limits.
+        """
         for lift in self.lifts:
             lift.apply(frames, solution.rotations)
         if self.lifts:
             solution.rotations[:] = self.legal(solution.rotations)
-        names = [pair.bone for pair in self.pairs]
-        for lift, own in zip(self.lifts, before, strict=True):
-            name = self.skeleton.names[lift.bone]
-            if name in names:
-                turn = product(conjugate(own), solution.rotations[:, lift.bone])
-                turned = product(lift.rotations[frames], turn)
-                asked = self.transfer.turned(lift.bone, frames)
-                self.turned_off[frames, names.index(name)] = angle_between(turned, asked)
-        for name, limit in self.limits.items():
-            bone = self.skeleton.index(name)
-            solution.binding[:, bone] = at_limit(limit, solution.rotations[:, bone], _BINDS)
-
-    def _posed(self, local: FloatArray, root: FloatArray) -> FloatArray:
-        """(F, J, 4, 4) matrices of the bones in `self.moving`; zero for others."""
-        matrices = np.zeros((*local.shape[:2], 4, 4))
-        matrices[:, self.moving] = forward_kinematics(self.part, local[:, self.moving], root)
-        return matrices
-
-    def _measure(self, frames: slice, solution: Solution, matrices: FloatArray, wanted: FloatArray) -> None:
-        """Measure the errors of hips, hands and feet, and the angles between the bones and the source's rotations.
-
-        matrices: (F, J, 4, 4) of the bones. wanted: (F, E, 3) the targets, armature space.
-        """
+        matrices = self._posed(solution.rotations, solution.root_location)
         bones = [self.skeleton.index(effector.bone) for effector in self.effectors]
-        solution.errors[:] = lengths(matrices[..., :3, 3][:, bones] - wanted)
+        solution.errors[:] = lengths(matrices[..., :3, 3][:, bones] - self.wanted[frames])
+        met = (solution.errors <= _MET * self.skeleton.size).all(axis=1)
+        solution.status[:] = np.where(met, Status.SOLVED, Status.LIMITED)
         for index, pair in enumerate(self.pairs):
             bone = self.skeleton.index(pair.bone)
             own, asked = quaternion_from_matrix(matrices[:, bone, :3, :3]), self.transfer.turned(bone, frames)
@@ -217,8 +201,15 @@ class _Work:
                 self.turned_off[frames, index] = 2.0 * np.arctan2(np.hypot(x, z), np.hypot(w, y))
             else:
                 self.turned_off[frames, index] = angle_between(own, asked)
-        met = (solution.errors <= _MET * self.skeleton.size).all(axis=1)
-        solution.status[:] = np.where(met, Status.SOLVED, Status.LIMITED)
+        for name, limit in self.limits.items():
+            bone = self.skeleton.index(name)
+            solution.binding[:, bone] = at_limit(limit, solution.rotations[:, bone], _BINDS)
+
+    def _posed(self, local: FloatArray, root: FloatArray) -> FloatArray:
+        """(F, J, 4, 4) matrices of the bones in `self.moving`; zero for others."""
+        matrices = np.zeros((*local.shape[:2], 4, 4))
+        matrices[:, self.moving] = forward_kinematics(self.part, local[:, self.moving], root)
+        return matrices
 
 
 def _down(reach: FloatArray, own: FloatArray, length: float, up: FloatArray) -> FloatArray:

@@ -14,8 +14,8 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 
 from ...core.arrays import lengths
-from ...human.body_parts import FINGERS, Role
-from ...human.rest_body import RestBone
+from ...human.body_parts import ARM, FINGERS, LEG, MIDDLE, Role
+from ...human.rest_body import RestBone, unit
 from ..clip import FloatArray
 from ..robust import middle_of
 
@@ -31,7 +31,6 @@ _STAND_INS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "spine": ("chest", "hips"),
     }
 )
-_MIDDLE: Final = frozenset({"hips", "spine", "chest", "neck", "head"})
 # Parts with their own front and outward directions. The others use those of the body.
 _LIMBS: Final = frozenset({"upper_arm", "forearm", "hand", "finger", "thigh", "shin"})
 # Thigh plus shin, and upper arm plus forearm, as shares of the body's height.
@@ -54,7 +53,7 @@ class BoneEnd(NamedTuple):
     def role(self, side: str) -> Role:
         """The role of the bone. The side is ignored for parts in the middle."""
         number = self.number or int(self.part == "toe")
-        return Role(self.part, "" if self.part in _MIDDLE else side, self.finger, number)
+        return Role(self.part, "" if self.part in MIDDLE else side, self.finger, number)
 
 
 @dataclass(frozen=True)
@@ -213,8 +212,6 @@ _BROAD: Final = frozenset({"hips", "shoulder", "thigh"})
 _LONG: Final[Mapping[str, float]] = MappingProxyType({"ankle": 0.0, "ball": 7.0, "toe tip": 12.0})
 # Percent of the body's height: a part can vote on the front if its foremost and rearmost landmarks are this far apart.
 _DEEP: Final = 4.0
-_LEG: Final = frozenset({"thigh", "shin", "foot", "toe"})
-_ARM: Final = frozenset({"upper_arm", "forearm", "hand"})
 # The cosine is measured between the right-to-left lines of limbs and of hips or shoulders. Limbs are swapped if its
 # median is below minus this. In recordings it is at least 0.52, with swapped labels at most -0.6.
 _OPPOSITE: Final = 0.3
@@ -267,8 +264,8 @@ def limbs_on_other_sides(landmarks: Mapping[tuple[str, str], FloatArray]) -> Ite
         return bool(np.isfinite(cosines).any() and np.nanmedian(cosines) < -_OPPOSITE)
 
     for limbs, parts, joint, trunk in (
-        ("legs", _LEG, "knee", hips or shoulders),
-        ("arms", _ARM, "elbow", shoulders or hips),
+        ("legs", LEG, "knee", hips or shoulders),
+        ("arms", ARM, "elbow", shoulders or hips),
     ):
         whole = _across(landmarks, parts)
         middle = [each for each in _across(landmarks, parts, joint) if np.isfinite(each).any()]
@@ -330,7 +327,7 @@ class RigBody:
         for bone_end in _JOINTS[name]:
             bone = self._bones.get(bone_end.role(side))
             if bone is not None:
-                return _end(bone, bone_end.end)
+                return bone.head if bone_end.end == "HEAD" else bone.tail
         return None
 
     def _frame(self, landmark: Landmark, side: str) -> FloatArray | None:
@@ -345,7 +342,7 @@ class RigBody:
         along = self._along(landmark.part, side, bone)
         front = forward - (forward @ along) * along
         # If a limb points forward, its front side is the upper one.
-        front = _unit(front if np.linalg.norm(front) > 0.5 else up - (up @ along) * along)
+        front = unit(front if np.linalg.norm(front) > 0.5 else up - (up @ along) * along)
         return np.array([front, sign * np.cross(front, along), -along])
 
     def _along(self, part: str, side: str, bone: RestBone) -> FloatArray:
@@ -353,7 +350,7 @@ class RigBody:
         following = {"upper_arm": "elbow", "forearm": "wrist", "thigh": "knee", "shin": "ankle"}.get(part)
         end = self._joint(following, side) if following else None
         span = bone.axes[:, 1] if end is None else end - bone.head
-        return _unit(span if np.linalg.norm(span) > _SHORT else bone.axes[:, 1])
+        return unit(span if np.linalg.norm(span) > _SHORT else bone.axes[:, 1])
 
     def _body_directions(self) -> tuple[FloatArray, FloatArray, FloatArray] | None:
         """Unit vectors (3,) forward, left and up, armature space; None if the rig has too few joints."""
@@ -363,11 +360,11 @@ class RigBody:
         left = np.sum([span for span in across if span is not None], axis=0)
         if low is None or high is None or np.linalg.norm(left) < _SHORT:
             return None
-        left = _unit(left)
+        left = unit(left)
         up = high - low - ((high - low) @ left) * left
         if np.linalg.norm(up) < _SHORT:
             return None
-        return np.cross(left, _unit(up)), left, _unit(up)
+        return np.cross(left, unit(up)), left, unit(up)
 
     def _middle(self, joint: str, *roles: Role) -> FloatArray | None:
         """(3,) the midpoint of a pair of joints, else the head of the first bone that exists."""
@@ -394,11 +391,3 @@ def simple_end(landmark: Landmark) -> End:
     """The end of its bone that is nearest to a landmark, for rigs of unknown shape."""
     own = any(end.part == landmark.part and end.end == "HEAD" for end in _JOINTS.get(landmark.joint, ()))
     return "HEAD" if own or landmark.joint in {"mid hip", "skull"} else "TAIL"
-
-
-def _end(bone: RestBone, end: End) -> FloatArray:
-    return bone.head if end == "HEAD" else np.asarray(bone.head + bone.length * bone.axes[:, 1])
-
-
-def _unit(vector: FloatArray) -> FloatArray:
-    return np.asarray(vector / np.linalg.norm(vector))

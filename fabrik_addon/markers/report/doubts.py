@@ -8,22 +8,20 @@ import numpy as np
 from ...core import Solution, forward_kinematics
 from ...core.arrays import ROUNDING, FloatArray, lengths
 from ...core.errors import first_few
-from ...human.body_parts import Role
+from ...human.body_parts import ARM, LEG, Role
 from ...human.naming_schemes import match
 from ..mapping.labels import is_unlabelled, is_virtual
 from .figures import Report
 
 # Each limb in words, its parts, and its side. The words begin with an article, so that a bone named "head" is not
 # translated.
-_ARM: Final = frozenset({"upper_arm", "forearm", "hand"})
-_LEG: Final = frozenset({"thigh", "shin", "foot", "toe"})
 _LIMBS: Final = (
-    ("the head", frozenset({"head", "neck"}), ""),
-    ("the trunk", frozenset({"chest", "spine", "shoulder"}), ""),
-    ("the left arm", _ARM, "L"),
-    ("the right arm", _ARM, "R"),
-    ("the left leg", _LEG, "L"),
-    ("the right leg", _LEG, "R"),
+    ("the head", ("head", "neck"), ""),
+    ("the trunk", ("chest", "spine", "shoulder"), ""),
+    ("the left arm", ARM, "L"),
+    ("the right arm", ARM, "R"),
+    ("the left leg", LEG, "L"),
+    ("the right leg", LEG, "R"),
 )
 # If less than this share of the labels is on bones, the recording may not be of a person.
 _FEW: Final = 0.5
@@ -47,11 +45,11 @@ _MANY: Final = 0.2
 _FAR_AWAY: Final = 2.5 * _MISPLACED
 # The parts at both ends of the trunk, of the trunk without the neck, and of the legs.
 _BODY: Final = (
-    frozenset({"head", "neck"}),
-    frozenset({"thigh"}),
-    frozenset({"shoulder", "upper_arm"}),
-    frozenset({"foot"}),
-    frozenset({"shin"}),
+    ("head", "neck"),
+    ("thigh",),
+    ("shoulder", "upper_arm"),
+    ("foot",),
+    ("shin",),
 )
 # Degrees: a person whose trunk is tilted by more is lying down. The trunks of people who sit or bend down are tilted by
 # less on most frames.
