@@ -43,6 +43,11 @@ def times(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
     return np.asarray((matrices @ vectors[..., None])[..., 0])
 
 
+def evenly_spread(count: int, most: int) -> IntArray:
+    """At most `most` indices into a list of `count` items, evenly spread from the first to the last."""
+    return np.unique(np.linspace(0, count - 1, min(most, count)).round().astype(np.int64))
+
+
 def wrapped(angles: FloatArray) -> FloatArray:
     """Add full turns to `angles` (...), in radians, so that they are from -π to π."""
     turn = 2.0 * np.pi

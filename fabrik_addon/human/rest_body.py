@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from ..core.arrays import SINGLE, FloatArray, IntArray
+from ..core.arrays import ROUNDING, SINGLE, FloatArray, IntArray, lengths
 from .body_parts import FINGERS, Role
 from .naming_schemes import match
 
@@ -53,9 +53,12 @@ class RestBone:
         return np.asarray(self.head + self.length * self.axes[:, 1])
 
 
-def bones_of(names: Sequence[str], parents: IntArray, matrices: FloatArray, lengths: FloatArray) -> dict[str, RestBone]:
-    """N bones by name; matrices: (N, 4, 4) rest matrices, armature space; parents: (N,) indices, -1 for roots."""
-    rows = zip(names, parents, matrices, lengths, strict=True)
+def bones_of(names: Sequence[str], parents: IntArray, matrices: FloatArray, sizes: FloatArray) -> dict[str, RestBone]:
+    """N bones by name.
+
+    parents: (N,) indices, -1 for roots. matrices: (N, 4, 4) rest matrices, armature space. sizes: (N,) lengths.
+    """
+    rows = zip(names, parents, matrices, sizes, strict=True)
     return {
         name: RestBone(names[parent] if parent >= 0 else "", matrix[:3, 3], matrix[:3, :3], float(length))
         for name, parent, matrix, length in rows
@@ -173,14 +176,15 @@ class RestBody:
     @cached_property
     def axes(self) -> BodyAxes | None:
         """The body's up, forward and left directions, armature space; None if there are too few joints."""
-        low, high = self._first_of("hips", "thigh"), self._first_of("head", "neck", "upper_arm", "shoulder", "chest")
+        low, high = self.first_of("hips", "thigh"), self.first_of("head", "neck", "upper_arm", "shoulder", "chest")
         if low is None or high is None or np.linalg.norm(high - low) < SINGLE:
             return None
         up = _snapped(high - low)
         forward = self._forward(up)
         return None if forward is None else BodyAxes(up, forward, np.cross(up, forward), low)
 
-    def _first_of(self, *parts: str) -> FloatArray | None:
+    def first_of(self, *parts: str) -> FloatArray | None:
+        """(3,) mean of the heads of the bones of the first part that the body has; None if it has none of them."""
         return next((head for part in parts if (head := self.head_of(part)) is not None), None)
 
     def _forward(self, up: FloatArray) -> FloatArray | None:
@@ -189,7 +193,7 @@ class RestBody:
         span = np.sum([foot for foot in feet if foot is not None], axis=0)
         if all(foot is not None for foot in feet) and np.linalg.norm(square(span, up)) > _FLAT_FOOT * length(span):
             return _snapped(square(span, up))
-        across = np.sum([self._across(part) for part in ("thigh", "upper_arm", "shoulder", "hand")], axis=0)
+        across = np.sum([self.across(part) for part in ("thigh", "upper_arm", "shoulder", "hand")], axis=0)
         forward = np.cross(across, up)
         return _snapped(forward) if length(forward) > SINGLE else None
 
@@ -201,7 +205,7 @@ class RestBody:
         toes, foot = self.head_of("toe", side, 1), self.bones[feet[0]]
         return foot.tail - foot.head if toes is None else toes - foot.head
 
-    def _across(self, part: str) -> FloatArray:
+    def across(self, part: str) -> FloatArray:
         """(3,) from the right bone of a pair to the left one; zero if there is no pair."""
         left, right = self.head_of(part, "L"), self.head_of(part, "R")
         return np.zeros(3) if left is None or right is None else left - right
@@ -297,6 +301,12 @@ def length(vector: FloatArray) -> float:
 def signed_angle(start: FloatArray, end: FloatArray, axis: FloatArray) -> float:
     """Degrees from unit vector `start` to `end`, right-handed about the unit vector `axis`; each (3,)."""
     return float(np.degrees(np.arctan2(axis @ np.cross(start, end), start @ end)))
+
+
+def degrees_between(one: FloatArray, other: FloatArray) -> FloatArray:
+    """(...) angles between directions (..., 3), degrees."""
+    cosines = (one * other).sum(axis=-1) / np.maximum(lengths(one) * lengths(other), ROUNDING)
+    return np.asarray(np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0))))
 
 
 def _snapped(direction: FloatArray) -> FloatArray:

@@ -11,11 +11,12 @@ from typing import Final
 import numpy as np
 
 from ..core import Skeleton
+from ..core.arrays import evenly_spread
 from ..core.limits.base import Limit
 from ..core.rotations import IDENTITY
 from ..human.body_parts import Role
 from ..human.rest_body import RestBone
-from .calibrate.calibrate import evenly_spread, positions_of
+from .calibrate.calibrate import positions_of
 from .calibrate.expected_pose import ExpectedPose
 from .calibrate.fit import Fit, at_best_scale
 from .calibrate.offsets import guessed_offsets, measured_offsets

@@ -10,10 +10,10 @@ from typing import Final
 
 import numpy as np
 
-from ..core.arrays import ROUNDING, FloatArray
+from ..core.arrays import ROUNDING, FloatArray, evenly_spread
 from ..core.rotations import matrix_from_quaternion, product, quaternion_from_matrix, rotation_between, slerp
 from ..human.body_parts import LEG
-from ..human.rest_body import ALONG, BodyAxes, RestBody, RestBone, length, square, unit
+from ..human.rest_body import ALONG, BodyAxes, RestBody, RestBone, degrees_between, length, square, unit
 from .motion import Motion, RetargetError
 from .pairs import Pair, above, depth
 
@@ -75,7 +75,7 @@ class Reference:
     @property
     def trunk_tilt(self) -> float:
         """Degrees between the trunk and up."""
-        return _degrees(_trunk(self.body), self.axes.up)
+        return float(degrees_between(_trunk(self.body), self.axes.up))
 
     @property
     def pose(self) -> str:
@@ -83,7 +83,11 @@ class Reference:
         if self.trunk_tilt > MAX_TILT:
             return f"leaning by {self.trunk_tilt:.0f}°"
         below, arms = (
-            [_degrees(self.body.direction(name), -self.axes.up) for part in parts for name in self.body.named(part)]
+            [
+                float(degrees_between(self.body.direction(name), -self.axes.up))
+                for part in parts
+                for name in self.body.named(part)
+            ]
             for parts in (("thigh", "shin"), ("upper_arm",))
         )
         stance = "standing upright" if max(below, default=0.0) <= _STANDING else "upright with bent legs"
@@ -127,7 +131,7 @@ def find_reference(motion: Motion, rest: RestBody, target: RestBody, frame: int 
         at_rest = None
     if at_rest is not None and at_rest.up @ _UP > ALONG:
         return Reference(rest, at_rest, None)
-    frames = np.unique(np.linspace(0, len(motion) - 1, _LOOKED_AT).astype(int)).tolist()
+    frames = evenly_spread(len(motion), _LOOKED_AT).tolist()
     bodies = {each: rest.posed(motion.bones_at(each)) for each in frames}
     known = {each: body.axes for each, body in bodies.items() if body.axes is not None}
     up = _up_of([bodies[each] for each in known])
@@ -188,12 +192,12 @@ def _difference(body: RestBody, up: FloatArray, other: Mapping[tuple[str, str], 
     if body.axes is None or not other:
         return 180.0
     own = _directions(body, up)
-    terms = [(1.0, _degrees(own[key], other[key])) for key in own.keys() & other.keys()]
+    terms = [(1.0, degrees_between(own[key], other[key])) for key in own.keys() & other.keys()]
     ahead = facing(body, up)[:, 0]
     for side in ("L", "R"):
         arm = [body.direction(name) for part in ("upper_arm", "forearm") for name in body.named(part, side)[:1]]
         if len(arm) == 2:
-            terms += [(_ARMS_COUNT, _degrees(arm[0], ahead) - 90.0), (_ARMS_COUNT, _degrees(*arm))]
+            terms += [(_ARMS_COUNT, degrees_between(arm[0], ahead) - 90.0), (_ARMS_COUNT, degrees_between(*arm))]
     weights, angles = np.array(terms).T if terms else (np.ones(1), np.full(1, 180.0))
     return float(np.sqrt(np.average(angles**2, weights=weights)))
 
@@ -202,28 +206,17 @@ def _directions(body: RestBody, up: FloatArray) -> dict[tuple[str, str], FloatAr
     """By part and side, (3,) the direction of the part in the body's own axes."""
     found = {(role.part, role.side): body.direction(name) for name, role in body.roles.items() if role.part in _KEPT}
     found["trunk", ""] = _trunk(body)
-    if (shoulders := _line(body, "upper_arm")) is not None:
+    if length(shoulders := body.across("upper_arm")) > ROUNDING:
         found["shoulders", ""] = unit(shoulders)
     axes = facing(body, up)
     return {key: direction @ axes for key, direction in found.items()}
 
 
-def _degrees(one: FloatArray, other: FloatArray) -> float:
-    """Degrees between two unit vectors."""
-    return float(np.degrees(np.arccos(np.clip(one @ other, -1.0, 1.0))))
-
-
-def _line(body: RestBody, part: str) -> FloatArray | None:
-    """(3,) from the head of a part's right bone to that of its left one; None if either is missing."""
-    left, right = body.head_of(part, "L"), body.head_of(part, "R")
-    return None if left is None or right is None or length(left - right) < ROUNDING else left - right
-
-
 def _trunk(body: RestBody) -> FloatArray:
     """(3,) the direction from the hip joints to the neck of a body that has axes."""
-    low, high = (
-        next(head for part in parts if (head := body.head_of(part)) is not None) for parts in (("thigh", "hips"), _TOPS)
-    )
+    low, high = body.first_of("thigh", "hips"), body.first_of(*_TOPS)
+    assert low is not None
+    assert high is not None
     return unit(high - low)
 
 
@@ -233,9 +226,8 @@ def facing(body: RestBody, up: FloatArray) -> FloatArray:
     The axes of the body must be known.
     """
     assert body.axes is not None
-    line = _line(body, "thigh")
-    left = np.cross(up, body.axes.forward) if line is None else square(line, up)
-    left = unit(left) if length(left) > ROUNDING else body.axes.left
+    lines = square(body.across("thigh"), up), np.cross(up, body.axes.forward), body.axes.left
+    left = unit(next(line for line in lines if length(line) > ROUNDING))
     return np.asarray(np.stack([np.cross(left, up), left, up], axis=1))
 
 
@@ -315,8 +307,8 @@ def _base(reference: Reference, target: RestBody, axes: FloatArray, bone: str) -
 
 def _trunk_frame(body: RestBody, part: str) -> FloatArray:
     """(3, 3) forward, left and up of a trunk as columns; left is along the line between both sides of a part."""
-    up, line = _trunk(body), _line(body, part)
-    if line is None:
+    up, line = _trunk(body), body.across(part)
+    if length(line) < ROUNDING:
         return facing(body, up)
     left = unit(line)
     up = unit(square(up, left))

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from ..core import Effector, Skeleton, Solution, forward_kinematics
-from ..core.arrays import ROUNDING, FloatArray, IntArray
+from ..core.arrays import ROUNDING, FloatArray, IntArray, evenly_spread
 from ..core.rotations import angle_between, conjugate, product, quaternion_from_matrix
 from ..human.naming_schemes import match
 from ..human.rest_body import RestBody
@@ -18,14 +18,10 @@ from .pairs import Pair
 
 # The lines that are compared, each between the heads of two parts: on one side, or across both sides.
 _LIMBS: Final = (
-    ("the left upper arm", "L", ("upper_arm", "forearm")),
-    ("the right upper arm", "R", ("upper_arm", "forearm")),
-    ("the left forearm", "L", ("forearm", "hand")),
-    ("the right forearm", "R", ("forearm", "hand")),
-    ("the left thigh", "L", ("thigh", "shin")),
-    ("the right thigh", "R", ("thigh", "shin")),
-    ("the left shin", "L", ("shin", "foot")),
-    ("the right shin", "R", ("shin", "foot")),
+    ("upper arm", "upper_arm", "forearm"),
+    ("forearm", "forearm", "hand"),
+    ("thigh", "thigh", "shin"),
+    ("shin", "shin", "foot"),
 )
 _ACROSS: Final = (("the line across the hips", "thigh"), ("the line across the shoulders", "upper_arm"))
 # Median degrees over the frames. In three takes of people on six rigs with limits, trunks are at most 5.4 off, the
@@ -98,7 +94,7 @@ def retarget_doubts(
     )
     # Assume the leg length of an adult, since the units of motion files are often unknown.
     yield from cadence_doubts(motion.name, left, right, hips, reference.axes.up, motion.rate, USUAL_LEG)
-    places = np.unique(np.linspace(0, len(motion) - 1, _LOOKED_AT).round().astype(np.int64))
+    places = evenly_spread(len(motion), _LOOKED_AT)
     far = np.degrees(np.median(turned_off, axis=0)) > _FAR_TRUNK
     held = [
         pair.bone
@@ -157,7 +153,11 @@ def _direction_doubts(
             "left and right are not swapped in bone names or in the map, and that both bodies face forward at rest"
         )
         return
-    limbs = {words: off((upper, side), (lower, side)) for words, side, (upper, lower) in _LIMBS}
+    limbs = {
+        f"the {word} {words}": off((upper, side), (lower, side))
+        for words, upper, lower in _LIMBS
+        for word, side in (("left", "L"), ("right", "R"))
+    }
     far = {name: angle for name, angle in trunk.items() if angle > _FAR_TRUNK}
     far |= {name: angle for name, angle in limbs.items() if angle > _FAR_LIMB}
     if far and held:

@@ -11,10 +11,11 @@ from bpy.types import Context, Object, Scene
 from mathutils import Vector
 
 from ...core import Options, Skeleton
+from ...core.arrays import evenly_spread
 from ...core.errors import FabrikError
 from ...core.limits.base import Limit
 from ...human.naming_schemes import match as match_bones
-from ...markers.calibrate.calibrate import Calibration, Scale, calibrate_steps, evenly_spread, refined_steps
+from ...markers.calibrate.calibrate import Calibration, Scale, calibrate_steps, refined_steps
 from ...markers.calibrate.expected_pose import Kind
 from ...markers.calibrate.offsets import guessed_offsets
 from ...markers.clip import Clip

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from ...core import Effector, Options, Skeleton, Solution, Solver
-from ...core.arrays import IntArray, lengths
+from ...core.arrays import evenly_spread, lengths
 from ...core.limits.base import Limit
 from ...human.naming_schemes import match
 from ..clip import Clip, FloatArray
@@ -186,11 +186,6 @@ refined = at_once(refined_steps)
 def positions_of(clip: Clip, mapping: Sequence[MappedMarker]) -> FloatArray:
     """(F, M, 3) positions of the mapped markers of a clip, in the mapping's order."""
     return np.asarray(clip.positions[:, [clip.names.index(entry.marker) for entry in mapping]])
-
-
-def evenly_spread(count: int, max_count: int) -> IntArray:
-    """At most `max_count` indices into a list of `count` items, evenly spread."""
-    return np.unique(np.linspace(0, count - 1, min(max_count, count)).round().astype(np.int64))
 
 
 def _used(mapping: Sequence[MappedMarker], clip: Clip) -> tuple[MappedMarker, ...]:

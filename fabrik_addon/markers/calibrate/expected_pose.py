@@ -13,7 +13,7 @@ from ...core import Skeleton, Solution
 from ...core.model.targets import PosePrior
 from ...core.rotations import IDENTITY, angle_between, conjugate, product, quaternion_from_matrix, rotation_between
 from ...human.naming_schemes import match
-from ...human.rest_body import RestBody, bones_of
+from ...human.rest_body import RestBody, bones_of, degrees_between
 from ..clip import FloatArray
 
 Kind = Literal["REST", "STANDING", "A_POSE", "T_POSE", "MOVING"]
@@ -78,7 +78,7 @@ def given_pose(skeleton: Skeleton, solution: Solution) -> ExpectedPose:
     raised = []
     for bone, direction in along.items():
         arm = solution.matrices[:, bone, :3, :3] @ (skeleton.rest[bone, :3, :3].T @ direction)
-        raised.append(float(np.degrees(np.median(np.arccos(np.clip(-np.sum(arm * up, axis=1), -1.0, 1.0))))))
+        raised.append(float(np.median(degrees_between(arm, -up))))
     kind = min(_RAISED, key=lambda kind: abs(_RAISED[kind] - np.mean(raised)))
     if max(abs(_RAISED[kind] - angle) for angle in raised) > _NEAR:
         return moving_pose(skeleton)

@@ -6,10 +6,11 @@ from typing import Final
 import numpy as np
 
 from ...core import Solution, forward_kinematics
-from ...core.arrays import ROUNDING, FloatArray, lengths
+from ...core.arrays import FloatArray, evenly_spread
 from ...core.errors import first_few
 from ...human.body_parts import ARM, LEG, Role
 from ...human.naming_schemes import match
+from ...human.rest_body import degrees_between
 from ..mapping.labels import is_unlabelled, is_virtual
 from .figures import Report
 
@@ -166,7 +167,7 @@ def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
         [place for place, name in enumerate(skeleton.names) if name in roles and roles[name].part in parts]
         for parts in _BODY
     )
-    places = np.unique(np.linspace(0, len(matrices) - 1, _LOOKED_AT).round().astype(np.int64))
+    places = evenly_spread(len(matrices), _LOOKED_AT)
     posed = forward_kinematics(skeleton, solution.rotations[places], solution.root_location[places])
 
     def line(bones: FloatArray, low: list[int], high: list[int]) -> FloatArray:
@@ -189,7 +190,7 @@ def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
             return
         if lies and leans[0] <= _ON_FOUR:
             yield "The rig does not stand upright at rest: rotate its object until the rig stands, then run this again"
-    tilts = _angles(line(posed, hips, tops), up)
+    tilts = degrees_between(line(posed, hips, tops), up)
     # Someone who also stands upright shows which axis is up.
     if lies or (tilted := float(np.median(tilts))) <= _LYING or (tilts < _UPRIGHT).mean() > _SOMETIMES:
         return
@@ -199,13 +200,7 @@ def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
 
 def median_angle(one: FloatArray, other: FloatArray) -> float:
     """Median angle between directions (..., 3), degrees."""
-    return float(np.median(_angles(one, other)))
-
-
-def _angles(one: FloatArray, other: FloatArray) -> FloatArray:
-    """(...,) angles between directions (..., 3), degrees."""
-    cosines = (one * other).sum(axis=-1) / np.maximum(lengths(one) * lengths(other), ROUNDING)
-    return np.asarray(np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0))))
+    return float(np.median(degrees_between(one, other)))
 
 
 def named_figures(figures: Mapping[str, float], more_than: float, unit: str) -> str:

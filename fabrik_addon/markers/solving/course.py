@@ -7,7 +7,7 @@ from typing import Final, Literal
 import numpy as np
 
 from ...core import Solution, Solver, forward_kinematics
-from ...core.arrays import TINY, IntArray
+from ...core.arrays import TINY, IntArray, evenly_spread
 from ...core.model.bodies import participants
 from ...core.model.targets import PosePrior
 from ...core.rotations import IDENTITY
@@ -73,7 +73,7 @@ def uncertainty(solver: Solver, solution: Solution) -> FloatArray:
     Zero for bones that no effector moves; axes fixed by a limit do not count.
     """
     bodies = participants(solver.skeleton, solver.effectors)
-    every = np.unique(np.linspace(0, len(solution.status) - 1, _SAMPLES).round().astype(np.intp))
+    every = evenly_spread(len(solution.status), _SAMPLES)
     matrices = forward_kinematics(solver.skeleton, solution.rotations[every], solution.root_location[every])
     own = np.einsum("fii->fi", _covariances(_rows(solver, matrices)))
     variances = np.median(own.reshape(len(own), -1, 3).sum(axis=2), axis=0)[: len(bodies)]
@@ -143,7 +143,7 @@ def solve_every_frame(recording: Recording, *, steady: bool) -> Generator[float,
     """
     count = len(recording.targets)
     several = max(1, int(np.ceil((count - 1) / max(1.0, SPACING * recording.rate)))) + 1
-    knots = np.unique(np.linspace(0, max(count - 1, 0), several).round().astype(np.int64))
+    knots = evenly_spread(max(count, 1), several)
     found = yield from _solve_knots(recording, knots, steady=steady)
     share = steady * np.minimum(uncertainty(recording.solver, found) / _UNSURE, 1.0) ** 2
     smooth = usual_rotations(found.rotations, _SPREAD * recording.rate * (len(knots) - 1) / max(count - 1, 1))
