@@ -8,7 +8,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
@@ -332,25 +332,33 @@ def unknown_up(assumed: UpAxis) -> str:
 _FIRST_LINES: Final = 8
 
 
-@dataclass
 class CsvRows:
-    """The rows of a CSV file, read one by one to save memory.
+    """The rows of a table in text, read one by one to save memory.
 
-    cut: the file's last line has no line end, so its last number may be incomplete.
+    cut: the file's last line has no line end, so its last number may be incomplete. is_spaced: cells of the last row
+    were separated by spaces.
     """
 
-    content: bytes = field(repr=False)
-    cut: bool = field(init=False)
-    _ahead: list[str] | None = field(init=False, default=None)
+    def __init__(self, content: bytes, *, plain: bool = False) -> None:
+        """Find the separator: tab, semicolon or comma.
 
-    def __post_init__(self) -> None:
-        """Find the separator: tab, semicolon or comma."""
-        text = decoded(self.content)
+        plain: quotes are letters, and rows without separators are split at spaces.
+        """
+        text = decoded(content)
+        self.is_spaced, self._plain = False, plain
+        self._ahead: list[str] | None = None
         self.cut = not text.endswith(("\n", "\r"))
         start = text.split("\n", _FIRST_LINES)[:_FIRST_LINES]
         # Use the separator that is on the most lines; on a tie the first, since a comma may be a decimal point.
         separator = max("\t;,", key=lambda mark: sum(mark in line for line in start))
-        self._reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+        # Text in bytes takes a quarter of the memory of `StringIO`.
+        lines = io.TextIOWrapper(io.BytesIO(text.encode("utf-8", "surrogatepass")), "utf-8", newline="")
+        self._reader = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE if plain else csv.QUOTE_MINIMAL)
+
+    @property
+    def line(self) -> int:
+        """The number of the last row's line in the file, from 1."""
+        return self._reader.line_num
 
     def next(self) -> list[str] | None:
         """The stripped cells of the next row; None at the end."""
@@ -358,13 +366,17 @@ class CsvRows:
             row, self._ahead = self._ahead, None
             return row
         try:
-            return [cell.strip() for cell in next(self._reader)]
+            row = next(self._reader)
         except StopIteration:
             return None
         except csv.Error as trouble:
             raise MarkerFileError(
-                f"line {self._reader.line_num} cannot be split into columns ({trouble}): export it again"
+                f"line {self.line} cannot be split into columns ({trouble}): export it again"
             ) from None
+        self.is_spaced = self._plain and len(row) == 1
+        if self.is_spaced:
+            return row[0].split()
+        return [cell.strip(" ") for cell in row] if " " in "".join(row) else row
 
     def back(self, row: list[str]) -> None:
         """Push a row back, so that `next` returns it again."""
@@ -385,7 +397,7 @@ class CsvRows:
             ended = len(row) <= last
             cells = row[wanted[0] : last + 1] if whole else [row[place] if place < len(row) else "" for place in places]
             values = np.full(len(places), np.nan)
-            values[: len(cells)] = numbers_in(cells, self._reader.line_num, places)
+            values[: len(cells)] = numbers_in(cells, self.line, places)
             rows.append(values)
             if each is not None:
                 each(row)

@@ -5,7 +5,7 @@ Errors of writers are corrected, with a note, if only one reading makes sense. O
 * A sample is missing if a coordinate is blank, a word such as ``NaN``, infinite or absent at the end of a row, or if it
   is exactly (0, 0, 0).
 * If the counts in the header differ from the rows and names, rows and names are used.
-* A number may have a decimal comma, since commas are not separators in this format.
+* A number may have a decimal comma, unless commas separate the cells.
 * Cells may also be separated by commas, semicolons or spaces, and names may follow each other without blank cells.
 * If the file ends within a row, the row's last number may be incomplete and is ignored. (This cannot be detected if
   only the very last number of the announced frames is cut.)
@@ -13,60 +13,32 @@ Errors of writers are corrected, with a note, if only one reading makes sense. O
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import zip_longest
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain, zip_longest
 from typing import Final
 
 import numpy as np
 
 from ..clip import Clip, FloatArray, MarkerFileError
-from .reading import Chosen, decoded, in_place, number_in, numbers_in, rate_in_cell, rate_of_times, to_clip
+from .reading import Chosen, CsvRows, in_place, number_in, numbers_in, rate_in_cell, rate_of_times, to_clip
 
 _AXIS_CELL: Final = re.compile(r"[XYZ]\d*", re.IGNORECASE)
 _COLUMNS_BEFORE: Final = 2  # Frame# and Time
 
 
 @dataclass(frozen=True)
-class _Line:
-    """A line that is not blank: its number in the file, from 1, and its text.
-
-    It is split only when needed, since all cells of a long recording take 20 times the memory of the file.
-    """
-
-    number: int
-    text: str
-    separator: str
-
-    @property
-    def spaced(self) -> bool:
-        """Whether cells are separated by spaces, because the line contains no separator."""
-        return self.separator not in self.text
-
-    @property
-    def cells(self) -> list[str]:
-        """The stripped cells."""
-        if self.spaced:
-            return re.split(" +", self.text.strip(" "))
-        cells = self.text.split(self.separator)
-        return [cell.strip(" ") for cell in cells] if " " in self.text else cells
-
-    @property
-    def used(self) -> int:
-        """The number of cells up to the last one that is not blank."""
-        if self.spaced:
-            return len(self.cells)
-        return self.text.rstrip(self.separator + " ").count(self.separator) + 1
-
-
-@dataclass(frozen=True)
-class _Table:
-    """The parts of a file: header fields by lower-case key, names as written, rows of cells."""
+class _Header:
+    """Fields by lower-case key, names as written, and the number of columns in the line of X1 Y1 Z1 …, 0 without it."""
 
     fields: Mapping[str, str]
-    names: tuple[str, ...]
+    names: list[str]
     axis_columns: int
-    rows: list[_Line]
+
+    def count(self, key: str) -> float:
+        """A count; -1 if it is missing."""
+        count = number_in(self.fields.get(key, ""))
+        return count if count is not None and math.isfinite(count) else -1.0
 
 
 def parse_trc(content: bytes, chosen: Chosen) -> Clip:
@@ -75,17 +47,15 @@ def parse_trc(content: bytes, chosen: Chosen) -> Clip:
     Raises MarkerFileError, without the file's name, if the file is empty, truncated in its header or not a TRC file,
     for unknown units, if neither header nor times give a rate, and if no marker is ever seen.
     """
-    lines, cut = _lines(decoded(content))
-    table = _table(lines)
-    names = _marker_names(table)
-    times, points, notes = _samples(table, len(names), cut=cut)
-    del lines, table.rows[:]
-    stated = table.fields.get("datarate", "")
+    table = CsvRows(content, plain=True)
+    header, rows = _header(row for row in iter(table.next, None) if any(row))
+    names, times, points, notes = _samples(table, rows, header)
+    stated = header.fields.get("datarate", "")
     return to_clip(
         chosen,
         names,
         points,
-        table.fields.get("units", ""),
+        header.fields.get("units", ""),
         "Y",
         rate_in_cell(stated),
         timed=rate_of_times(times),
@@ -96,59 +66,44 @@ def parse_trc(content: bytes, chosen: Chosen) -> Clip:
     )
 
 
-def _lines(text: str) -> tuple[list[_Line], bool]:
-    """The lines that are not blank, and whether the last one has no line end.
-
-    ``str.splitlines`` and ``str.strip()`` are not used, since they treat some Latin-1 letters as line breaks or blanks.
-    """
-    plain = text.replace("\r\n", "\n").replace("\r", "\n")
-    separator = next((mark for mark in "\t;," if mark in plain), "\t")
-    lines = (_Line(number, line, separator) for number, line in enumerate(plain.split("\n"), start=1))
-    return [line for line in lines if line.text.strip(separator + " ")], not plain.endswith("\n")
-
-
-def _table(lines: Sequence[_Line]) -> _Table:
-    """Split the lines into header fields, names and rows; raises MarkerFileError if the header is incomplete."""
-    if not lines or not lines[0].cells[0].lower().startswith("pathfiletype"):
+def _header(rows: Iterator[list[str]]) -> tuple[_Header, Iterator[list[str]]]:
+    """The header, and the rows of numbers that follow it; raises MarkerFileError if the header is incomplete."""
+    first = next(rows, [""])
+    if not first[0].lower().startswith("pathfiletype"):
         raise MarkerFileError("this is not a TRC file, which begins with PathFileType: choose another")
-    at = next((i for i, line in enumerate(lines) if line.cells[0].lower().startswith("frame")), None)
-    if at is None:
+    above: list[list[str]] = []
+    for names in rows:
+        if names[0].lower().startswith("frame"):
+            break
+        above.append(names)
+    else:
         raise MarkerFileError("the header is truncated; it has no Frame# line with marker names: export it again")
-    fields = _fields(lines[1], lines[2] if at > 2 else _Line(0, "", "\t")) if at > 1 else {}
+    fields = _fields(*[*above, []][:2]) if above else {}
     if "datarate" not in fields:
         raise MarkerFileError("the header is truncated; it has no line with DataRate: export it again")
-    rows = list(lines[at + 1 :])
-    axis_columns = _axis_columns(rows[0]) if rows else 0
-    rows = rows[1:] if axis_columns else rows
-    if not rows:
-        raise MarkerFileError("there are no frames after the header: export it again")
-    return _Table(fields, tuple(lines[at].cells[_COLUMNS_BEFORE:]), axis_columns, rows)
+    row = next(rows, [])
+    filled = [cell for cell in row if cell]
+    is_axes = all(map(_AXIS_CELL.fullmatch, filled))
+    return _Header(fields, names[_COLUMNS_BEFORE:], len(filled) * is_axes), rows if is_axes else chain([row], rows)
 
 
-def _fields(keys: _Line, values: _Line) -> dict[str, str]:
+def _fields(keys: list[str], values: list[str]) -> dict[str, str]:
     """The header's fields. Keys and values are matched by order, since tabs vary, or by column if one is blank."""
-    pairs = [" ".join(line.cells).split() for line in (keys, values)]
+    pairs = [" ".join(cells).split() for cells in (keys, values)]
     if len(pairs[0]) != len(pairs[1]):
-        pairs = [list(keys.cells), list(values.cells)]
+        pairs = [keys, values]
     return {key.lower(): value for key, value in zip_longest(*pairs, fillvalue="") if key}
 
 
-def _axis_columns(line: _Line) -> int:
-    """The number of columns in a line of X1 Y1 Z1 … names; 0 for any other line."""
-    filled = [cell for cell in line.cells if cell]
-    return len(filled) if all(_AXIS_CELL.fullmatch(cell) for cell in filled) else 0
-
-
-def _marker_names(table: _Table) -> list[str]:
-    """One name for every three columns; columns with numbers but no name become ``*n``.
+def _marker_names(header: _Header, used: int) -> list[str]:
+    """One name for every three columns, of which `used` have numbers; those without a name become ``*n``.
 
     Raises MarkerFileError if names and columns do not match one to one.
     """
     # Blank cells at the end of the line are ignored.
-    cells = table.names[: max((place for place, cell in enumerate(table.names, start=1) if cell), default=0)]
+    cells = header.names[: max((place for place, cell in enumerate(header.names, start=1) if cell), default=0)]
     if not cells:
         raise MarkerFileError("the Frame# line has no marker names after tabs: export it again")
-    used = max(row.used for row in table.rows) - _COLUMNS_BEFORE
     if all(cells) and used == 3 * len(cells):
         return list(cells)
     for place, cell in enumerate(cells):
@@ -159,49 +114,51 @@ def _marker_names(table: _Table) -> list[str]:
         raise MarkerFileError(
             f"{used} columns of numbers for {len(names)} names, but each marker needs three: export it again"
         )
-    columns = max(used, table.axis_columns)
-    if table.axis_columns and columns <= 3 * (len(names) - 1):
+    columns = max(used, header.axis_columns)
+    if header.axis_columns and columns <= 3 * (len(names) - 1):
         raise MarkerFileError(f"{len(names)} marker names but columns for only {-(-columns // 3)}: export it again")
     names += [""] * (-(-columns // 3) - len(names))
     return [name or f"*{place}" for place, name in enumerate(names, start=1)]
 
 
-def _samples(table: _Table, marker_count: int, *, cut: bool) -> tuple[FloatArray, FloatArray, list[str]]:
-    """Times (F,) and points (F, M, 3) in the file's units, and notes. cut: the file's last line has no line end."""
-    width = _COLUMNS_BEFORE + 3 * marker_count
-    rows = list(table.rows)
-    if cut and (len(rows[-1].cells) < width or len(rows) < _count(table, "numframes")):
+def _samples(
+    table: CsvRows, rows: Iterator[list[str]], header: _Header
+) -> tuple[list[str], FloatArray, FloatArray, list[str]]:
+    """Names, times (F,) and points (F, M, 3) in the file's units, and notes. rows: the remaining rows of the table."""
+    found: list[FloatArray] = []
+    # The lines of rows that are separated by spaces; 0 for other rows.
+    spaced: list[int] = []
+    used, row = 0, list[str]()
+    for row in rows:
+        found.append(np.array(numbers_in(row, table.line, range(len(row)))))
+        spaced.append(table.line if table.is_spaced else 0)
+        used = max(used, len(row) - next(place for place, cell in enumerate(reversed(row)) if cell))
+    if not found:
+        raise MarkerFileError("there are no frames after the header: export it again")
+    names = _marker_names(header, used - _COLUMNS_BEFORE)
+    width = _COLUMNS_BEFORE + 3 * len(names)
+    if table.cut and (len(row) < width or len(found) < header.count("numframes")):
         # The last cell of a truncated row is dropped, or the whole row if no complete marker is left.
-        last = rows.pop()
-        if len(last.cells) > _COLUMNS_BEFORE + 3:
-            mark = " " if last.spaced else last.separator
-            rows.append(replace(last, text=last.text.strip(" ").rpartition(mark)[0]))
-    if not rows:
+        found[-1] = found[-1][:-1]
+        if len(row) <= _COLUMNS_BEFORE + 3:
+            found.pop()
+    if not found:
         raise MarkerFileError("there are no complete frames after the header: export it again")
-    short = next((line for line in rows if line.spaced and _COLUMNS_BEFORE < len(line.cells) < width), None)
-    if short is not None:
-        raise MarkerFileError(
-            f"line {short.number} has {len(short.cells)} of {width} numbers, and spaces separate them, so it is not "
-            "clear which ones are missing: export it with tabs"
-        )
-    numbers = np.full((len(rows), width), np.nan)
-    for row, line in enumerate(rows):
-        cells = line.cells
-        values = numbers_in(cells, line.number, range(len(cells)))[:width]
-        numbers[row, : len(values)] = values
+    numbers = np.full((len(found), width), np.nan)
+    for values, cells, line in zip(numbers, found, spaced, strict=False):
+        if line and _COLUMNS_BEFORE < len(cells) < width:
+            raise MarkerFileError(
+                f"line {line} has {len(cells)} of {width} numbers, and spaces separate them, so it is not clear which "
+                "ones are missing: export it with tabs"
+            )
+        values[: len(cells)] = cells[:width]
     placed, lies = in_place(numbers[:, 0], numbers[:, 1:])
     notes = list(lies)
-    for what, found in (("frames", len(rows)), ("markers", marker_count)):
-        stated = _count(table, f"num{what}")
-        if stated not in (found, -1.0):
-            notes.append(f"the header gives {stated:g} {what}, but there are {found}")
-    points = placed[:, 1:].reshape(-1, marker_count, 3)
+    for what, there in (("frames", len(found)), ("markers", len(names))):
+        stated = header.count(f"num{what}")
+        if stated not in (there, -1.0):
+            notes.append(f"the header gives {stated:g} {what}, but there are {there}")
+    points = placed[:, 1:].reshape(-1, len(names), 3)
     if infinite := int(np.isinf(points).any(axis=-1).sum()):
         notes.append(f"{infinite} samples are infinite; ignored them")
-    return placed[:, 0], points, notes
-
-
-def _count(table: _Table, key: str) -> float:
-    """A count in the header; -1 if it is missing."""
-    count = number_in(table.fields.get(key, ""))
-    return count if count is not None and math.isfinite(count) else -1.0
+    return names, placed[:, 0], points, notes
