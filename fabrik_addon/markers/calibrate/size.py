@@ -1,12 +1,13 @@
 """The size and proportions of a performer, from markers."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Final
 
 import numpy as np
 
 from ...core import Skeleton
+from ...core.arrays import lengths
 from ...core.errors import FabrikError
 from ..clip import FloatArray
 from ..mapping.marker_map import MappedMarker
@@ -39,7 +40,7 @@ def height_factor(skeleton: Skeleton, factors: FloatArray) -> float:
 
 # Pairs shorter than this share of the longest pair are not used: their noise is too large.
 _SHORTEST_SHARE: Final = 1e-3
-# A bone is connected if it begins within this share of its parent's length from the parent's tail.
+# A point is at a joint within this share of the length of the bone above it.
 _CONNECTED: Final = 1e-3
 
 
@@ -47,29 +48,19 @@ class CalibrationError(FabrikError):
     """A recording that cannot be used to calibrate a rig, or invalid calibration settings."""
 
 
-def rigid_pairs(
-    entries: Sequence[MappedMarker],
-    parents: Mapping[str, str | None],
-    connected: Collection[str] = (),
-) -> tuple[tuple[int, int], ...]:
-    """Pairs of mapped points whose distance is the same in every pose, as indices into ``entries``.
+def rigid_pairs(skeleton: Skeleton, bones: Sequence[int], points: FloatArray) -> list[tuple[int, int]]:
+    """Pairs of points (M, 3) whose distance is the same in every pose, as indices.
 
-    Two points are such a pair if both are fixed to the same bone. Offsets and tails are fixed to their bone, tails also
-    to the children that begin there. Heads are fixed to their bone and its parent. parents: each bone's parent, None
-    for roots; bones not listed count as roots. connected: the bones whose head is at their parent's tail.
+    Both points of such a pair are fixed to the same bone. A point at a joint is fixed to both bones that meet there.
+    bones: indices of the points' M bones. points: at rest, armature space.
     """
-
-    def carriers(entry: MappedMarker) -> set[str]:
-        parent = parents.get(entry.bone)
-        if entry.point == "TAIL":
-            return {entry.bone} | {bone for bone in connected if parents.get(bone) == entry.bone}
-        if entry.point == "OFFSET" or parent is None:
-            return {entry.bone}
-        siblings = {bone for bone in connected if parents.get(bone) == parent} if entry.bone in connected else set()
-        return {entry.bone, parent} | siblings
-
-    on = [carriers(entry) for entry in entries]
-    return tuple((i, j) for i, j in combinations(range(len(entries)), 2) if on[i] & on[j])
+    parents, on = skeleton.parents, []
+    reach = _CONNECTED * skeleton.lengths[parents]
+    for bone, point in zip(bones, points, strict=True):
+        joints = np.flatnonzero(lengths(skeleton.rest[:, :3, 3] - point) <= reach)
+        meeting = [{int(joint), int(parents[joint])} for joint in joints]
+        on.append({bone}.union(*(both for both in meeting if bone in both)) - {-1})
+    return [(i, j) for i, j in combinations(range(len(points)), 2) if on[i] & on[j]]
 
 
 def first_scale(
@@ -81,17 +72,10 @@ def first_scale(
     compared with their extent on the frame that shows the most markers. offsets: (M, 3) of the mapped points in their
     bones' frames. positions: (F, M, 3), any unit. Raises CalibrationError if all markers are at one point.
     """
-    names = skeleton.names
-    parents: dict[str, str | None] = {}
-    connected = set()
-    for bone, parent in enumerate(skeleton.parents):
-        parents[names[bone]] = names[parent] if parent >= 0 else None
-        tail = (0.0, skeleton.lengths[parent], 0.0)
-        if parent >= 0 and np.allclose(skeleton.head_offset(bone), tail, atol=_CONNECTED * skeleton.lengths[parent]):
-            connected.add(names[bone])
-    points = points_on(skeleton.rest[None], bones_of(skeleton, entries), offsets)[0]
+    bones = bones_of(skeleton, entries)
+    points = points_on(skeleton.rest[None], bones, offsets)[0]
     try:
-        return uniform_scale(points, rigid_pairs(entries, parents, connected), positions)
+        return uniform_scale(points, rigid_pairs(skeleton, bones, points), positions)
     except CalibrationError:
         seen = ~np.isnan(positions).any(axis=2)
         frame = int(np.argmax(seen.sum(axis=1)))
@@ -113,9 +97,9 @@ def uniform_scale(rest_points: FloatArray, pairs: Sequence[tuple[int, int]], pos
     rest_points: (M, 3) the mapped points on the rig at rest. positions: (F, M, 3) of the same markers, NaN where not
     seen. pairs: from ``rigid_pairs``. Raises CalibrationError if no pair can be measured.
     """
-    lengths = [float(np.linalg.norm(rest_points[i] - rest_points[j])) for i, j in pairs]
-    shortest = _SHORTEST_SHARE * max(lengths, default=0.0)
-    usable = [(pair, length) for pair, length in zip(pairs, lengths, strict=True) if length > shortest]
+    apart = [float(np.linalg.norm(rest_points[i] - rest_points[j])) for i, j in pairs]
+    shortest = _SHORTEST_SHARE * max(apart, default=0.0)
+    usable = [(pair, length) for pair, length in zip(pairs, apart, strict=True) if length > shortest]
     if not usable:
         raise CalibrationError(
             "the distance between any two matched markers changes: match at least two markers to one bone, or to both "

@@ -8,26 +8,34 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fabrik_addon.core import Skeleton
+from fabrik_addon.markers.calibrate.offsets import points_on
 from fabrik_addon.markers.calibrate.size import CalibrationError, rigid_pairs, uniform_scale
-from fabrik_addon.markers.mapping.marker_map import MappedMarker
 
-PARENTS = {
-    "hips": None,
-    "thigh.L": "hips",
-    "thigh.R": "hips",
-    "shin.L": "thigh.L",
-    "foot.L": "shin.L",
-}
-CONNECTED = {"shin.L", "foot.L"}
+# Hips, and below them a left leg of connected bones and a right thigh.
+NAMES = ["hips", "thigh.L", "thigh.R", "shin.L", "foot.L"]
+HEADS = {"hips": (0.0, 1.0), "thigh.L": (0.1, 1.0), "thigh.R": (-0.1, 1.0), "shin.L": (0.1, 0.5), "foot.L": (0.1, 0.1)}
+LENGTHS = [0.2, 0.5, 0.5, 0.4, 0.2]
 
 
-def pairs_of(*points: tuple[str, str], connected: set[str] = CONNECTED) -> set[tuple[int, int]]:
-    """The rigid pairs of markers on these (bone, point)."""
-    entries = [
-        MappedMarker(f"M{i}", bone, point, (0.0, 0.1, 0.0) if point == "OFFSET" else None)  # type: ignore[arg-type]
-        for i, (bone, point) in enumerate(points)
-    ]
-    return set(rigid_pairs(entries, PARENTS, connected))
+def leg(apart: float = 0.0) -> Skeleton:
+    """The bones; `apart` is the distance of the shin and the foot from the tails of the bones above."""
+    rest = np.tile(np.eye(4), (len(NAMES), 1, 1))
+    for bone, name in enumerate(NAMES):
+        x, z = HEADS[name]
+        rest[bone, :3, 3] = (x + apart * {"shin.L": 1.0, "foot.L": 2.0}.get(name, 0.0), 0.0, z)
+        if bone:
+            rest[bone, :3, :3] = [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]]
+    return Skeleton(NAMES, [-1, 0, 0, 1, 3], rest, LENGTHS)
+
+
+def pairs_of(*points: tuple[str, str], apart: float = 0.0) -> set[tuple[int, int]]:
+    """The rigid pairs of points on these (bone, point)."""
+    skeleton = leg(apart)
+    places = {"HEAD": 0.0, "TAIL": 1.0, "OFFSET": 0.6}
+    bones = [skeleton.index(bone) for bone, _ in points]
+    offsets = np.array([[0.0, places[point] * skeleton.lengths[skeleton.index(bone)], 0.0] for bone, point in points])
+    return set(rigid_pairs(skeleton, bones, points_on(skeleton.rest[None], bones, offsets)[0]))
 
 
 class TestRigidPairs:
@@ -52,14 +60,11 @@ class TestRigidPairs:
     def test_both_ends_of_a_bone_by_tails_alone_if_connected(self) -> None:
         tails = [("thigh.L", "TAIL"), ("shin.L", "TAIL"), ("foot.L", "TAIL")]
         assert pairs_of(*tails) == {(0, 1), (1, 2)}
-        assert pairs_of(*tails, connected=set()) == set()
-
-    def test_bones_that_are_not_listed_are_roots(self) -> None:
-        assert pairs_of(("prop", "HEAD"), ("prop", "TAIL"), ("hips", "TAIL")) == {(0, 1)}
+        assert pairs_of(*tails, apart=0.05) == set()
 
     def test_rigid_pairs_keep_their_distance_in_every_pose(self) -> None:
         """A chain in the plane in random poses: rigid pairs are those whose distance does not change."""
-        bones, parents = ["a", "b", "c"], {"a": None, "b": "a", "c": "b"}
+        bones = ["a", "b", "c"]
         mapped = [(bone, point) for bone in bones for point in ("HEAD", "TAIL", "OFFSET")]
         rng = np.random.default_rng(3)
         frames = []
@@ -77,11 +82,13 @@ class TestRigidPairs:
         kept = {
             (i, j) for i, j in combinations(range(len(mapped)), 2) if np.ptp(abs(places[:, i] - places[:, j])) < 1e-9
         }
-        entries = [
-            MappedMarker(str(i), bone, point, (0.2, 0.3, 0.0) if point == "OFFSET" else None)  # type: ignore[arg-type]
-            for i, (bone, point) in enumerate(mapped)
-        ]
-        assert set(rigid_pairs(entries, parents, {"b", "c"})) == kept
+        rest = np.tile(np.eye(4), (3, 1, 1))
+        rest[:, 1, 3] = range(3)
+        chain = Skeleton(bones, [-1, 0, 1], rest, [1.0, 1.0, 1.0])
+        offsets = {"HEAD": (0.0, 0.0, 0.0), "TAIL": (0.0, 1.0, 0.0), "OFFSET": (-0.2, 0.3, 0.0)}
+        on = [bones.index(bone) for bone, _ in mapped]
+        points = np.array([offsets[point] for _, point in mapped]) + rest[on, :3, 3]
+        assert set(rigid_pairs(chain, on, points)) == kept
 
 
 def turned_and_moved(points: np.ndarray, seed: int) -> np.ndarray:
