@@ -107,8 +107,7 @@ class RestBody:
         """The same body with its bones in another pose."""
         body = copy(self)
         body.bones = bones
-        for found in ("axes", "_palms"):
-            body.__dict__.pop(found, None)
+        body.__dict__.pop("axes", None)
         return body
 
     def named(
@@ -221,38 +220,28 @@ class RestBody:
                 return int(np.sign(aside))
         return {"L": 1, "R": -1}.get(self.roles[name].side, 0)
 
-    def palm(self, side: str) -> Palm | None:
-        """The directions of the hand on a side; None if unknown."""
-        return self._palms[side]
-
-    @cached_property
-    def _palms(self) -> dict[str, Palm | None]:
-        return {side: self._find_palm(side) for side in ("L", "R", "")}
-
     def _knuckles(self, side: str) -> list[FloatArray]:
         """The heads of the fingers' first bones, beginning at the index finger."""
         first = [self.named("finger", side, finger, 1) for finger in FINGERS[1:]]
         return [self.bones[names[0]].head for names in first if names]
 
-    def _find_palm(self, side: str) -> Palm | None:
-        hands = self.named("hand", side)
+    def palm(self, side: str) -> Palm | None:
+        """The directions of the hand on a side; None if unknown."""
+        hands, thumbs = self.named("hand", side), self.named("finger", side, "thumb", 1)
         if not hands:
             return None
-        along, across = self.direction(hands[0]), self._to_little_finger(hands[0], side)
-        if across is None:
+        along, knuckles = self.direction(hands[0]), self._knuckles(side)
+        if len(knuckles) > 1:
+            across = knuckles[-1] - knuckles[0]
+        elif thumbs:
+            across = self.bones[hands[0]].head - self.bones[thumbs[0]].head
+        else:
             return self._natural_palm(hands[0], along)
         across = unit(square(across, along))
         # If the fingers point forward and the little finger is on the left, this points up: a left hand's palm.
         normal = np.cross(across, along)
         sign = self.side_sign(hands[0]) or self._curl(side, normal) or self._thumb_side(side, normal)
         return Palm(along, sign * normal, -across, seen=True) if sign else None
-
-    def _to_little_finger(self, hand: str, side: str) -> FloatArray | None:
-        """(3,) roughly from index to little finger, or away from the thumb; None without these fingers."""
-        knuckles, thumb = self._knuckles(side), self.named("finger", side, "thumb", 1)
-        if len(knuckles) > 1:
-            return knuckles[-1] - knuckles[0]
-        return self.bones[hand].head - self.bones[thumb[0]].head if thumb else None
 
     def _natural_palm(self, hand: str, along: FloatArray) -> Palm | None:
         """A palm that faces down and toward the body, with the thumb in front."""
@@ -264,15 +253,10 @@ class RestBody:
 
     def _curl(self, side: str, normal: FloatArray) -> int:
         """1 or -1: the side of a plane along the hand to which the fingers are bent at rest; 0 if they are straight."""
-        bends = [self._bend(side, finger) @ normal for finger in FINGERS[1:]]
-        return int(np.sign(np.sum(bends))) if abs(np.sum(bends)) > 0.1 else 0
-
-    def _bend(self, side: str, finger: str) -> FloatArray:
-        """(3,) from the direction of a finger's first bone to that of its second; zero without them."""
-        bones = [self.named("finger", side, finger, number) for number in (1, 2)]
-        if not all(bones):
-            return np.zeros(3)
-        return self.direction(bones[1][0]) - self.direction(bones[0][0])
+        bones = [[self.named("finger", side, finger, number) for number in (1, 2)] for finger in FINGERS[1:]]
+        ends = [(self.direction(first[0]), self.direction(second[0])) for first, second in bones if first and second]
+        bent = sum(float((second - first) @ normal) for first, second in ends)
+        return int(np.sign(bent)) if abs(bent) > 0.1 else 0
 
     def _thumb_side(self, side: str, normal: FloatArray) -> int:
         """1 or -1: the side of the knuckles' plane on which the thumb ends; 0 without a thumb."""
