@@ -26,7 +26,7 @@ _ON: Final = 0.5
 # point out.
 _SNAP: Final = np.cos(np.radians(10.0))
 # If a foot's horizontal part is less than this share of its length, the foot does not show which way is forward.
-_FLAT_FOOT: Final = 0.3
+FLAT_FOOT: Final = 0.3
 # For each part of a limb, the next part. The head of the next bone is the end of the bone before it.
 _NEXT: Final = {"upper_arm": "forearm", "forearm": "hand", "thigh": "shin", "shin": "foot", "foot": "toe"}
 
@@ -190,7 +190,7 @@ class RestBody:
         """The direction of the feet; if unknown, the one perpendicular to up and to the line from right to left."""
         feet = [self._foot(side) for side in ("L", "R")]
         span = np.sum([foot for foot in feet if foot is not None], axis=0)
-        if all(foot is not None for foot in feet) and np.linalg.norm(square(span, up)) > _FLAT_FOOT * length(span):
+        if all(foot is not None for foot in feet) and np.linalg.norm(square(span, up)) > FLAT_FOOT * length(span):
             return _snapped(square(span, up))
         across = np.sum([self.across(part) for part in ("thigh", "upper_arm", "shoulder", "hand")], axis=0)
         forward = np.cross(across, up)

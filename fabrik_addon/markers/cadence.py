@@ -25,7 +25,8 @@ _RUNNING: Final = 0.1
 # Steps per √(leg / gravity), in which children and adults walk alike (Alexander, Principles of Animal Locomotion,
 # 2003). Real walks have about 0.5. Beyond these limits, a frame rate wrong by a factor of 2 is more likely.
 _SLOWEST, _QUICKEST = 0.33, 0.8
-_GRAVITY: Final = 9.81
+# m/s².
+GRAVITY: Final = 9.81
 
 
 def cadence_doubts(
@@ -67,7 +68,7 @@ def cadence_doubts(
     if (lowest[walk] > np.nanpercentile(lowest, 100.0 - _OFTEN) + _IN_THE_AIR * leg).mean() > _RUNNING:
         return
     cadence = (last + 1 - first) * rate / float(begins[last + 1] - begins[first])
-    if not _SLOWEST < cadence * np.sqrt((meters or leg) / _GRAVITY) < _QUICKEST:
+    if not _SLOWEST < cadence * np.sqrt((meters or leg) / GRAVITY) < _QUICKEST:
         yield (
             f"The walk of {name} has {cadence:.1f} steps per second, which is unusual for steps of this length: choose "
             "another frame rate if that is wrong"

@@ -56,7 +56,7 @@ def weighted_location(samples: FloatArray, outlying: float) -> tuple[FloatArray,
     return middle, some
 
 
-def middle_of(places: Sequence[FloatArray]) -> FloatArray:
+def middle_of(places: Sequence[FloatArray] | FloatArray) -> FloatArray:
     """(F, 3) the mean of the (F, 3) positions that are seen; NaN if none is."""
     counts = np.isfinite(places).sum(axis=0)
     return np.asarray(np.nansum(places, axis=0) / np.where(counts, counts, np.nan))

@@ -13,7 +13,7 @@ import numpy as np
 from ..core.arrays import ROUNDING, FloatArray, evenly_spread
 from ..core.rotations import matrix_from_quaternion, product, quaternion_from_matrix, rotation_between, slerp
 from ..human.body_parts import LEG
-from ..human.rest_body import ALONG, BodyAxes, RestBody, RestBone, degrees_between, length, square, unit
+from ..human.rest_body import ALONG, FLAT_FOOT, BodyAxes, RestBody, RestBone, degrees_between, length, square, unit
 from .motion import Motion, RetargetError
 from .pairs import Pair, above, depth
 
@@ -42,8 +42,6 @@ _ARM_POSES: Final = (
 )
 # Parts that may mark the top of the trunk.
 _TOPS: Final = ("neck", "head", "upper_arm", "shoulder", "chest")
-# A foot whose horizontal part is less than this share of its length does not show the direction that its leg faces.
-_FLAT_FOOT: Final = 0.3
 _UP: Final = np.array([0.0, 0.0, 1.0])
 # People face in this direction after import into Blender, unless the file gives another one.
 _FORWARD: Final = np.array([0.0, -1.0, 0.0])
@@ -318,7 +316,7 @@ def _trunk_frame(body: RestBody, part: str) -> FloatArray:
 def _foot_frame(body: RestBody, side: str, up: FloatArray) -> FloatArray | None:
     """(3, 3) ahead, left and up as columns; ahead is the horizontal direction of a foot. None if it is unknown."""
     feet = body.named("foot", side)
-    if not feet or length(ahead := square(body.direction(feet[0]), up)) < _FLAT_FOOT:
+    if not feet or length(ahead := square(body.direction(feet[0]), up)) < FLAT_FOOT:
         return None
     ahead = unit(ahead)
     return np.asarray(np.stack([ahead, np.cross(up, ahead), up], axis=1))

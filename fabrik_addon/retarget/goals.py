@@ -210,7 +210,7 @@ _OPTIONS: Final = Options(max_sweeps=0, restarts=0, tolerance=5e-4, most_steps=2
 _HIPS_WEIGHT: Final = 0.3
 _FOOT_WEIGHT: Final = 0.1
 _STANDING_WEIGHT: Final = 2500.0
-_HEAD: Final = (0.0, 0.0, 0.0)
+HEAD: Final = (0.0, 0.0, 0.0)
 
 
 class Reach:
@@ -282,7 +282,7 @@ def arm_reach(skeleton: Skeleton, end: End, limits: Mapping[str, Limit], free: f
     if first > 0 and skeleton.names[path[first - 1]] in free & limits.keys():
         first -= 1
     length = path_length(skeleton.rest[path[first:], :3, 3])
-    hand = [Effector(end.name, _HEAD)]
+    hand = [Effector(end.name, HEAD)]
     return Reach(skeleton, path[first:], hand, limits, free, shares=_ARM_SHARE, length=length, root="FIXED")
 
 
@@ -297,11 +297,11 @@ class LegReach:
         legs = sorted({bone for path in paths if hips in path for bone in path[path.index(hips) + 1 :]})
         # The head of each foot, its heel and both sides of its ball, in its frame.
         self._points = []
-        effectors = [Effector(skeleton.names[hips], _HEAD)]
+        effectors = [Effector(skeleton.names[hips], HEAD)]
         for end in ends:
             sole = end.sole
             corners = [] if sole is None else [sole.heel, sole.ball + sole.aside, sole.ball - sole.aside]
-            self._points.append(np.array([_HEAD, *corners]))
+            self._points.append(np.array([HEAD, *corners]))
             effectors += [Effector(end.name, (x, y, z)) for x, y, z in self._points[-1].tolist()]
         self._hips = hips
         shares = np.array([_HIPS_SHARE, *[_LEG_SHARE] * len(legs)])

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from ..core.arrays import FloatArray
+from ..core.arrays import SINGLE, FloatArray
 from ..core.readers import shown
 from ..human.body_parts import ARM, LEG, Role
 from ..human.rest_body import RestBody, RestBone
@@ -16,7 +16,6 @@ from ..markers.mapping.marker_map import MapError, read_json_map, unknown_names,
 # Chains whose number of bones differs between rigs: the parts in each chain, and the parts after its end.
 _CHAINS: Final = ((("spine", "chest"), ("neck", "head", "shoulder", "upper_arm")), (("neck",), ("head",)))
 _IN_CHAINS: Final = frozenset(part for parts, _ in _CHAINS for part in parts)
-_EXACT: Final = 1e-6
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ def _pair_chains(source: RestBody, target: RestBody, parts: Iterable[str], after
     names = [base, *other]
     pairs = []
     for bone, end in zip(own, ends, strict=True):
-        index = int(np.clip(np.searchsorted(others, end - _EXACT), 1, len(other)))
+        index = int(np.clip(np.searchsorted(others, end - SINGLE), 1, len(other)))
         share = float((end - others[index - 1]) / (others[index] - others[index - 1]))
         before = names[index - 1]
         pairs.append(Pair(bone, names[index], before, share) if before and share < 1.0 else Pair(bone, names[index]))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..core import Effector, Skeleton, Solution, Solver, Status, forward_kinematics
-from ..core.arrays import ROUNDING, FloatArray, lengths
+from ..core.arrays import CLOSE, ROUNDING, FloatArray, lengths
 from ..core.kernel.joint_limits import at_limit
 from ..core.limits.base import Limit
 from ..core.rotations import angle_between, conjugate, product, quaternion_from_matrix
@@ -17,7 +17,7 @@ from .alignment import Reference, align, find_reference, is_same_body
 from .bodies import check_pairs, find_bodies, find_pairs
 from .doubts import retarget_doubts
 from .feet import ToeLift
-from .goals import LegReach, LimbGoals, RetargetSettings, arm_reach, find_ends
+from .goals import HEAD, LegReach, LimbGoals, RetargetSettings, arm_reach, find_ends
 from .limbs import LimbSolver
 from .motion import Motion
 from .pairs import Pair
@@ -29,9 +29,6 @@ _CHUNK = 2000
 _LOOPED = 1.0
 # A target is reached within this share of the rig's size.
 _MET = 1e-3
-# Radians: a limit is active if the bone is at most this far from one of its sides, as in `Solution.binding`.
-_BINDS = 1e-4
-_HEAD = (0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +128,7 @@ class _Work:
         self.turned_off = np.empty((len(motion), len(self.pairs)))
         toed = [end.sole for end, _ in self.feet if end.sole is not None and end.sole.toe and self.goals.keeps_floor]
         self.lifts = [ToeLift(skeleton, sole, self.goals.floor, len(motion), motion.rate) for sole in toed]
-        self.effectors = tuple(Effector(bone, _HEAD) for bone in (hips, *(end.name for end in ends)))
+        self.effectors = tuple(Effector(bone, HEAD) for bone in (hips, *(end.name for end in ends)))
         self.wanted = np.empty((len(motion), len(self.effectors), 3))
         # All matrices that are used: those of bones with roles or pairs, and of the bones above.
         looked_at = {*target.roles, *(pair.bone for pair in self.pairs)}
@@ -203,7 +200,7 @@ class _Work:
                 self.turned_off[frames, index] = angle_between(own, asked)
         for name, limit in self.limits.items():
             bone = self.skeleton.index(name)
-            solution.binding[:, bone] = at_limit(limit, solution.rotations[:, bone], _BINDS)
+            solution.binding[:, bone] = at_limit(limit, solution.rotations[:, bone], CLOSE)
 
     def _posed(self, local: FloatArray, root: FloatArray) -> FloatArray:
         """(F, J, 4, 4) matrices of the bones in `self.moving`; zero for others."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core.arrays import ROUNDING, lengths
 from ...core.errors import first_few
-from ..cadence import cadence_doubts
+from ..cadence import GRAVITY, cadence_doubts
 from ..clip import Clip, ClipError, FloatArray, MarkerFileError, true_spans
 from ..mapping.labels import SIDES, body_labels, landmarks_of
 from ..mapping.landmarks import LANDMARKS, is_mirrored, limbs_on_other_sides
@@ -55,7 +55,6 @@ _LAG: Final = 0.05
 # A body falls too fast if this share of its markers accelerates by more than this multiple of gravity. Jumps reach 1.
 _MOST: Final = 0.75
 _FASTER: Final = 1.5
-_GRAVITY: Final = 9.81
 
 
 def read_markers(
@@ -193,7 +192,7 @@ def _falls(heights: FloatArray, columns: Sequence[int], rate: float) -> float:
     fastest = 0.0
     for first in range(0, len(heights), _LOOKED_AT):
         part = heights[max(first - 4 * lag, 0) : first + _LOOKED_AT, columns]
-        falling = (2.0 * part[lag:-lag] - part[2 * lag :] - part[: -2 * lag]) * ((rate / lag) ** 2 / _GRAVITY)
+        falling = (2.0 * part[lag:-lag] - part[2 * lag :] - part[: -2 * lag]) * ((rate / lag) ** 2 / GRAVITY)
         seen = np.isfinite(falling).sum(axis=1)
         many = (seen >= _FEWEST_LANDMARKS) & ((falling > _FASTER).sum(axis=1) >= _MOST * seen)
         for start, end in true_spans(many):

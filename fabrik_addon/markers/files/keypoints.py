@@ -19,8 +19,10 @@ from typing import Final
 import numpy as np
 
 from ...core.errors import first_few
+from ...human.rest_body import ALONG
 from ..clip import Clip, FloatArray, MarkerFileError, UpAxis
 from ..mapping.labels import landmarks_of
+from ..robust import middle_of
 from .arrays import array_in
 from .layouts import hand_names, names_of
 from .reading import (
@@ -30,7 +32,6 @@ from .reading import (
     number_in,
     rate_of_times,
     to_clip,
-    unique_names,
     unit_of,
     without_unseen,
 )
@@ -52,8 +53,6 @@ _TIDY: Final = frozenset({"frame", "keypoint", "x", "y", "z"})
 _BODY: Final = re.compile(r"(?:body|pose)[_.](?=.)", re.IGNORECASE)
 _HAND_POINT: Final = re.compile(r"(left|right)_hand_(\d+)", re.IGNORECASE)
 _NO_BONE: Final = re.compile(r"face[_.]\w+|(?:\w+[_.])?(?:com|center_of_mass)(?:[_.]\w+)?", re.IGNORECASE)
-# An axis is up only if the cosine between it and the body is at least this.
-_ALONG: Final = 0.7
 # Points count as 2D points of an image if their smallest extent is below this share of their size.
 _FLAT: Final = 1e-3
 # A hand is at a wrist of the body if its own wrist is closer than this share of the forearm's length.
@@ -209,14 +208,15 @@ def _clip(
         own = list(names_of(points, chosen.layout))
     else:
         own = [_plain(name) for name in names]
-    kept = [place for place, name in enumerate(own) if name and not _NO_BONE.fullmatch(name)]
-    if not kept:
+    own = ["" if _NO_BONE.fullmatch(name) else name for name in own]
+    if not any(own):
         raise MarkerFileError("none of its points belongs to a bone: choose the file of the body")
-    if len(kept) < len(own):
-        notes.append(f"left out {len(own) - len(kept)} points that belong to no bone")
-    points, own = points[:, kept], list(unique_names([own[place] for place in kept]))
+    if count := own.count(""):
+        notes.append(f"left out {count} points that belong to no bone")
+    own = _with_hands_on_wrists(points, own, notes)
+    kept = [place for place, name in enumerate(own) if name]
+    points, own = points[:, kept], [own[place] for place in kept]
     unit = unit_of(points) if chosen.units is None else chosen.units
-    points, own = _with_hands_on_wrists(points, own, notes)
     if chosen.up_axis is None:
         points, up_axis = _upright(points, own, notes)
         chosen = chosen._replace(up_axis=up_axis)
@@ -239,10 +239,7 @@ def _upright(points: FloatArray, names: Sequence[str], notes: list[str]) -> tupl
     def middles(wanted: frozenset[str]) -> FloatArray:
         """(F, 3) mean of the landmarks; NaN if none of them is seen."""
         places = [place for place, name in enumerate(names) if landmarks.get(name) in wanted]
-        seen = np.isfinite(points[:, places])
-        counts = np.where(seen.any(axis=1), seen.sum(axis=1), np.nan)
-        middle: FloatArray = np.nansum(points[:, places], axis=1) / counts
-        return middle
+        return middle_of(np.moveaxis(points[:, places], 1, 0))
 
     low, hips, high = map(middles, (_LOW, _HIPS, _HIGH))
     low = np.where(np.isfinite(low), low, hips)
@@ -251,7 +248,7 @@ def _upright(points: FloatArray, names: Sequence[str], notes: list[str]) -> tupl
     if len(along):
         along = np.median(along, axis=0)
         axis = 1 + int(np.argmax(np.abs(along[1:])))
-        if 0.0 < np.linalg.norm(along) * _ALONG <= abs(along[axis]):
+        if 0.0 < np.linalg.norm(along) * ALONG <= abs(along[axis]):
             name: UpAxis = "Y" if axis == 1 else "Z"
             if along[axis] > 0.0:
                 return points, name
@@ -262,14 +259,14 @@ def _upright(points: FloatArray, names: Sequence[str], notes: list[str]) -> tupl
     return points, None
 
 
-def _with_hands_on_wrists(points: FloatArray, names: list[str], notes: list[str]) -> tuple[FloatArray, list[str]]:
-    """Assign each hand to the side of the nearest wrist; leave out hands at neither wrist. points: (F, N, 3)."""
+def _with_hands_on_wrists(points: FloatArray, names: list[str], notes: list[str]) -> list[str]:
+    """The names of points (F, N, 3), with each hand on the side of the nearest wrist; "" for hands at neither wrist."""
     hands = {
         side: [place for place, name in enumerate(names) if name.startswith(f"{side}_hand_")]
         for side in ("left", "right")
     }
     if not any(hands.values()) or not {"left_wrist", "right_wrist", "left_elbow", "right_elbow"} <= set(names):
-        return points, names
+        return names
 
     def apart(one: str, other: str) -> float:
         steps = np.linalg.norm(points[:, names.index(one)] - points[:, names.index(other)], axis=1)
@@ -290,7 +287,6 @@ def _with_hands_on_wrists(points: FloatArray, names: list[str], notes: list[str]
         elif own > near:
             for place in places:
                 named[place] = ""
-    kept = [place for place, name in enumerate(named) if name]
-    if len(kept) < len(named):
+    if named.count("") > names.count(""):
         notes.append(f"left out hands that are not at the wrists: {first_few(sorted(set(names) - set(named)))}")
-    return points[:, kept], list(unique_names([named[place] for place in kept]))
+    return named

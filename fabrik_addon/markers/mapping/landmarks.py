@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-from ...core.arrays import lengths
+from ...core.arrays import ROUNDING, lengths
 from ...human.body_parts import ARM, FINGERS, LEG, MIDDLE, Role
 from ...human.rest_body import RestBone, unit
 from ..clip import FloatArray
@@ -36,8 +36,6 @@ _LIMBS: Final = frozenset({"upper_arm", "forearm", "hand", "finger", "thigh", "s
 # Thigh plus shin, and upper arm plus forearm, as shares of the body's height.
 _LEG_SHARE: Final = 0.485
 _ARM_SHARE: Final = 0.332
-# Meters: shorter vectors have no direction.
-_SHORT: Final = 1e-9
 # A point closer to the head or tail than this share of the bone's length counts as the head or tail.
 _AT_END: Final = 1e-3
 
@@ -260,7 +258,7 @@ def limbs_on_other_sides(landmarks: Mapping[tuple[str, str], FloatArray]) -> Ite
 
     def is_opposite(own: Sequence[FloatArray], trunk: Sequence[FloatArray]) -> bool:
         one, other = middle_of(own), middle_of(trunk)
-        cosines = (one * other).sum(axis=1) / np.maximum(lengths(one) * lengths(other), _SHORT)
+        cosines = (one * other).sum(axis=1) / np.maximum(lengths(one) * lengths(other), ROUNDING)
         return bool(np.isfinite(cosines).any() and np.nanmedian(cosines) < -_OPPOSITE)
 
     for limbs, parts, joint, trunk in (
@@ -350,7 +348,7 @@ class RigBody:
         following = {"upper_arm": "elbow", "forearm": "wrist", "thigh": "knee", "shin": "ankle"}.get(part)
         end = self._joint(following, side) if following else None
         span = bone.axes[:, 1] if end is None else end - bone.head
-        return unit(span if np.linalg.norm(span) > _SHORT else bone.axes[:, 1])
+        return unit(span if np.linalg.norm(span) > ROUNDING else bone.axes[:, 1])
 
     def _body_directions(self) -> tuple[FloatArray, FloatArray, FloatArray] | None:
         """Unit vectors (3,) forward, left and up, armature space; None if the rig has too few joints."""
@@ -358,11 +356,11 @@ class RigBody:
         high = self._middle("mid shoulder", Role("neck"), Role("head"))
         across = [self._across(joint) for joint in ("hip", "shoulder")]
         left = np.sum([span for span in across if span is not None], axis=0)
-        if low is None or high is None or np.linalg.norm(left) < _SHORT:
+        if low is None or high is None or np.linalg.norm(left) < ROUNDING:
             return None
         left = unit(left)
         up = high - low - ((high - low) @ left) * left
-        if np.linalg.norm(up) < _SHORT:
+        if np.linalg.norm(up) < ROUNDING:
             return None
         return np.cross(left, unit(up)), left, unit(up)
 
