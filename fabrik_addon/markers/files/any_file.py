@@ -13,7 +13,7 @@ from ...core.arrays import ROUNDING, lengths
 from ...core.errors import first_few
 from ..cadence import GRAVITY, cadence_doubts
 from ..clip import Clip, ClipError, FloatArray, MarkerFileError, true_spans
-from ..mapping.labels import SIDES, body_labels, landmarks_of
+from ..mapping.labels import SIDES, landmarks_of
 from ..mapping.landmarks import LANDMARKS, is_mirrored, limbs_on_other_sides
 from .arrays import NPY_START, NPZ_START, PICKLE_START, PICKLED
 from .c3d import MAGIC, parse_c3d
@@ -240,7 +240,7 @@ def performers(clip: Clip) -> tuple[str, ...]:
     for name in clip.names:
         prefix, label = prefixed.get(name, ("", name))
         labels.setdefault(prefix, []).append(label)
-    counts = {prefix: body_labels(own) for prefix, own in labels.items()}
+    counts = {prefix: len(landmarks_of(own)) for prefix, own in labels.items()}
     if not any(counts.values()):
         counts = {prefix: len(own) for prefix, own in labels.items()}
     least = _MIN_SHARE * max(counts.values(), default=0)

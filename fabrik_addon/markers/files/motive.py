@@ -13,7 +13,6 @@ by Motive. The bones of a skeleton are left out.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -35,17 +34,6 @@ _MEASURED_FIRST: Final = ("marker", "rigidbodymarker", "bonemarker")
 _ARM: Final = 0.05
 
 
-@dataclass(frozen=True)
-class _Column:
-    """A column of numbers: kind and name of the marker, body or bone it belongs to, the quantity, and the axis."""
-
-    kind: str
-    name: str
-    quantity: str
-    axis: str
-    index: int
-
-
 def parse_motive(content: bytes, chosen: Chosen) -> Clip:
     """The clip in a file's bytes, in meters and the file's own axes.
 
@@ -58,11 +46,11 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
     fields = {_plain(key): value for key, value in pairwise(first)}
     columns, timed = _columns(rows)
     unit = fields.get("lengthunits", "") if chosen.units is None else chosen.units
-    numbers = rows.columns([0, timed or 0, *(column.index for column in columns)])
+    numbers = rows.columns([0, timed or 0, *(place for place, _, _ in columns)])
     numbers, notes = in_place(numbers[:, 0], numbers[:, 1:])
     of_owner: dict[tuple[str, str], dict[tuple[str, str], FloatArray]] = {}
-    for index, column in enumerate(columns):
-        own, key = (column.kind, column.name), (column.quantity, column.axis)
+    for index, (_, owner, key) in enumerate(columns):
+        own = owner
         # Two markers, bodies or bones have the same name, or neither has one.
         while key in of_owner.get(own, {}):
             own = own[0], f"{own[1] or '*'}_2"
@@ -117,10 +105,11 @@ def _plain(text: str) -> str:
     return text.lower().replace(" ", "")
 
 
-def _columns(rows: CsvRows) -> tuple[list[_Column], int | None]:
+def _columns(rows: CsvRows) -> tuple[list[tuple[int, tuple[str, str], tuple[str, str]]], int | None]:
     """The columns of positions and rotations, and the index of the time column.
 
-    After it, the next row is the first one with numbers.
+    Each column has an index, its owner (kind and name of a marker, body or bone), and its quantity and axis. After
+    this, the next row is the first one with numbers.
     """
     above: list[list[str]] = []
     while (row := rows.next()) is not None:
@@ -133,7 +122,7 @@ def _columns(rows: CsvRows) -> tuple[list[_Column], int | None]:
         raise MarkerFileError("the header is truncated: lines of types, names and axes are needed: export it again")
     names = above[next(index for index, other in enumerate(above) if other is kinds) + 1]
     columns = [
-        _Column(_plain(kind), name.strip('"'), quantity.lower(), axis.lower(), index)
+        (index, (_plain(kind), name.strip('"')), (quantity.lower(), axis.lower()))
         for index, (kind, name, quantity, axis) in enumerate(zip(kinds, names, quantities, row, strict=False))
         if _plain(kind) in _TYPES and quantity.lower() in _KINDS
     ]

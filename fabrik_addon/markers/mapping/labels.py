@@ -144,11 +144,6 @@ def is_named(label: str) -> bool:
     return not is_unlabelled(label) and not is_virtual(label)
 
 
-def body_labels(labels: Sequence[str]) -> int:
-    """The number of labels that name a landmark on a body; labels: of one person or object."""
-    return len(landmarks_of(labels))
-
-
 def landmarks_of(labels: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Side ("L", "R" or "") and landmark, by label of one person. Unknown labels are left out."""
     reader = _Reader(labels)

@@ -11,7 +11,7 @@ from ...core.errors import first_few
 from ...human.body_parts import ARM, LEG, Role
 from ...human.naming_schemes import match
 from ...human.rest_body import degrees_between
-from ..mapping.labels import is_unlabelled, is_virtual
+from ..mapping.labels import is_named
 from .figures import Report
 
 # Each limb in words, its parts, and its side. The words begin with an article, so that a bone named "head" is not
@@ -72,7 +72,7 @@ def matching_doubts(
 
     labels: all labels. on_bones: bone by label. roles: role by bone of the rig. unseen: labels that are never seen.
     """
-    named = [label for label in labels if not (is_unlabelled(label) or is_virtual(label))] or list(labels)
+    named = [label for label in labels if is_named(label)] or list(labels)
     known = [label for label in named if label in on_bones]
     if len(known) < _FEW * len(named):
         yield (
