@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from ..core import Hinge
 from ..core.arrays import ROUNDING, FloatArray, lengths, times, wrapped
@@ -28,8 +27,6 @@ from .transfer import Transfer
 # Weight of the take's usual twist: the squared sine of a fold by 27 degrees. It is large because recorded knees are up
 # to 15 degrees beyond straight.
 _USUAL: Final = 0.2
-# Seconds before and after a frame over which the twist is smoothed: a person's arm does not twist faster.
-_QUICK: Final = 0.08
 
 
 class LimbSolver:
@@ -48,7 +45,7 @@ class LimbSolver:
         if hinge is not None:
             self._axis = np.eye(3)["XYZ".index(hinge.axis)]
             rotations = [transfer.turned(bone, slice(None)) for bone in end.limb[:2]]
-            self._twist, self._angles = self._twisted(rotations[0], rotations[1], transfer.motion.rate)
+            self._twist, self._angles = self._twisted(*rotations)
 
     @classmethod
     def of(cls, transfer: Transfer, end: End, limits: Mapping[str, Limit]) -> "LimbSolver | None":
@@ -108,7 +105,7 @@ class LimbSolver:
         middle = 0.5 * (self._hinge.low + self._hinge.high)
         return np.clip(middle + wrapped(angle - middle), self._hinge.low, self._hinge.high)
 
-    def _twisted(self, upper: FloatArray, lower: FloatArray, rate: float) -> tuple[FloatArray, FloatArray]:
+    def _twisted(self, upper: FloatArray, lower: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(F,) twists of the upper bone at which the hinge's fold matches the limb's, and (F,) hinge angles, radians.
 
         The twist of a frame is the argument of a complex number. Its absolute value grows with the bend of the limb,
@@ -126,7 +123,7 @@ class LimbSolver:
         number = ((flat * wanted).sum(axis=1) + 1j * (np.cross(flat, wanted) @ self._along)) / size
         usual = (number * np.maximum(np.abs(number) - _USUAL, 0.0)).sum() + ROUNDING
         usual = usual / abs(usual)
-        return np.asarray(np.angle(_smooth(number + _USUAL * usual, max(1, round(_QUICK * rate))))), angle
+        return np.asarray(np.angle(number + _USUAL * usual)), angle
 
     def _angle(self, axis: FloatArray, bent: FloatArray, reach: FloatArray) -> FloatArray:
         """(F,) the smallest angles (radians) at which the limb's end is at distances `reach` (F,) from its beginning.
@@ -150,12 +147,6 @@ class LimbSolver:
             now = 2.0 * np.arctan2((bent[:, 1:] * axis).sum(axis=1), bent[:, 0])
             away = np.abs(wrapped(now + angles - 0.5 * (self._hinge.low + self._hinge.high)))
         return np.where(away[0] < away[1], angles[0], angles[1])
-
-
-def _smooth(numbers: npt.NDArray[np.complex128], beside: int) -> npt.NDArray[np.complex128]:
-    """(F,) complex numbers, each replaced by a weighted mean of those near it; the nearest have the most weight."""
-    window = np.hanning(2 * beside + 3)[1:-1]
-    return np.convolve(np.pad(numbers, beside, mode="edge"), window / window.sum(), mode="valid")
 
 
 def _turned(rotations: FloatArray, vectors: FloatArray) -> FloatArray:
