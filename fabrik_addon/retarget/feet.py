@@ -27,9 +27,6 @@ from ..markers.feet import FootPoint, Stance, StandingSettings, drift, faded, fi
 _CERTAIN: Final = 1e-3
 # Points below this share of the contact height count as near the ground.
 _NEAR: Final = 0.4
-# A point moves to its planted position at no more than about this many times the contact speed, even if that takes
-# longer than the transition. Without this limit, thighs jerk.
-_PULLED: Final = 1.5
 # A point planted at most this many times the contact height above the floor is put on it.
 _ON_FLOOR: Final = 1.5
 # Radians per second at which toes are raised before they would go through the ground, and lowered afterwards. Toes move
@@ -111,7 +108,7 @@ class FootPlan:
         # Rotate the foot about its planted point until the other point is above the ground.
         points = self._points(ends)
         heights = floor.above(points) - raised
-        low = leading(np.maximum(-heights, 0.0), _PULLED * standing.speed / rate)
+        low = np.maximum(-heights, 0.0)
         # Hold a point gradually as it approaches the ground. Otherwise the foot would rotate within one frame.
         near = np.clip(1.0 - (heights + low) / (_NEAR * standing.height), 0.0, 1.0)
         self._move(ends, low[..., None] * up, np.maximum(shares, near))
@@ -170,8 +167,7 @@ class FootPlan:
                 # Points planted much higher stay there: on a step, or if the recording drifts.
                 if planted[2] - floor.height <= _ON_FLOOR * standing.height:
                     planted[2] = floor.height
-                pulled = float(np.abs(planted - seen[[first, end - 1], index]).max()) / (_PULLED * standing.speed)
-                frames, share = faded((first, end), round(rate * max(standing.blend, pulled)), len(points))
+                frames, share = faded((first, end), round(rate * standing.blend), len(points))
                 nearest = np.clip(frames, first, end - 1)
                 more = share > shares[frames, index]
                 shifts[frames[more], index] = ((planted - seen[nearest, index]) @ axes)[more]
