@@ -37,8 +37,6 @@ _SCALED_FRAMES: Final = 5
 # may move on their bone. At first limbs without known markers are still at rest, so the distance is large. In the last
 # round, skin and keypoints are within it, but carts and balls are not.
 _ROUNDS: Final = ((1.0, 0.15), (0.7, 0.15), (0.5, 0.1), (0.3, 0.06), (0.3, 0.035))
-# Labels give only approximate positions. Each round moves a marker by this share toward its measured position.
-_BELIEVED: Final = 0.5
 # Marker weight of a guess, its weight if its margin is small, and the margin below which it counts as small.
 _WEIGHT, _DOUBTED_WEIGHT, _DOUBTED = 0.2, 0.1, 0.5
 
@@ -111,8 +109,7 @@ def _rounds(
     wanted, solution = targets, None
     for clear, loosest in _ROUNDS:
         solution = fit.solve(wanted, start=solution)
-        measured, _ = measured_offsets(solution.matrices, bones, targets * fit.scale, own)
-        own = own + _BELIEVED * (measured - own)
+        own, _ = measured_offsets(solution.matrices, bones, targets * fit.scale, own)
         at_bones = solution.matrices[:, places]
         found = bones_by_motion(points * fit.scale, at_bones, list(landmarks.values()), loosest, meter)
         sure = np.flatnonzero((found.bones >= 0) & (found.margins > clear))
