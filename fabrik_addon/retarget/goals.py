@@ -196,9 +196,7 @@ class LimbGoals:
 
 # Weight of the source's rotations: a radian off counts as much as a target missed by this share of the limb's length.
 # With 0.03, a leg that kicks beyond its limits jumps between two poses.
-_ARM_SHARE: Final = 0.05
-_LEG_SHARE: Final = 0.15
-_HIPS_SHARE: Final = 0.2
+_SHARE: Final = 0.15
 # A limb is solved again if it misses its target by more than this share of its length.
 _MISSED: Final = 1e-3
 # 20 steps are enough: in a dance, 60 take twice the time and only bring the hips 1 mm nearer to their target. With 12,
@@ -224,14 +222,12 @@ class Reach:
         limits: Mapping[str, Limit],
         free: frozenset[str],
         *,
-        shares: FloatArray | float,
         length: float,
         root: str,
     ) -> None:
         """bones: their indices, parents first; free: the bones that may rotate, while the others are fixed.
 
-        shares: weights of the source's rotations, see `_ARM_SHARE`, for all bones or for each. length: of the limb.
-        root: "FREE" if the first bone may also move, else "FIXED".
+        length: of the limb. root: "FREE" if the first bone may also move, else "FIXED".
         """
         part = skeleton.part(bones)
         own: dict[str, Limit] = {name: Fixed() for name in part.names[1:] if name not in free}
@@ -241,7 +237,7 @@ class Reach:
         self._bones: IntArray = np.array(bones)
         self._carrier = int(skeleton.parents[bones[0]]) if skeleton.inherits_rotation[bones[0]] else -1
         self._rest = skeleton.rest[self._carrier, :3, :3]
-        self._weights = np.full(len(part), (shares * length) ** 2)
+        self._weights = np.full(len(part), (_SHARE * length) ** 2)
         self._missed = _MISSED * length
 
     def solve(
@@ -283,7 +279,7 @@ def arm_reach(skeleton: Skeleton, end: End, limits: Mapping[str, Limit], free: f
         first -= 1
     length = path_length(skeleton.rest[path[first:], :3, 3])
     hand = [Effector(end.name, HEAD)]
-    return Reach(skeleton, path[first:], hand, limits, free, shares=_ARM_SHARE, length=length, root="FIXED")
+    return Reach(skeleton, path[first:], hand, limits, free, length=length, root="FIXED")
 
 
 class LegReach:
@@ -304,9 +300,8 @@ class LegReach:
             self._points.append(np.array([HEAD, *corners]))
             effectors += [Effector(end.name, (x, y, z)) for x, y, z in self._points[-1].tolist()]
         self._hips = hips
-        shares = np.array([_HIPS_SHARE, *[_LEG_SHARE] * len(legs)])
         length = float(np.mean([end.length for end in ends])) if ends else 1.0
-        self._reach = Reach(skeleton, [hips, *legs], effectors, limits, free, shares=shares, length=length, root="FREE")
+        self._reach = Reach(skeleton, [hips, *legs], effectors, limits, free, length=length, root="FREE")
 
     def solve(
         self, local: FloatArray, matrices: FloatArray, feet: Sequence[tuple[FloatArray, FloatArray, FloatArray]]
