@@ -99,6 +99,8 @@ _TOLERANCES: Final = (4.0, 1.0)
 _OUTLYING: Final = 2.0
 # Weight of the course on frames with outliers: enough to keep bones from folding.
 _EXPECTED: Final = 0.05
+# If fewer than this share of a frame's markers would remain, all of them are used.
+_MIN_INLIERS: Final = 0.5
 # A sample is compared with the median over this many frames before and after it.
 _REACH: Final = 3
 # It is implausible beyond the first share of the skeleton's size (10 cm on a person), if the fastest motion does not
@@ -170,7 +172,9 @@ def reject_outliers(recording: Recording) -> None:
             weights = outlier_weights(recording.distances(part), factor * allowed) * recording.weights
             recording.solve_again(part, weights, recording.targets[part], is_far=True)
     wrong = recording.distances(frames) > _OUTLYING * allowed
-    recording.outliers[frames] = wrong
+    left = (recording.seen[frames] & ~wrong).sum(axis=1)
+    enough = left >= _MIN_INLIERS * recording.seen[frames].sum(axis=1)
+    recording.outliers[frames] = wrong & enough[:, None]
     changed = near_flagged(recording.outliers.any(axis=1), near)[frames]
     # Restore the other frames: the course had so little weight that bones without limits may have folded.
     recording.restore(frames, trusted, ~changed)
