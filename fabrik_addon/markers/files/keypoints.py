@@ -19,10 +19,8 @@ from typing import Final
 import numpy as np
 
 from ...core.errors import first_few
-from ...human.rest_body import ALONG
 from ..clip import Clip, FloatArray, MarkerFileError, UpAxis
 from ..mapping.labels import landmarks_of
-from ..robust import middle_of
 from .arrays import array_in
 from .layouts import hand_names, names_of
 from .reading import (
@@ -53,6 +51,8 @@ _TIDY: Final = frozenset({"frame", "keypoint", "x", "y", "z"})
 _BODY: Final = re.compile(r"(?:body|pose)[_.](?=.)", re.IGNORECASE)
 _HAND_POINT: Final = re.compile(r"(left|right)_hand_(\d+)", re.IGNORECASE)
 _NO_BONE: Final = re.compile(r"face[_.]\w+|(?:\w+[_.])?(?:com|center_of_mass)(?:[_.]\w+)?", re.IGNORECASE)
+# An axis is up only if the cosine between it and the body is at least this.
+_ALONG: Final = 0.7
 # Points count as 2D points of an image if their smallest extent is below this share of their size.
 _FLAT: Final = 1e-3
 # A hand is at a wrist of the body if its own wrist is closer than this share of the forearm's length.
@@ -239,7 +239,10 @@ def _upright(points: FloatArray, names: Sequence[str], notes: list[str]) -> tupl
     def middles(wanted: frozenset[str]) -> FloatArray:
         """(F, 3) mean of the landmarks; NaN if none of them is seen."""
         places = [place for place, name in enumerate(names) if landmarks.get(name) in wanted]
-        return middle_of(np.moveaxis(points[:, places], 1, 0))
+        seen = np.isfinite(points[:, places])
+        counts = np.where(seen.any(axis=1), seen.sum(axis=1), np.nan)
+        middle: FloatArray = np.nansum(points[:, places], axis=1) / counts
+        return middle
 
     low, hips, high = map(middles, (_LOW, _HIPS, _HIGH))
     low = np.where(np.isfinite(low), low, hips)
@@ -248,7 +251,7 @@ def _upright(points: FloatArray, names: Sequence[str], notes: list[str]) -> tupl
     if len(along):
         along = np.median(along, axis=0)
         axis = 1 + int(np.argmax(np.abs(along[1:])))
-        if 0.0 < np.linalg.norm(along) * ALONG <= abs(along[axis]):
+        if 0.0 < np.linalg.norm(along) * _ALONG <= abs(along[axis]):
             name: UpAxis = "Y" if axis == 1 else "Z"
             if along[axis] > 0.0:
                 return points, name
