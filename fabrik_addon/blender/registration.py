@@ -17,12 +17,7 @@ from .ui import entries, operators, panels, translations
 from .ui.overlays import handlers as drawing_handlers
 from .ui.panels import limits
 
-CLASSES = (
-    *settings.CLASSES,
-    *operators.CLASSES,
-    *panels.CLASSES,
-    *entries.CLASSES,
-)
+CLASSES = (*settings.CLASSES, *operators.CLASSES, *panels.CLASSES, *entries.CLASSES)
 # The properties that are added to Blender's types: type, name, declaration.
 PROPERTIES: Final[tuple[tuple[Any, str, Any], ...]] = (
     (

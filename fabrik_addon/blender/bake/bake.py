@@ -44,14 +44,7 @@ from ..goals.problem import RigProblem, find_problems
 from ..limits.action import legal_pose
 from ..limits.constraints import is_own
 from ..posing import live
-from ..rig.armature import (
-    RigError,
-    check_editable,
-    check_rig,
-    object_scale,
-    root_location_channel,
-    root_place,
-)
+from ..rig.armature import RigError, check_editable, check_rig, object_scale, root_location_channel, root_place
 from ..rig.keyframes import (
     add_strip,
     bone_in_path,

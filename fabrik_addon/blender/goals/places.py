@@ -38,12 +38,7 @@ _TRANSFORM_PATHS: Final = ("location", "rotation", "scale", "delta_")
 
 
 def sample_steps(
-    scene: Scene,
-    targets: Sequence[Target],
-    turning: Sequence[Target],
-    frames: npt.ArrayLike,
-    *,
-    recorded: bool = False,
+    scene: Scene, targets: Sequence[Target], turning: Sequence[Target], frames: npt.ArrayLike, *, recorded: bool = False
 ) -> Generator[float, None, tuple[FloatArray, FloatArray]]:
     """(F, E, 3) world positions of E targets, and (F, M, 4, 4) world matrices of M `turning`; yields the share done.
 

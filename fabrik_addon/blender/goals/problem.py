@@ -214,10 +214,7 @@ def _turned_by(skeleton: Skeleton, effectors: Sequence[Effector], held: Collecti
 
 
 def find_problems(
-    rig: Object,
-    wanted: Sequence[FabrikEffector | FabrikMarker] | None = None,
-    *,
-    baked: bool = False,
+    rig: Object, wanted: Sequence[FabrikEffector | FabrikMarker] | None = None, *, baked: bool = False
 ) -> list[RigProblem]:
     """The problems of the enabled effectors, one per tree that has any, in the current pose with the current limits.
 

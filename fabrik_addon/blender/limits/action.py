@@ -392,11 +392,7 @@ def _cross(one: FloatArray, other: FloatArray) -> float:
 
 
 def limits_from_action(
-    context: Context,
-    rig: Object,
-    bones: Sequence[PoseBone],
-    margin: float,
-    shape: str = "FITTED",
+    context: Context, rig: Object, bones: Sequence[PoseBone], margin: float, shape: str = "FITTED"
 ) -> tuple[str, list[str]]:
     """Limit bones to their rotations in the rig's current action, widened by a margin.
 

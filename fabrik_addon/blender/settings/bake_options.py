@@ -88,9 +88,7 @@ class KeyOptions:
         update=update_live_pose,
     )
     plant_feet: EnumProperty(
-        name="Plant Feet",
-        description="Keep feet in place while they are on the floor",
-        items=PLANTING,
+        name="Plant Feet", description="Keep feet in place while they are on the floor", items=PLANTING
     )
 
 

@@ -116,10 +116,7 @@ class FabrikMarker(PointOnBone, PropertyGroup):
     """A marker, and its point on a bone."""
 
     target: PointerProperty(
-        name="Marker",
-        description="The object that follows the recorded marker",
-        type=Object,
-        update=note_use,
+        name="Marker", description="The object that follows the recorded marker", type=Object, update=note_use
     )
     target_bone: StringProperty(
         name="Marker Bone",
@@ -236,9 +233,7 @@ class FabrikCapture(OfATake, CalibrationOptions, MarkerOptions, PropertyGroup):
     calibration_doubts = Moment(per_take=True)
     doubts = Moment(per_take=True)
     show_errors: BoolProperty(
-        name="Show Errors",
-        description="Draw a line from each marker to its point on the bone",
-        update=note_use,
+        name="Show Errors", description="Draw a line from each marker to its point on the bone", update=note_use
     )
 
 
@@ -275,9 +270,4 @@ class ImportOptions:
 IMPORT_OPTIONS: Final[dict[str, Any]] = get_annotations(ImportOptions)
 
 
-CLASSES = (
-    FabrikMarker,
-    FabrikFactor,
-    FabrikTake,
-    FabrikCapture,
-)
+CLASSES = (FabrikMarker, FabrikFactor, FabrikTake, FabrikCapture)

@@ -74,8 +74,7 @@ class FabrikEffector(PointOnBone, PropertyGroup):
         type=Object,
     )
     bend_bone: StringProperty(
-        name="Pole Bone",
-        description="If the pole target is an armature, the bone whose head the limb points to",
+        name="Pole Bone", description="If the pole target is an armature, the bone whose head the limb points to"
     )
     # A pin's point (3,) and its bone's rotation matrix (9,), armature space, when FABRIK last posed the rig.
     seen = Stored[tuple[float, ...]](())
@@ -108,9 +107,7 @@ class FabrikHold(PropertyGroup):
     # Whether the hold was created from a detected foot contact.
     is_contact = Stored(False)
     replaced: PointerProperty(
-        name="Replaced Keys",
-        description="The keys before and after the hold, used to restore them",
-        type=Action,
+        name="Replaced Keys", description="The keys before and after the hold, used to restore them", type=Action
     )
 
 
@@ -179,15 +176,10 @@ class PostureSettings:
         "applies only to feet, hands and knees",
     )
     show_capsules: BoolProperty(
-        name="Show Capsules",
-        description="Draw the capsules used by Self-Collision",
-        update=note_use,
+        name="Show Capsules", description="Draw the capsules used by Self-Collision", update=note_use
     )
     floor_height: FloatProperty(
-        name="Floor Height",
-        description="Height of the floor on the world's Z axis",
-        unit="LENGTH",
-        precision=4,
+        name="Floor Height", description="Height of the floor on the world's Z axis", unit="LENGTH", precision=4
     )
 
 

@@ -166,8 +166,4 @@ def stop() -> None:
         getattr(bpy.types, menu).remove(draw)
 
 
-CLASSES = (
-    FABRIK_MT_menu,
-    FABRIK_FH_markers,
-    FabrikPreferences,
-)
+CLASSES = (FABRIK_MT_menu, FABRIK_FH_markers, FabrikPreferences)

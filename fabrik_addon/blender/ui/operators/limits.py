@@ -219,10 +219,7 @@ class FABRIK_OT_limit_preset(OnBones, Operator):
 
     only_selected: BoolProperty(name="Only Selected", description="Change only selected bones", default=False)
     anyway: BoolProperty(
-        name="Force",
-        description="Apply the limits even if the rig does not look human",
-        default=False,
-        options=ASIDE,
+        name="Force", description="Apply the limits even if the rig does not look human", default=False, options=ASIDE
     )
 
     def invoke(self, context: Context, event: Event) -> set[str]:

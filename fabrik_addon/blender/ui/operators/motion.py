@@ -410,9 +410,7 @@ class FABRIK_OT_worst_frame(OnReport, Operator):
     bl_label = "Go to Worst Frame"
 
     marker: StringProperty(
-        name="Marker",
-        description="Go to the worst frame of this marker instead of the whole rig",
-        options=ASIDE,
+        name="Marker", description="Go to the worst frame of this marker instead of the whole rig", options=ASIDE
     )
 
     def run(self, context: Context, rig: Object) -> Done:

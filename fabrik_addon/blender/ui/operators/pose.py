@@ -74,9 +74,7 @@ class FABRIK_OT_add_effector(OnRig, Operator):
     point: EnumProperty(name="Point", description="The point on the bone that reaches for the target", items=POINTS[:2])
     target: StringProperty(name="Target", description="The object to reach. Defaults to a new empty", options=ASIDE)
     target_bone: StringProperty(
-        name="Target Bone",
-        description="If the target is an armature, the bone whose head is the target",
-        options=ASIDE,
+        name="Target Bone", description="If the target is an armature, the bone whose head is the target", options=ASIDE
     )
 
     def run(self, context: Context, rig: Object) -> Done:
