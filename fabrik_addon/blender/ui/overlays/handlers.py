@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import bpy
 from bpy.app.handlers import persistent
-from bpy.props import BoolProperty
 from bpy.types import Context, Object, Panel
 
 from ...first_use import OnUse
 from ...settings import in_use
+from ...settings.declare import Bool
 from ...settings.in_use import call_later, seen, stop_timers
 from ...settings.why_not import ARMATURES, shown_motion
 from ..translations import CONTEXT
@@ -27,16 +27,16 @@ else:
 LIMITS_SWITCH: Final = "fabrik_show_limits"
 GOALS_SWITCH: Final = "fabrik_show_goals"
 SWITCHES: Final = {
-    LIMITS_SWITCH: BoolProperty(
-        name="Joint Limits",
-        description="Show the limits of the active and selected bones in Pose mode",
+    LIMITS_SWITCH: Bool(
+        "Joint Limits",
+        "Show the limits of the active and selected bones in Pose mode",
         default=False,
         update=in_use.note_use,
         translation_context=CONTEXT,
     ),
-    GOALS_SWITCH: BoolProperty(
-        name="Targets and Pins",
-        description="Show targets, pins and pole targets of rigs, and how far bones are from them",
+    GOALS_SWITCH: Bool(
+        "Targets and Pins",
+        "Show targets, pins and pole targets of rigs, and how far bones are from them",
         default=True,
         translation_context=CONTEXT,
     ),

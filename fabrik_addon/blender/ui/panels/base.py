@@ -6,11 +6,11 @@ from typing import Any, Final
 
 import blf
 import bpy
-from bpy.props import StringProperty
 from bpy.types import Context, Object, Operator, UILayout
 
 from ...capture.takes import imported_takes, record_of
 from ...settings.control import may_be_control_rig
+from ...settings.declare import String
 from ...settings.in_use import seen
 from ...settings.rig import FabrikDragSettings
 from ...settings.why_not import mapped_markers, rig_at_hand, why_no_rig
@@ -194,7 +194,7 @@ class FABRIK_OT_guide(Operator):
     bl_idname = "fabrik.guide"
     bl_label = "User Guide"
 
-    page: StringProperty(name="Page", description="The page of the guide", default="index")
+    page: String("Page", "The page of the guide", default="index")
 
     def execute(self, _context: Context) -> set[str]:
         bpy.ops.wm.url_open(url=address_of(self.page))
