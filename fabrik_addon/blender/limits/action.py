@@ -22,18 +22,9 @@ from ...core.limits.swing_twist import swing_of, twist_of
 from ...core.rotations import IDENTITY, angle_between
 from ...human.soles import convex_hull
 from ..control.posed_rig import Changed, PosedRig, posed_rig
+from ..rig import keyframes
 from ..rig.armature import RigError, check_editable
-from ..rig.keyframes import (
-    active_strips,
-    bone_path,
-    channel_values,
-    check_not_shared,
-    curves,
-    curves_by_path,
-    is_layered,
-    keys,
-    set_curve_keys,
-)
+from ..rig.keyframes import curves
 from ..rig.keying import key_channels
 from ..rig.pose_writer import PoseKeeper
 from ..rig.rotation_modes import channel_count, from_channels, property_name, to_channels
@@ -86,12 +77,12 @@ class BoneCurves:
     @property
     def times(self) -> FloatArray:
         """(K,) frames with a key on any of the curves, in order."""
-        return np.unique(np.concatenate([keys(curve)[:, 0] for curve in self.curves.values()]))
+        return np.unique(np.concatenate([keyframes.keys(curve)[:, 0] for curve in self.curves.values()]))
 
     def values(self, frames: FloatArray) -> FloatArray:
         """(F, n) values of the channels on frames (F,)."""
         own = getattr(self.bone, property_name(self.bone.rotation_mode))
-        return channel_values(own, self.curves.values(), frames)
+        return keyframes.channel_values(own, self.curves.values(), frames)
 
     def rotations(self, frames: FloatArray) -> FloatArray:
         """(F, 4) local rotations, w x y z, on frames (F,)."""
@@ -103,8 +94,8 @@ def rotation_curves(rig: Object, bones: Sequence[PoseBone]) -> list[BoneCurves]:
     animation = rig.animation_data
     if animation is None or animation.action is None:
         raise RigError(f"{rig.name!r} has no action: assign one first")
-    by_path = curves_by_path(curves(rig))
-    paths = {bone_path(bone.name, property_name(bone.rotation_mode)): bone for bone in bones}
+    by_path = keyframes.curves_by_path(curves(rig))
+    paths = {keyframes.bone_path(bone.name, property_name(bone.rotation_mode)): bone for bone in bones}
     return [
         BoneCurves(bone, path, {curve.array_index: curve for curve in by_path[path]})
         for path, bone in paths.items()
@@ -133,7 +124,7 @@ def rotations_of_action(context: Context, rig: Object, bones: Sequence[PoseBone]
     it rotates none of the bones.
     """
     posed, names = posed_rig(rig), [bone.name for bone in bones]
-    strips = [] if not is_layered(rig) else active_strips(rig)
+    strips = [] if not keyframes.is_layered(rig) else keyframes.active_strips(rig)
     moving = list[Rotations]()
     if posed.by_channels and not strips:
         for each in rotation_curves(rig, bones):
@@ -141,7 +132,7 @@ def rotations_of_action(context: Context, rig: Object, bones: Sequence[PoseBone]
             moving.append(Rotations(each.bone, frames, each.rotations(frames)))
     else:
         times = [np.array([strip.frame_start, strip.frame_end]) for strip in strips]
-        times += [keys(curve)[:, 0] for curve in curves(rig) if len(curve.keyframe_points)]
+        times += [keyframes.keys(curve)[:, 0] for curve in curves(rig) if len(curve.keyframe_points)]
         if not times:
             raise RigError(f"{rig.name!r} has no action: assign one first")
         frames, keeper = whole_frames(np.concatenate(times)), PoseKeeper(context.scene, rig)
@@ -163,7 +154,7 @@ def rotations_of_action(context: Context, rig: Object, bones: Sequence[PoseBone]
 
 def what_plays(rig: Object) -> str:
     """The name of a rig's action in a message, or else of its NLA strips."""
-    strips = is_layered(rig)
+    strips = keyframes.is_layered(rig)
     return f"the NLA strips of {rig.name!r}" if strips else f"action {rig.animation_data.action.name!r}"
 
 
@@ -280,7 +271,7 @@ def fix_action(context: Context, rig: Object, bones: Sequence[PoseBone]) -> tupl
         raise RigError(f"{rig.name!r} only has NLA strips: select one and enter its tweak mode to fix violations")
     if not action.is_editable:
         raise RigError(f"Action {action.name!r} is linked from another file: make a copy of it first")
-    check_not_shared(rig)
+    keyframes.check_not_shared(rig)
     if not broken:
         return [], []
     limits, turned = _limits(bones), [rig.pose.bones[breach.bone] for breach in broken]
@@ -316,7 +307,7 @@ def _fix_curves(rig: Object, curves: BoneCurves, limit: Limit) -> None:
     """Move the keys of one bone inside its limit, then add keys on frames that are still outside."""
 
     def set_keys(index: int, frames: FloatArray, values: FloatArray) -> None:
-        set_curve_keys(rig.animation_data.action, rig, curves.path, index, frames, values, curves.bone.name)
+        keyframes.set_curve_keys(rig.animation_data.action, rig, curves.path, index, frames, values, curves.bone.name)
 
     frames, mode = curves.times, curves.bone.rotation_mode
     values = curves.values(frames)
