@@ -8,7 +8,6 @@ import errno
 import math
 import os
 import signal
-import struct
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -75,12 +74,6 @@ ADVICE: Final = {
 }
 # Look for controls only if constraints move one of these bones. Constraints on fingers or eyes don't matter.
 _PARTS: Final = frozenset({"hips", "spine", "chest", "neck", "head", "thigh", "shin", "foot", "upper_arm", "forearm"})
-
-
-# The seek table at the end of a zstd file: compressed and uncompressed sizes, and the number of entries.
-_TABLE_ENTRY: Final = struct.Struct("<II")
-_TABLE_END: Final = struct.Struct("<IBI")
-_TABLE_MAGIC: Final = 0x8F92EAB1
 
 
 class BakeFileError(FabrikError):
@@ -263,21 +256,13 @@ def write_files(result: BakeResult, take: batch.BatchTake) -> None:
 
 
 def _check_complete(path: Path) -> None:
-    """Raise OSError for an incomplete compressed .blend, because Blender reports success even if the disk was full.
-
-    The file consists of zstd frames. A table of their sizes is at the end: 8 bytes, an entry for each frame, and 9
-    bytes: https://github.com/facebook/zstd/blob/dev/contrib/seekable_format/zstd_seekable_compression_format.md
-    """
-    with path.open("rb") as content:
-        end = content.seek(0, os.SEEK_END) - _TABLE_END.size
-        content.seek(max(end, 0))
-        count, kind, magic = _TABLE_END.unpack(content.read()) if end > 0 else (0, 0, 0)
-        first = max(0, end - count * _TABLE_ENTRY.size)
-        content.seek(first)
-        table = content.read(max(end - first, 0))
-    whole = (kind, magic, len(table)) == (0, _TABLE_MAGIC, count * _TABLE_ENTRY.size)
-    if not whole or sum(frame for frame, _ in _TABLE_ENTRY.iter_unpack(table)) + 8 + len(table) != end:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    """Raise OSError for an incomplete .blend, because Blender reports success even if the disk was full."""
+    try:
+        # Blender needs the end of a file to list its contents.
+        with bpy.data.libraries.load(str(path)):
+            pass
+    except OSError:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from None
 
 
 _FAILURE = 1
