@@ -257,9 +257,10 @@ def write_files(result: BakeResult, take: batch.BatchTake) -> None:
 
 def _check_complete(path: Path) -> None:
     """Raise OSError for an incomplete .blend, because Blender reports success even if the disk was full."""
+    libraries: Any = bpy.data.libraries
     try:
         # Blender needs the end of a file to list its contents.
-        with bpy.data.libraries.load(str(path)):
+        with libraries.load(str(path)):
             pass
     except OSError:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from None

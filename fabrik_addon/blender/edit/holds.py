@@ -114,10 +114,10 @@ def remove_hold(context: Context, armature: Object, number: int) -> tuple[str, s
     return name, f"Keys on {stay} frames were changed after hold {name!r} was added and are kept" if stay else ""
 
 
-def hold_feet(context: Context, armature: Object, ease: float | None = None) -> list[str]:
+def hold_feet(context: Context, armature: Object) -> list[str]:
     """Hold the feet during their contacts in the scene's range; returns the result of `add_hold` for each.
 
-    Removes holds from earlier calls first. ease: maximum number of frames to ease in and out; None for half a second.
+    Removes holds from earlier calls first. The holds ease in and out over at most half a second.
     """
     check_rig(armature)
     check_not_shared(armature)
@@ -129,7 +129,7 @@ def hold_feet(context: Context, armature: Object, ease: float | None = None) -> 
         remove_hold(context, armature, number)
     if earlier:
         contacts = _contacts_in_range(context.scene, armature)
-    most = _EASE * scene_rate(context.scene) if ease is None else ease
+    most = _EASE * scene_rate(context.scene)
     warnings = []
     for contact in contacts:
         others = [each for each in contacts if each.bone == contact.bone]

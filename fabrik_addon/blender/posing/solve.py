@@ -6,7 +6,6 @@ pose does not depend on the frame before. A pose is written only if it differs f
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from typing import Any, Final, TypeAlias
 
 import bpy
@@ -141,10 +140,6 @@ class BasePose:
 _KEPT: Final = 1e-4
 
 
-def _digest(parts: Iterable[bytes]) -> str:
-    return blake2b(b"".join(parts), digest_size=16).hexdigest()
-
-
 @dataclass(frozen=True)
 class FrameResult:
     """The result of solving a frame: errors and reasons.
@@ -183,12 +178,12 @@ def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> F
     check_editable(armature)
     context.view_layer.update()
     trees = [problem.pins_first() for problem in find_problems(armature)]
-    # The request for each tree when the current pose was solved; empty if the pose has changed since.
-    answer, *before = rig_settings(armature).solved.split() or [""]
-    before = before if start == "PRESENT" and answer == _digest(pose_bytes(armature)) else []
     settings = rig_settings(armature)
+    last: Any = settings.solved
+    if start != "PRESENT" or not last or last[0] != pose_bytes(armature):
+        last = b"", [], {}, {}
     # If the same request is solved again, it starts where the first solve did.
-    turns, heads = settings.solved_from if before else ({}, {})
+    _, before, turns, heads = last
     begins = []
     for problem in trees:
         tree, names = problem.tree, problem.tree.skeleton.names
@@ -205,8 +200,7 @@ def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> F
             # Parents of the targets may have followed bones that were just solved.
             context.view_layer.update()
         places = current_targets(context.evaluated_depsgraph_get(), context.scene, armature, problem)
-        key = repr(depends_on(problem)).encode()
-        asked.append(_digest([key, *(b"" if each is None else each.tobytes() for each in places)]))
+        asked.append((depends_on(problem), *(None if each is None else each.tobytes() for each in places)))
         stays = asked[-1] in before and is_by_posture(problem, places)
         solution, holds, left = _solve(context, problem, places, begin, stays=stays)
         left_alone += left
@@ -218,8 +212,8 @@ def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> F
     result = FrameResult(np.concatenate(errors), met, tuple(left_alone), why)
     if not np.isnan(result.errors).all():
         rows = (row for tree in begins for row in zip(tree.skeleton.names, tree.rotations, strict=True))
-        settings.solved_from = dict(rows), {tree.skeleton.names[0]: tree.root_location for tree in begins}
-        settings.solved = " ".join((_digest(pose_bytes(armature)), *asked))
+        heads = {tree.skeleton.names[0]: tree.root_location for tree in begins}
+        settings.solved = pose_bytes(armature), asked, dict(rows), heads
         context.view_layer.update()
         move_pins_with(armature, ())
     return result

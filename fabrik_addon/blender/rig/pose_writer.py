@@ -94,9 +94,10 @@ def set_mode(context: Context, mode: Any, rig: Object | None = None) -> None:
         raise RigError(f"{thing.name!r} is hidden: make it visible first") from None
 
 
-def pose_bytes(rig: Object) -> Iterator[bytes]:
+def pose_bytes(rig: Object) -> bytes:
     """The current values of all channels that rotate and move bones, as a key for the pose."""
-    return (floats(rig.pose.bones, name, width).tobytes() for name, width in _CHANNELS.items() if name != "scale")
+    channels = (floats(rig.pose.bones, name, width) for name, width in _CHANNELS.items() if name != "scale")
+    return b"".join(values.tobytes() for values in channels)
 
 
 def has_property(rig: Object, path: str) -> bool:

@@ -1,6 +1,7 @@
 """Declares properties like `bpy.props`, with their names and tooltips first. Other keywords are those of Blender."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from bpy import props
@@ -29,8 +30,8 @@ Bool, Int, IntVector, Float, FloatVector, Enum, String, List, Pointer = map(
         props.PointerProperty,
     ),
 )
-
-
-def Factor(name: str, description: str, **more: Any) -> Any:  # noqa: N802  named like the others
-    """Declare a number from 0 to 1."""
-    return Float(name, description, subtype="FACTOR", min=0.0, max=1.0, **more)
+# A number from 0 to 1, a length, a position, and a rotation (w, x, y, z).
+Factor = partial(Float, subtype="FACTOR", min=0.0, max=1.0)
+Length = partial(Float, unit="LENGTH", precision=4)
+Place = partial(FloatVector, subtype="XYZ", unit="LENGTH", precision=4)
+Quaternion = partial(FloatVector, size=4, subtype="QUATERNION", default=(1.0, 0.0, 0.0, 0.0))

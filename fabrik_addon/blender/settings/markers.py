@@ -11,7 +11,7 @@ from bpy.types import Action, Collection, Object, PropertyGroup, Text
 
 from ...markers.files.suffixes import LAYOUTS
 from .bake_options import MarkerOptions
-from .declare import Bool, Enum, Float, FloatVector, Int, IntVector, List, Pointer, String
+from .declare import Bool, Enum, Float, FloatVector, Int, IntVector, Length, List, Place, Pointer, String
 from .in_use import Moment, Stored, note_use, overridable, poses_live_rigs
 
 # The ID property of a take on a rig that stores the values of `OfATake` while the rig follows another take.
@@ -71,13 +71,7 @@ class PointOnBone:
 
     bone: String("Bone", "The bone that the point is on")
     point: Enum("Point", "Position of the point on its bone", items=POINTS)
-    offset: FloatVector(
-        "Offset",
-        "Position of the point relative to the bone's head, in the bone's local axes",
-        subtype="XYZ",
-        unit="LENGTH",
-        precision=4,
-    )
+    offset: Place("Offset", "Position of the point relative to the bone's head, in the bone's local axes")
     weight: Float(
         "Weight",
         "Influence relative to other markers or targets, if not all can be met",
@@ -101,12 +95,10 @@ class FabrikMarker(PointOnBone, PropertyGroup):
     target_bone: String(
         "Marker Bone", "If the markers are bones of another armature, the bone whose head is the marker"
     )
-    guess: Float(
+    guess: Length(
         "Guess",
         "How far the marker moves on its bone if the bone was guessed from motion; negative if it was not guessed",
         default=-1.0,
-        unit="LENGTH",
-        precision=4,
     )
     figures: FloatVector(
         "Figures",

@@ -8,7 +8,7 @@ from bpy.types import Action, Context, Object, PropertyGroup
 from .bake_options import FabrikBakeSettings, FabrikBonePair, FabrikRetarget
 from .control import CLASSES as CONTROL_CLASSES
 from .control import FabrikControlRig
-from .declare import Bool, Enum, Factor, Float, FloatVector, Int, List, Pointer, String
+from .declare import Bool, Enum, Factor, FloatVector, Int, Length, List, Place, Pointer, Quaternion, String
 from .in_use import Moment, Stored, note_use, overridable, poses_live_rigs, update_live_pose
 from .markers import CLASSES as MARKER_CLASSES
 from .markers import FabrikCapture, PointOnBone
@@ -36,16 +36,8 @@ class FabrikEffector(PointOnBone, PropertyGroup):
         "If the target is an armature, the bone whose head is the target. If it is a bone of "
         "this rig, both bones move toward each other",
     )
-    pin_location: FloatVector(
-        "Pin Location", "Position of the pin in armature space", subtype="XYZ", unit="LENGTH", precision=4
-    )
-    pin_rotation: FloatVector(
-        "Pin Rotation",
-        "Rotation of the pinned bone in armature space",
-        size=4,
-        subtype="QUATERNION",
-        default=(1.0, 0.0, 0.0, 0.0),
-    )
+    pin_location: Place("Pin Location", "Position of the pin in armature space")
+    pin_rotation: Quaternion("Pin Rotation", "Rotation of the pinned bone in armature space")
     hold_rotation: Bool("Rotation", "Match the rotation of the target or pin as well as its position")
     priority: Int(
         "Priority",
@@ -115,9 +107,7 @@ BALANCES = (
 class FabrikStoredBone(PropertyGroup):
     """The stored pose of the bone of this name, or the stored value of the switch with this path as its name."""
 
-    rotation: FloatVector(
-        "Rotation", "Local rotation of the bone", size=4, subtype="QUATERNION", default=(1.0, 0.0, 0.0, 0.0)
-    )
+    rotation: Quaternion("Rotation", "Local rotation of the bone")
     location: FloatVector("Location", "Location channels of the bone", subtype="XYZ")
     value = Stored(0.0)
 
@@ -131,9 +121,8 @@ class PostureSettings:
         "Preferred Pose", "The pose that the rig stays close to while it meets its targets", items=PREFERRED_POSES
     )
     kept_pose: List("Stored Pose", "The pose stored as the preferred pose", type=FabrikStoredBone)
-    # A key for the result of the last solve. The pose before it: rotations by bone, and the heads of roots.
+    # The last solve: the pose after it, what each tree was asked for, and the pose before it.
     solved = Moment()
-    solved_from = Moment()
     balance: Enum("Balance", "Keep the center of mass over the supporting feet", items=BALANCES)
     free_limbs_hang: Bool(
         "Free Limbs Hang",
@@ -147,7 +136,7 @@ class PostureSettings:
         "applies only to feet, hands and knees",
     )
     show_capsules: Bool("Show Capsules", "Draw the capsules used by Self-Collision", update=note_use)
-    floor_height: Float("Floor Height", "Height of the floor on the world's Z axis", unit="LENGTH", precision=4)
+    floor_height: Length("Floor Height", "Height of the floor on the world's Z axis")
 
 
 # The data on an armature object, `Object.fabrik`, is the add-on's only state. It is saved with the file, and can be
