@@ -22,7 +22,7 @@ from ....core.limits.base import Limit
 from ....core.limits.swing_twist import swing_of, twist_of
 from ...settings.limit_properties import LimitPropertyError, has_limit, read_limit
 from ...settings.selection import active_bone, selected_bones
-from .drawing import COLORS, Color, Drawing, draw_lines, draw_triangles
+from .drawing import COLORS, Color, Drawing, draw
 
 _BACKEND: Final = scalar.BACKEND
 _FULL_TURN: Final = 2.0 * pi
@@ -337,8 +337,7 @@ def draw_limits(context: Context) -> None:
             (markers, "NONE", 1.0),
         ):
             gpu.state.depth_test_set(depth_test)
-            draw_triangles(drawing, share)
-            draw_lines(drawing, share, context.region)
+            draw(drawing, context.region, share)
     finally:
         gpu.state.depth_test_set("NONE")
         gpu.state.blend_set("NONE")
