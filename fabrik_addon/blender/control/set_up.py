@@ -24,7 +24,7 @@ from ..settings.in_use import values_of
 from ..settings.rig import rig_settings
 from . import switches as switching
 from .posed_rig import ControlRig
-from .trials import TRIED_AXIS, Carrier, Frame, Trials, can_swing, find_carriers, find_frames, try_controls
+from .trials import MOST, TRIED_AXIS, Carrier, Frame, Trials, can_swing, find_carriers, find_frames, try_controls
 from .writer import ControlWriter, LimbOnIk, Update, add_to_channels, free_channels, is_additive, place_limbs
 
 # A control is needed only if other controls cannot reproduce more than this share of its effect. Smaller differences
@@ -61,8 +61,6 @@ _ROTATED: Final = 0.01
 _TURN: Final = 0.4
 # The names of the lists that are stored for a control rig.
 _LISTS: Final = ("carriers", "controls", "switches", "along")
-# A control that rotates this share of the body's bones moves the body.
-_MOST: Final = 0.9
 
 
 class _TriedLimb(LimbOnIk):
@@ -264,7 +262,7 @@ class _Search:
         # The bones that only a control of the whole body rotates.
         follows = found.on_fk.follows
         deform = found.on_fk.deform
-        has_own = follows[follows[:, deform].mean(axis=1) <= _MOST].any(axis=0)
+        has_own = follows[follows[:, deform].mean(axis=1) <= MOST].any(axis=0)
         left = sum(1 << int(place) for place in np.flatnonzero(deform & ~has_own))
         lone = [
             each for each in switching.permanent_iks(self.rig) if any(self.after[bone] & left for bone in each.bones)
@@ -309,7 +307,7 @@ class _Search:
         # The root control is the innermost control that rotates the whole body.
         turned = fk.follows
         columns = [fk.bones.index(carrier.bone) for carrier in carriers]
-        whole = [row for row in range(len(fk.controls)) if turned[row, columns].mean() > _MOST] if columns else []
+        whole = [row for row in range(len(fk.controls)) if turned[row, columns].mean() > MOST] if columns else []
         place = fk.controls[min(whole, key=lambda row: int(turned[row].sum()))] if whole else ""
         frames = find_frames(fk, {place, *(carrier.control for carrier in carriers)})
         return _Found(fk, ik, mine, carriers, frames, place)

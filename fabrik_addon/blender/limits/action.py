@@ -6,7 +6,7 @@ optionally a polygon.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import cos, degrees, pi, radians
+from math import cos, degrees, pi, radians, tau
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
@@ -335,7 +335,6 @@ _MOST_CORNERS: Final = 12
 _ROUND: Final = 16
 # Radians. The margin is at least this, so that swings on a line, or all at one point, get an outline with an area.
 _LEAST_MARGIN: Final = 1e-3
-_FULL_TURN: Final = 2.0 * pi
 # Radians. A bone that never rotates by more than this gets no limit.
 _STILL_THROUGHOUT: Final = 1e-4
 _ROUNDS_OF_WEIGHTS: Final = 200
@@ -349,7 +348,7 @@ def window_around(swings: FloatArray, margin: float) -> FloatArray:
     It has at most twelve corners. To reduce them, edges are removed, and their neighbors extended until they meet. The
     edge that adds the least area is removed first. No corner is more than 180° from rest.
     """
-    angles = 2.0 * pi * np.arange(_ROUND) / _ROUND
+    angles = tau * np.arange(_ROUND) / _ROUND
     circle = max(margin, _LEAST_MARGIN) / cos(pi / _ROUND) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
     wide = (convex_hull(swings)[:, None] + circle).reshape(-1, 2)
     size = np.linalg.norm(wide, axis=1, keepdims=True)
@@ -426,9 +425,9 @@ def _range(angles: FloatArray, margin: float) -> Range:
     """The range of successive angles (F,), in radians, widened by a margin. Angles may continue beyond 180°."""
     counted = np.unwrap(angles)
     low, high = float(counted.min()) - margin, float(counted.max()) + margin
-    if high - low >= _FULL_TURN:
+    if high - low >= tau:
         return ALL_ROUND
-    whole_turns = _FULL_TURN * round((low + high) / (2.0 * _FULL_TURN))
+    whole_turns = tau * round((low + high) / (2.0 * tau))
     return low - whole_turns, high - whole_turns
 
 

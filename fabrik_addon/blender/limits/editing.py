@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from math import atan2, cos, dist, hypot, pi, radians
+from math import atan2, cos, dist, hypot, radians, tau
 from typing import Any, Final, TypeAlias, cast
 
 import bpy
@@ -138,7 +138,7 @@ def numbers_in(text: str) -> tuple[float, ...]:
 def window_in(cone: Sequence[float]) -> tuple[float, ...]:
     """The outline of an octagon as wide as a cone; very small and very large widths are clamped."""
     moderate = np.clip(cone, _WINDOW_LEAST, _WINDOW_MOST)
-    corners = outline(moderate, np.linspace(0.0, 2.0 * pi, _CORNERS, endpoint=False))
+    corners = outline(moderate, np.linspace(0.0, tau, _CORNERS, endpoint=False))
     # Remove the sign of zero, because Blender would show -0°.
     return limit_values.flat((np.round(corners, _DIGITS) + 0.0).tolist())
 

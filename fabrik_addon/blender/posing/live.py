@@ -21,7 +21,7 @@ from ..settings.rig import LIVE_LISTENERS, rig_settings
 from ..settings.why_not import enabled_effectors
 
 # Seconds from one pose to the next while joints catch up with targets at rest.
-_PAUSE: Final = 1.0 / 60.0
+PAUSE: Final = 1.0 / 60.0
 _HISTORY: Final = ("undo_post", "redo_post")
 
 
@@ -149,7 +149,7 @@ def _pose_all(graph: Depsgraph, scene: Scene, updated: set[bpy.types.ID] | None)
             _pose(graph, scene, rig)
             posed.add(rig)
     if not bpy.app.background and _catching_up() and not bpy.app.timers.is_registered(go_on):
-        bpy.app.timers.register(go_on, first_interval=_PAUSE)
+        bpy.app.timers.register(go_on, first_interval=PAUSE)
 
 
 def _catching_up() -> list[Any]:
@@ -164,7 +164,7 @@ def go_on() -> float | None:
     """
     if bpy.app.is_job_running("RENDER"):
         # Accessing the evaluated scene evaluates it, which would crash a render.
-        return _PAUSE
+        return PAUSE
     for session in _catching_up():
         session.may_continue = True
     graph = bpy.context.evaluated_depsgraph_get()

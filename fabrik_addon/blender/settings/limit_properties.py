@@ -9,7 +9,7 @@ from the default, such as its stiffness.
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import isfinite, pi
+from math import isfinite, pi, tau
 from typing import Any, Final, TypeVar
 
 import bpy
@@ -97,7 +97,6 @@ SLIDE: Final = "fabrik_slide"
 STIFFNESS: Final = "fabrik_stiffness"
 MASS: Final = "fabrik_mass"
 
-_FULL_TURN: Final = 2.0 * pi
 _FREE_BONE: Final = LimitSettings()
 # The number of cached limits, enough for many rigs, because live posing reads limits at each step.
 _LIMITS_KEPT: Final = 4096
@@ -126,9 +125,9 @@ class _Property:
 _PROPERTIES: Final = {
     "type": _Property(LIMIT, lambda value: _choice(value, KINDS)),
     "cone": _Property(CONE, lambda value: as_cone(_numbers(value, 4)), (0.0, pi, 0.0, pi)),
-    "twist": _Property(TWIST, lambda value: as_range(_numbers(value, 2)), (-_FULL_TURN, _FULL_TURN, -pi, pi)),
+    "twist": _Property(TWIST, lambda value: as_range(_numbers(value, 2)), (-tau, tau, -pi, pi)),
     "axis": _Property(HINGE_AXIS, lambda value: _choice(value, AXES)),
-    "hinge": _Property(HINGE, lambda value: as_range(_numbers(value, 2)), (-_FULL_TURN, _FULL_TURN, -pi, pi)),
+    "hinge": _Property(HINGE, lambda value: as_range(_numbers(value, 2)), (-tau, tau, -pi, pi)),
     "window": _Property(WINDOW, lambda value: as_window(_numbers(value)), (-pi, pi, -pi, pi)),
     "slide": _Property(SLIDE, lambda value: _numbers(value, 2), (0.01, 100.0, 0.5, 2.0), "NONE"),
     "stiffness": _Property(STIFFNESS, number, (0.0, 1.0, 0.0, 1.0), "FACTOR"),

@@ -6,7 +6,7 @@ starts, so the solver is imported only when a limit is made.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import hypot, isfinite, pi
+from math import hypot, isfinite, pi, tau
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -26,9 +26,8 @@ NO_SLIDE: Final = (1.0, 1.0)
 # With this value, the mass is derived from the bone's name or size.
 OWN_MASS: Final = -1.0
 
-_FULL_TURN: Final = 2.0 * pi
 # A range of this size is at least a full turn despite rounding errors.
-_WHOLE: Final = _FULL_TURN + 1e-12
+_WHOLE: Final = tau + 1e-12
 # Sliders, curves and overrides use single precision, which rounds pi up.
 _ROUNDING: Final = 1e-5
 
@@ -202,7 +201,7 @@ def as_cone(angles: Sequence[float]) -> Cone:
 def as_range(ends: Sequence[float]) -> Range:
     """Min and max; a range that is a full turn except for rounding becomes a full turn."""
     low, high = ends
-    nearly_whole = _FULL_TURN - _ROUNDING <= high - low < _FULL_TURN
+    nearly_whole = tau - _ROUNDING <= high - low < tau
     return low, low + _WHOLE if nearly_whole else high
 
 

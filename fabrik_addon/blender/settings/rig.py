@@ -150,7 +150,7 @@ ROOTS = (
     (
         "FOLLOW",
         "Follow",
-        ("Like Free, but while nothing is pinned, a dragged bone pulls the rig along as if on a rope"),
+        "Like Free, but while nothing is pinned, a dragged bone pulls the rig along as if on a rope",
         3,
     ),
 )

@@ -71,8 +71,6 @@ _HOLDS = (
 )
 # The suffixes of all files that can be imported.
 MOTION_SUFFIXES: Final = (*SUFFIXES, *(suffix for suffix in POSE_SUFFIXES if suffix not in SUFFIXES))
-# Frames per second. Smaller differences are ignored, because rates have single precision.
-_SAME_RATE: Final = 1e-3
 # Properties that can be determined from the file.
 _SELDOM: Final = ("holds", "units", "up_axis", "keypoints", "rate", "start_frame", "first", "last", "scale")
 # Properties to pass on if the dialog must be shown again.
@@ -163,7 +161,7 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
         for path, recording in recordings:
             self._import(context, path, recording, timing)
         after = matching.scene_rate(context.scene)
-        if abs(after - before) > _SAME_RATE:
+        if abs(after - before) > matching.SAME_RATE:
             self.report({"WARNING"}, ui_message(f"The scene's frame rate is now {after:g} fps (was {before:g})"))
         return {"FINISHED"}
 

@@ -228,8 +228,6 @@ _CONFIRM: Final = frozenset({"RET", "NUMPAD_ENTER", "SPACE"})
 _CANCEL: Final = frozenset({"ESC", "RIGHTMOUSE"})
 _SHIFTS: Final = frozenset({"LEFT_SHIFT", "RIGHT_SHIFT", "LEFT_CTRL", "RIGHT_CTRL"})
 _PRECISE: Final = 0.1
-# Seconds between two steps while the mouse rests and joints still catch up.
-_PAUSE: Final = 1.0 / 60.0
 # Properties that default to the rig's settings. They can be adjusted after a drag.
 _KEPT: Final = ("keep_orientation", "spread")
 _RIG: Any = SimpleNamespace(**get_annotations(FabrikRig) | get_annotations(FabrikDragSettings))
@@ -466,7 +464,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         """Start or stop the timer that continues the drag while the mouse rests."""
         manager = context.window_manager
         if goes_on and self._timer is None:
-            self._timer = manager.event_timer_add(_PAUSE, window=context.window)
+            self._timer = manager.event_timer_add(live.PAUSE, window=context.window)
         elif not goes_on and self._timer is not None:
             manager.event_timer_remove(self._timer)
             self._timer = None

@@ -125,12 +125,11 @@ def draw_locks(drag: DragInput) -> None:
 
 
 _BEFORE: Final = (0.7, 0.7, 0.7, 0.5)
-_AFTER: Final = (0.94, 0.89, 0.26, 1.0)
 _WIDTHS: Final = (1.25, 2.5)
 
 
 def draw_drag_paths(drag: object) -> None:
     """Draw the old and the new path into the current viewport during a drag over time."""
     if isinstance(drag, SpreadDrag):
-        lines = zip(_WIDTHS, drag.paths_before_and_after(), (_BEFORE, _AFTER), strict=True)
+        lines = zip(_WIDTHS, drag.paths_before_and_after(), (_BEFORE, COLORS["pinned"]), strict=True)
         draw_over(Drawing.of((width, path, along(len(path)), color) for width, path, color in lines), bpy.context)

@@ -309,7 +309,7 @@ def draw_labels(rigs: Sequence[Object], context: Context) -> None:
 
 
 # Color-blind people can distinguish blue, yellow and vermilion. Larger errors also have thicker lines.
-_LEVELS: Final = (((0.30, 0.66, 1.0, 1.0), 1.5), ((1.0, 0.85, 0.2, 1.0), 2.5), ((1.0, 0.25, 0.10, 1.0), 4.0))
+_LEVELS: Final = ((COLORS["free"], 1.5), ((1.0, 0.85, 0.2, 1.0), 2.5), (COLORS["binds"], 4.0))
 
 
 def error_lines(rig: Object, frame: float) -> Drawing:

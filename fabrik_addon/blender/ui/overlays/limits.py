@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
-from math import atan2, cos, hypot, pi, sin
+from math import atan2, cos, hypot, pi, sin, tau
 from typing import Any, Final
 
 import numpy as np
@@ -25,7 +25,6 @@ from ...settings.selection import active_bone, selected_bones
 from .drawing import COLORS, Color, Drawing, draw
 
 _BACKEND: Final = scalar.BACKEND
-_FULL_TURN: Final = 2.0 * pi
 # Radians. A joint this close to a limit is shown as at the limit, because poses have single precision.
 _AT_LIMIT: Final = 2e-3
 # The number of points along the rim of a cone (a multiple of four), of rings from rest to rim, and of points on a full
@@ -127,7 +126,7 @@ def _polygon_shapes(limit: Polygon, turn: Quaternion) -> list[Shape]:
 def _twist_shapes(twist: tuple[float, float], turn: Quaternion) -> list[Shape]:
     """A fan around the middle of the bone that shows its range of twist, and a pointer; empty if twist is free."""
     low, high = twist
-    if high - low >= _FULL_TURN:
+    if high - low >= tau:
         return []
     angles = swing_of(_BACKEND, turn)
     swing = _BACKEND.exp_map(_BACKEND.Vector((angles.z, 0.0, -angles.x)))
@@ -143,7 +142,7 @@ def _round_shapes(low: float, high: float, now: Scalar, swing: Quaternion, *, bi
     rim = center + _TWIST_RADIUS * np.stack([np.sin(arc), np.zeros_like(arc), np.cos(arc)], axis=1)
     tip = center + _TWIST_POINTER * np.array([sin(now), 0.0, cos(now)])
     pointer = Shape(ShapeKind.MARKER, binds, np.array([center, tip]), _none(3), np.array([[0, 1]]))
-    return [_turned(shape, swing) for shape in (_fan(center, rim, binds, closed=high - low >= _FULL_TURN), pointer)]
+    return [_turned(shape, swing) for shape in (_fan(center, rim, binds, closed=high - low >= tau), pointer)]
 
 
 def _hinge_shapes(limit: Hinge, turn: Quaternion) -> list[Shape]:
@@ -172,7 +171,7 @@ def _fixed_shapes(limit: Fixed, turn: Quaternion) -> list[Shape]:
 
 def _arc(low: float, high: float) -> FloatArray:
     """(A,) angles from `low` to `high`, dense enough to look smooth."""
-    return np.linspace(low, high, 2 + int(_ARC_POINTS * (high - low) / _FULL_TURN))
+    return np.linspace(low, high, 2 + int(_ARC_POINTS * (high - low) / tau))
 
 
 def _fan(center: FloatArray, rim: FloatArray, binds: bool, *, closed: bool) -> Shape:
