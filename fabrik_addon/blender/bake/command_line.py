@@ -76,10 +76,6 @@ ADVICE: Final = {
 _PARTS: Final = frozenset({"hips", "spine", "chest", "neck", "head", "thigh", "shin", "foot", "upper_arm", "forearm"})
 
 
-class BakeFileError(FabrikError):
-    """A file can't be baked or written; the message names it."""
-
-
 @dataclass(frozen=True)
 class BakeFileResult:
     """The baked recording, the scale factor of its positions, and the result of the bake.
@@ -118,7 +114,7 @@ def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> BakeFileResu
     if entries is None:
         matched = match_markers(context, rig, preset=chosen.preset, take=recorded)
         if not matched.markers:
-            raise BakeFileError(f"{take.recording}: no label is known: map the markers to bones with --map")
+            raise FabrikError(f"{take.recording}: no label is known: map the markers to bones with --map")
         guess_markers(context, rig)
     else:
         # The map's markers replace those of the rig. Its offsets are in meters.
@@ -156,9 +152,9 @@ def _read(chosen: argparse.Namespace, path: Path) -> Clip:
     """Read one recording, of one performer."""
     suffix = path.suffix.lower()
     if suffix in ARMATURE_SUFFIXES:
-        raise BakeFileError(f"{path.name}: has an armature but no markers: use the command retarget")
+        raise FabrikError(f"{path.name}: has an armature but no markers: use the command retarget")
     if suffix in ADVICE and suffix not in SUFFIXES:
-        raise BakeFileError(f"{path.name}: {ADVICE[suffix]}")
+        raise FabrikError(f"{path.name}: {ADVICE[suffix]}")
     how = chosen_options(chosen, IMPORT_OPTIONS)
     units, up_axis, layout = (None if (value := how[name]) == "AUTO" else value for name in _ASKED)
     return choose_performer(read_markers(path, units, up_axis, layout, chosen.rate), chosen.performer)
@@ -198,7 +194,7 @@ def _opened(path: Path, name: str) -> Object:
     try:
         bpy.ops.wm.open_mainfile(filepath=str(path.resolve()), load_ui=False, use_scripts=False)
     except RuntimeError:
-        raise BakeFileError(
+        raise FabrikError(
             f"{path}: this Blender ({bpy.app.version_string}) can't open the file: save it again in this version"
         ) from None
     scene = bpy.context.scene
@@ -207,11 +203,11 @@ def _opened(path: Path, name: str) -> Object:
     armatures = {found.name: found for found in things if found.type == "ARMATURE"}
     listed = ", ".join(repr(found) for found in armatures)
     if not armatures:
-        raise BakeFileError(f"There is no armature in scene {scene.name!r}: choose a file with one")
+        raise FabrikError(f"There is no armature in scene {scene.name!r}: choose a file with one")
     if name and name not in armatures:
-        raise BakeFileError(f"There is no armature {name!r} in scene {scene.name!r}: choose one of {listed}")
+        raise FabrikError(f"There is no armature {name!r} in scene {scene.name!r}: choose one of {listed}")
     if not name and len(armatures) > 1:
-        raise BakeFileError(f"There are several armatures, {listed}: choose one with --armature")
+        raise FabrikError(f"There are several armatures, {listed}: choose one with --armature")
     rig = armatures[name] if name else next(iter(armatures.values()))
     check_rig(rig)
     check_editable(rig)
@@ -232,14 +228,14 @@ def show_range(scene: Scene, first: int, last: int) -> None:
 
 
 def write_files(result: BakeResult, take: batch.BatchTake) -> None:
-    """Write the .blend and the report, or neither; raises BakeFileError if that fails.
+    """Write the .blend and the report, or neither; raises FabrikError if that fails.
 
     Like Blender when it saves, this keeps a .blend from before the call as .blend1.
     """
     for library in bpy.data.libraries:
         path = Path(bpy.path.abspath(library.filepath, library=library.parent))
         if batch.identity(path) in map(batch.identity, take.files):
-            raise BakeFileError(f"{path}: is linked by the rig's file and would be replaced: choose another name")
+            raise FabrikError(f"{path}: is linked by the rig's file and would be replaced: choose another name")
     paths, kept = take.files, bpy.context.preferences.filepaths.save_version > 0
     try:
         with prepared(*paths, keep_previous=kept and take.previous == batch.modified(take.output)) as parts:
@@ -252,7 +248,7 @@ def write_files(result: BakeResult, take: batch.BatchTake) -> None:
     except (OSError, RuntimeError) as trouble:
         reason = " ".join(str(getattr(trouble, "strerror", None) or trouble).split())
         names = " and ".join(str(path) for path in paths)
-        raise BakeFileError(f"{names}: cannot be written ({reason}): choose another folder, or free space") from None
+        raise FabrikError(f"{names}: cannot be written ({reason}): choose another folder, or free space") from None
 
 
 def _check_complete(path: Path) -> None:

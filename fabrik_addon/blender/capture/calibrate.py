@@ -74,10 +74,6 @@ _TRIED: Final = 20
 _MEASURED: Final = 0.3
 
 
-class CalibrateError(FabrikError):
-    """A rig and markers can't be calibrated; the message gives the reason."""
-
-
 @dataclass(frozen=True)
 class CalibrationResult:
     """The result of a calibration.
@@ -192,7 +188,7 @@ calibrate_markers = at_once(calibrate_markers_steps)
 def _check_proportions(rig: Object, proportions: str, markers: Sequence[SceneMarker]) -> None:
     """Raise a FabrikError if the rig, or else the markers, can't be scaled as chosen."""
     if proportions not in _SCALES:
-        raise CalibrateError(f"The proportions are {proportions!r}: they must be one of {', '.join(_SCALES)}")
+        raise FabrikError(f"The proportions are {proportions!r}: they must be one of {', '.join(_SCALES)}")
     check_rig(rig)
     check_editable(rig)
     data = rig.data
@@ -240,7 +236,7 @@ def _calibrations(
     if reference is not None:
         first, last = reference
         if not span[0] <= first <= last <= span[1]:
-            raise CalibrateError(
+            raise FabrikError(
                 f"The reference frames are {first} to {last}: they must be within {span[0]} to {span[1]}, the "
                 "frames of the markers"
             )
