@@ -268,7 +268,6 @@ _USAGE = 2
 _STOPPED = 130
 _DESCRIPTION = "Bake mocap recordings to keyframes on a rig, in new .blend files, and report the errors."
 
-
 # Flags whose names differ from their options.
 _FLAGS: Final = {
     "key_angle": "--simplify",

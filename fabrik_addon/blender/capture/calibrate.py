@@ -51,7 +51,6 @@ _SCALES: Final[Mapping[str, Scale]] = MappingProxyType(
     {"UNIFORM": "uniform", "LIMBS": "limbs", "REST": "limbs", "NONE": 1.0}
 )
 
-
 # How messages name the detected pose on the reference frames.
 _POSES: Final[Mapping[Kind, str]] = MappingProxyType(
     {
@@ -61,7 +60,6 @@ _POSES: Final[Mapping[Kind, str]] = MappingProxyType(
         "T_POSE": "standing in a T pose",
     }
 )
-
 
 # With a good static recording, the markers of a walk are usually 7 mm off before their positions are refined with the
 # take. The markers were placed differently in the two recordings if the error is above _FAR_OFF, a share of the rig's

@@ -56,7 +56,6 @@ _CARRIED: Final = 0.99
 _LAGGING: Final = 0.9
 _ROTATED: Final = 0.01
 
-
 # Radians. Large enough to detect movements that are not rigid.
 _TURN: Final = 0.4
 # The names of the lists that are stored for a control rig.

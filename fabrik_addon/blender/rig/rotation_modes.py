@@ -20,7 +20,6 @@ _GIMBAL_COSINE: Final = 1e-7
 # Below this sine of half the angle, a rotation has no axis.
 _NO_AXIS: Final = 1e-9
 
-
 _EULER_MODES: Final = ("XYZ", "XZY", "YXZ", "YZX", "ZXY", "ZYX")
 
 

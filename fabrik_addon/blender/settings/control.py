@@ -22,7 +22,6 @@ FOUND: tuple[tuple[str, str, str], ...] = (
     ("HAND", "Manual", "The control was chosen manually"),
 )
 
-
 LIMBS: tuple[tuple[str, str, str], ...] = (
     (
         "AUTO",

@@ -80,6 +80,14 @@ def call_later(timer: Callable[[], float | None], seconds: float) -> None:
         bpy.app.timers.register(timer, first_interval=seconds)
 
 
+def when_ready(task: Callable[[], float | None]) -> None:
+    """Call a function as soon as Blender's data can be accessed, which is not yet while it enables an extension."""
+    if hasattr(bpy.data, "objects"):
+        task()
+    elif not bpy.app.background:
+        call_later(task, 0.0)
+
+
 def stop_timers() -> None:
     """Stop all timers."""
     while _TIMERS:

@@ -227,5 +227,4 @@ class ImportOptions:
 
 IMPORT_OPTIONS: Final[dict[str, Any]] = get_annotations(ImportOptions)
 
-
 CLASSES = (FabrikMarker, FabrikFactor, FabrikTake, FabrikCapture)

@@ -174,7 +174,6 @@ SPREADS = (
     ),
 )
 
-
 # For arguments that the operator's next call must not reuse, such as a script's or the end of a drag.
 ASIDE: Final = {"SKIP_SAVE"}
 

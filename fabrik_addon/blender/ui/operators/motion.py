@@ -53,7 +53,6 @@ else:
     holding, armature = map(OnUse, (".edit.holds", ".rig.armature"))
     selection, trails = map(OnUse, (".settings.selection", ".ui.overlays.motion"))
 
-
 _TIMINGS = (
     ("AUTO", "Automatic", "Set the scene to the recording's frame rate, unless the scene is already animated"),
     ("SET_SCENE_RATE", "Set Scene Rate", "Set the scene to the recording's frame rate, with one sample per frame"),

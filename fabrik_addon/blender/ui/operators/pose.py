@@ -46,7 +46,6 @@ else:
     armature, pose_writer, selection = map(OnUse, (".rig.armature", ".rig.pose_writer", ".settings.selection"))
     drawing, trails = map(OnUse, (".ui.overlays.drawing", ".ui.overlays.motion"))
 
-
 _PINNING = (
     ("TOGGLE", "Toggle", "Unpin the bones if all of them are pinned, otherwise pin them"),
     ("PIN", "Pin", "Hold the bones at their current positions"),

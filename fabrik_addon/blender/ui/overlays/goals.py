@@ -146,7 +146,6 @@ _BALANCE_SIZE: Final = 0.06
 # An effector within this share of its chain's length counts as met.
 _MET: Final = 1e-3
 
-
 # Pixels from the left and the bottom of the screen.
 _Place: TypeAlias = tuple[float, float]
 

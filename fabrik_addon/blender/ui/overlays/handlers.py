@@ -128,11 +128,7 @@ def start() -> None:
     """Add the handlers if the file uses the add-on, now or later."""
     in_use.LISTENERS.extend((OVERLAYS.start, ARMATURES.note_use))
     in_use.listen(_after_load, "load_post", on=True)
-    if hasattr(bpy.data, "objects"):
-        _note_file()
-    elif not bpy.app.background:
-        # Wait, because Blender's data can't be accessed while it enables an extension.
-        call_later(_note_file, 0.0)
+    in_use.when_ready(_note_file)
 
 
 def stop() -> None:

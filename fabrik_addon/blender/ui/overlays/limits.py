@@ -229,7 +229,6 @@ _SHAPES: Final[dict[type[Limit], Callable[[Any, Quaternion], list[Shape]]]] = {
     Fixed: _fixed_shapes,
 }
 
-
 # Drawing in the viewport, called by `handlers.py`. `gpu` is imported only when something is drawn, because it does not
 # work without a window.
 
