@@ -223,23 +223,21 @@ def keyed_steps(context: Context, armature: Object, settings: BakeSettings, find
     if settings.action == "CURRENT":
         keyframes.check_not_shared(armature)
     seconds: dict[str, float] = {}
-    keyed: set[str] = set()
     by_markers = not take and follows_markers(armature, settings.source)
     take = take_name(armature) if by_markers else take
     live.pause(armature)
-    keeper = PoseKeeper(context.scene, armature)
     try:
-        trees, matrices = yield from within(0.0, _SOLVING_ENDS, find(context, armature, settings, seconds))
-        if settings.self_collision == "ON":
-            with timed(seconds, "self-collision"):
-                trees = tuple(without_self_collisions(armature, tree) for tree in trees)
-        with timed(seconds, "write"):
-            report = make_report(trees, settings.frames)
-            trees = _chosen(context, armature, trees, settings.bones)
-            steps = write_keys(context, armature, settings, trees, matrices, take)
-            keyed, off = yield from within(_SOLVING_ENDS, 1.0, steps)
+        with PoseKeeper(context.scene, armature) as keeper:
+            trees, matrices = yield from within(0.0, _SOLVING_ENDS, find(context, armature, settings, seconds))
+            if settings.self_collision == "ON":
+                with timed(seconds, "self-collision"):
+                    trees = tuple(without_self_collisions(armature, tree) for tree in trees)
+            with timed(seconds, "write"):
+                report = make_report(trees, settings.frames)
+                trees = _chosen(context, armature, trees, settings.bones)
+                steps = write_keys(context, armature, settings, trees, matrices, take)
+                keeper.keyed, off = yield from within(_SOLVING_ENDS, 1.0, steps)
     finally:
-        keeper.restore(keyed)
         live.resume(armature)
     result = make_result(armature, settings, trees, report, matrices, seconds, take, by_markers=by_markers)
     return replace(result, warnings=(*result.warnings, *off))

@@ -143,14 +143,11 @@ def calibrate_markers_steps(
     other = in_collection(static) if static is not None else []
     check_followed(scene, rig, "MARKERS")
     _check_proportions(rig, proportions, [*take, *other])
-    keeper = PoseKeeper(scene, rig)
-    try:
+    with PoseKeeper(scene, rig):
         context.view_layer.update()
         chosen = (reference[0], reference[1]) if reference is not None and any(reference) else None
         calibrating = _calibrations(scene, rig, take, other, chosen, proportions=proportions, refine=refine)
         found, left_out = yield from calibrating
-    finally:
-        keeper.restore()
     # World displacement that moves the scaled markers so that the feet are on the rig's floor.
     lift, factor = np.zeros(3), found[0].scale
     if on_floor and proportions != "NONE":

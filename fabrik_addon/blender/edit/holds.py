@@ -194,15 +194,13 @@ def _add(
         # No easing is needed before the first key and after the last one.
         ends = max(ends[0], min(keys[0], whole[0]) - 1.0), min(ends[1], max(keys[-1], whole[1]) + 1.0)
     span = span_over(setup, take, whole, ends, also=also, held=points)
-    keeper = PoseKeeper(scene, armature)
     name = f"{bone} {whole[0]:g}-{whole[1]:g}"
-    try:
+    with PoseKeeper(scene, armature) as keeper:
+        keeper.keyed = armature.pose.bones.keys()
         changes, miss = _held_changes(scene, armature, span, held, settings)
         curves = [change.curve for change in changes]
         with recorded(armature, name, curves, span.ends) as record:
             write_changes(armature, changes, also, span.ends)
-    finally:
-        keeper.restore(armature.pose.bones.keys())
     hold = rig_settings(armature).holds.add()
     hold.name, hold.replaced = name, record
     hold.bone, hold.point, hold.hold_rotation = bone, settings.point, settings.hold_rotation

@@ -123,8 +123,7 @@ class EditedTake:
         places, trees, played = [], [], self.posed.sampled_bones
         counting = {bone.name: row for row, bone in enumerate(bones) if bone.name in played}
         by_frame = np.empty((len(frames), len(counting), 4, 4))
-        keeper = PoseKeeper(scene, self._armature)
-        try:
+        with PoseKeeper(scene, self._armature):
             for row, frame in enumerate(frames.tolist()):
                 scene.frame_set(int(np.floor(frame)), subframe=frame - np.floor(frame))
                 for holder, values in held.items():
@@ -133,8 +132,6 @@ class EditedTake:
                 if not self.posed.by_channels:
                     trees.append(tree_of(self._armature, self.skeleton.names[0]))
                     by_frame[row] = matrices(bones, "matrix")[list(counting.values())]
-        finally:
-            keeper.restore()
         channels = {holder: np.array(values, dtype=np.float64) for holder, values in held.items()}
         by_bone = dict(zip(counting, by_frame.swapaxes(0, 1), strict=True))
         return channels, np.array(places, dtype=np.float64), trees, by_bone

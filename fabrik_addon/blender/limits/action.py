@@ -135,15 +135,12 @@ def rotations_of_action(context: Context, rig: Object, bones: Sequence[PoseBone]
         times += [keyframes.keys(curve)[:, 0] for curve in curves(rig) if len(curve.keyframe_points)]
         if not times:
             raise RigError(f"{rig.name!r} has no action: assign one first")
-        frames, keeper = whole_frames(np.concatenate(times)), PoseKeeper(context.scene, rig)
-        try:
-            poses = []
+        frames, poses = whole_frames(np.concatenate(times)), []
+        with PoseKeeper(context.scene, rig):
             for frame in frames.tolist():
                 context.scene.frame_set(int(frame))
                 poses.append(posed.local(names))
-        finally:
-            keeper.restore()
-            context.view_layer.update()
+        context.view_layer.update()
         every = [Rotations(bone, frames, np.array([pose[bone.name] for pose in poses])) for bone in bones]
         moving += [row for row in every if angle_between(row.rotations, row.rotations[:1]).max() > _STILL]
     if not moving:
@@ -275,9 +272,8 @@ def fix_action(context: Context, rig: Object, bones: Sequence[PoseBone]) -> tupl
     if not broken:
         return [], []
     limits, turned = _limits(bones), [rig.pose.bones[breach.bone] for breach in broken]
-    keeper = PoseKeeper(context.scene, rig)
-    keyed = [bone.name for bone in turned]
-    try:
+    with PoseKeeper(context.scene, rig) as keeper:
+        keeper.keyed = [bone.name for bone in turned]
         if not posed_rig(rig).by_channels:
             # A body's limits don't apply to its controls' curves, so clamp each pose and key the controls.
             own = {bone.name: limits[bone.name] for bone in turned}
@@ -286,12 +282,10 @@ def fix_action(context: Context, rig: Object, bones: Sequence[PoseBone]) -> tupl
                 context.scene.frame_set(frame)
                 _, _, changed = clamp_bones(context, rig, own)
                 controls |= dict.fromkeys(key_channels(context, rig, changed, automatic=False, before=changed))
-            keyed = list(controls)
+            keeper.keyed = list(controls)
         else:
             for curves in rotation_curves(rig, turned):
                 _fix_curves(rig, curves, limits[curves.bone.name])
-    finally:
-        keeper.restore(keyed)
     return broken, check_action(context, rig, turned)
 
 

@@ -31,7 +31,7 @@ from ..goals.problem import rig_problem, root_mode
 from ..limits.editing import opposite_bone
 from ..rig import armature as armatures
 from ..rig.keyframes import KeyframeError, check_action
-from ..rig.keying import is_auto_keying, key_channels, locked_note, unavailable_note, why_no_key
+from ..rig.keying import is_auto_keying, key_channels, key_in_steps, locked_note, unavailable_note, why_no_key
 from ..rig.locks import OTHERWISE
 from ..rig.pose_writer import PoseKeeper
 from ..settings.control import solved_bone
@@ -640,8 +640,8 @@ class Drag(DragBase):
             if locked := locked_note(self._armature, changed, switched):
                 self.left_alone.append(locked)
             if keyed or why:
-                for writer in self._writers:
-                    writer.key_switches(context.scene.frame_current_final)
+                for path in [path for path in self._setup.posed.switches if path in switched]:
+                    key_in_steps(self._armature, path, context.scene.frame_current_final, switched[path])
                 forget_posed(self._armature, [*keyed, *switched])
                 why = why or unavailable_note(context, self._armature, changed)
             elif not locked:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import bpy
 import numpy as np
@@ -22,18 +22,28 @@ _CHANNELS = {"location": 3, "rotation_quaternion": 4, "rotation_axis_angle": 4, 
 
 
 class PoseKeeper:
-    """The frame of a scene and the pose of an armature when this object is created.
+    """The frame of a scene and the pose of an armature when this object is created; as a context, restored at its end.
 
     A change of frame loses unkeyed poses of animated channels; this restores them.
+
+    Attributes:
+        keyed: the bones that get their animated pose instead at the end of the context.
     """
 
     def __init__(self, scene: Scene, rig: Object) -> None:
         self._scene, self._rig = scene, rig
+        self.keyed: Collection[str] = ()
         self._frame, self._subframe = scene.frame_current, scene.frame_subframe
         setup = rig_settings(rig).control
         paths = [each.name for each in (*setup.switches, *setup.along) if has_property(rig, each.name)]
         self._switches = {path: read_switch(rig, path) for path in paths}
         self._pose = {name: floats(rig.pose.bones, name, width) for name, width in _CHANNELS.items()}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        self.restore(self.keyed)
 
     def restore(self, keyed: Collection[str] = ()) -> None:
         """Restore frame and pose; the `keyed` bones get their animated pose on that frame.
@@ -262,6 +272,3 @@ class PoseWriter:
     def settle(self) -> list[str]:
         """Return no sentences, because plain rigs need no correction at the end."""
         return []
-
-    def key_switches(self, frame: float) -> None:
-        """Do nothing, because plain rigs have no switches."""
