@@ -21,6 +21,7 @@ from ...core.model.skeleton import Skeleton, scaled_skeleton
 from ...core.rotations import IDENTITY, matrix_from_quaternion
 from ..settings.limit_properties import read_extra_field, read_slides
 from ..settings.limit_values import NO_SLIDE
+from ..settings.why_not import why_not_editable
 from .rotation_modes import channel_count, from_channels, property_name
 
 Offset: TypeAlias = tuple[float, float, float]
@@ -225,11 +226,9 @@ def check_bones(armature: Object, *names: str) -> None:
 
 def check_editable(armature: Object) -> None:
     """Raise RigError unless the object may be posed: it is local, or an editable library override."""
-    if armature.library is not None:
-        raise RigError(f"Armature {armature.name!r} is linked from another file: make a library override first")
-    override = armature.override_library
-    if override is not None and override.is_system_override:
-        raise RigError(f"The library override of armature {armature.name!r} is not editable: make it editable first")
+    reason = why_not_editable(armature)
+    if reason:
+        raise RigError(reason)
 
 
 def root_location_channel(pose_bone: PoseBone, root_locations: npt.ArrayLike) -> FloatArray:

@@ -30,6 +30,7 @@ from .limit_values import (
     as_range,
     as_window,
 )
+from .why_not import why_not_editable
 
 
 def held(pose_bone: PoseBone) -> Any:
@@ -272,19 +273,11 @@ def clear_limit(pose_bone: PoseBone) -> None:
 
 def why_not_writable(pose_bone: PoseBone) -> str:
     """Why a limit can't be set on a bone, and what to do; "" if it can."""
-    rig: Any = pose_bone.id_data
-    if rig.library is not None:
-        return f"{rig.name!r} is linked from another file: make a library override of it first"
-    if not is_override(pose_bone):
-        return ""
-    if rig.override_library.is_system_override:
-        return f"The library override of {rig.name!r} is not editable: make it editable first"
-    if not any(is_overridable(pose_bone, name) for name in NAMES.values()):
-        library = library_name(pose_bone)
-        return (
-            f"Bone {pose_bone.name!r} has no limit in {library!r}, so the override can't store one: set it there first"
-        )
-    return ""
+    reason = why_not_editable(pose_bone.id_data)
+    if reason or not is_override(pose_bone) or any(is_overridable(pose_bone, name) for name in NAMES.values()):
+        return reason
+    library = library_name(pose_bone)
+    return f"Bone {pose_bone.name!r} has no limit in {library!r}, so the override can't store one: set it there first"
 
 
 def _why_not_kept(pose_bone: PoseBone, settings: LimitSettings) -> str:
