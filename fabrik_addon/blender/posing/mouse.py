@@ -296,8 +296,3 @@ class DragView:
     def _inside(self, x: float, y: float) -> FloatArray:
         """(2,) a position in the window converted to the region."""
         return np.array((x - self._region.x, y - self._region.y), dtype=np.float64)
-
-
-def has_view(context: Context) -> bool:
-    """Whether there is a 3D viewport in the context."""
-    return context.area is not None and context.area.type == "VIEW_3D" and context.region is not None

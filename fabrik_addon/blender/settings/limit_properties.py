@@ -29,13 +29,9 @@ from .limit_values import (
     as_cone,
     as_range,
     as_window,
+    check_extra,
 )
 from .why_not import why_not_editable
-
-
-def held(pose_bone: PoseBone) -> Any:
-    """Return the bone, typed as an object with custom properties."""
-    return pose_bone
 
 
 def is_override(pose_bone: PoseBone) -> bool:
@@ -47,7 +43,7 @@ def is_overridable(pose_bone: PoseBone, name: str) -> bool:
     """Whether the property of an overridden bone comes from its library and may be changed."""
     rig: Any = pose_bone.id_data
     original = rig.override_library.reference.pose.bones.get(pose_bone.name)
-    if original is None or name not in held(original) or name not in held(pose_bone):
+    if original is None or original.get(name) is None or pose_bone.get(name) is None:
         return False
     return bool(pose_bone.is_property_overridable_library(f'["{name}"]'))
 
@@ -63,7 +59,7 @@ def put(pose_bone: PoseBone, name: str, value: str | float | tuple[float, ...]) 
     Returns whether it was created.
     """
     if is_override(pose_bone):
-        if is_overridable(pose_bone, name) and fits(held(pose_bone)[name], value):
+        if is_overridable(pose_bone, name) and fits(pose_bone.get(name), value):
             pose_bone[name] = value
         return False
     made = not fits(pose_bone.get(name), value)
@@ -201,17 +197,17 @@ def read_extra_field(pose_bone: PoseBone, field: str) -> Any:
     Raises LimitPropertyError naming the bone and the invalid property.
     """
     free = getattr(_FREE_BONE, field)
-    if _plain(held(pose_bone).get(NAMES[field], free)) == free:
+    if _plain(pose_bone.get(NAMES[field], free)) == free:
         # This is by far the most frequent case, and needs no check.
         return free
     value = read_field(pose_bone, field)
-    checked(pose_bone, field, lambda: EXTRA_FIELDS[field](value))
+    checked(pose_bone, field, lambda: check_extra(field, value))
     return value
 
 
 def has_limit(pose_bone: PoseBone) -> bool:
     """Whether a limit is stored on the bone, even if only "FREE"."""
-    return LIMIT in held(pose_bone)
+    return pose_bone.get(LIMIT) is not None
 
 
 def read_settings(pose_bone: PoseBone) -> LimitSettings:
@@ -234,7 +230,7 @@ def write_settings(pose_bone: PoseBone, settings: LimitSettings) -> None:
     every = settings.type != FREE or has_limit(pose_bone)
     for field, own in _PROPERTIES.items():
         value = getattr(settings, field)
-        if every or value != getattr(_FREE_BONE, field) or own.name in held(pose_bone):
+        if every or value != getattr(_FREE_BONE, field) or pose_bone.get(own.name) is not None:
             _put(pose_bone, field, value)
     pose_bone.id_data.update_tag(refresh={"DATA"})
 
@@ -255,7 +251,7 @@ def clear_limit(pose_bone: PoseBone) -> None:
 
     Raises LimitPropertyError if the bone can't be changed.
     """
-    current = [name for name in NAMES.values() if name in held(pose_bone)]
+    current = [name for name in NAMES.values() if pose_bone.get(name) is not None]
     if not current:
         return
     reason = why_not_writable(pose_bone)
@@ -290,7 +286,7 @@ def _why_not_kept(pose_bone: PoseBone, settings: LimitSettings) -> str:
         if not is_overridable(pose_bone, name):
             if value != getattr(_FREE_BONE, field):
                 return f"The override can't store {name!r} of bone {pose_bone.name!r}: set it in {library!r} first"
-        elif not fits(held(pose_bone)[name], value):
+        elif not fits(pose_bone.get(name), value):
             return (
                 f"The override can't change the length of {name!r} of bone {pose_bone.name!r}: set it in "
                 f"{library!r} first"
@@ -319,10 +315,10 @@ def _put(pose_bone: PoseBone, field: str, value: Any) -> None:
 
 def read_field(pose_bone: PoseBone, field: str) -> Any:
     """The value of a property, or its default if missing; raises LimitPropertyError for a wrong type."""
-    own = _PROPERTIES[field]
-    if own.name not in held(pose_bone):
+    value: Any = pose_bone.get(NAMES[field])
+    if value is None:
         return getattr(_FREE_BONE, field)
-    return checked(pose_bone, field, lambda: own.convert(held(pose_bone)[own.name]))
+    return checked(pose_bone, field, lambda: _PROPERTIES[field].convert(value))
 
 
 def checked(pose_bone: PoseBone, field: str, make: Callable[[], _Value]) -> _Value:

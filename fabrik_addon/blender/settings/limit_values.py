@@ -71,8 +71,8 @@ class LimitSettings:
         """Raise LimitError for invalid values, including those that the kind does not use."""
         for kind in (kind for kind in KINDS if self.window or "window" not in KINDS[kind].fields):
             replace(self, type=kind).limit()
-        for field, check in EXTRA_FIELDS.items():
-            check(getattr(self, field))
+        for field in EXTRA_FIELDS:
+            check_extra(field, getattr(self, field))
         self.limit()
 
 
@@ -153,31 +153,22 @@ def settings_of(limit: "Limit | None", settings: LimitSettings | None = None) ->
     return replace(settings or LimitSettings(), type=kind, **values)
 
 
-def _check_slide(slide: Range) -> None:
-    """Raise LimitError for invalid length factors."""
-    low, high = slide
-    if not (0.0 < low <= high and isfinite(high)):
-        raise core.LimitError(
-            f"The stretch range {low:g} to {high:g} is invalid: give two factors above 0, minimum first"
-        )
+# Fields stored with a limit of any type, and for a free bone.
+EXTRA_FIELDS: Final = ("slide", "stiffness", "mass")
 
 
-def _check_stiffness(stiffness: float) -> None:
-    """Raise LimitError for a stiffness that is not between 0 and 1."""
-    if not 0.0 <= stiffness <= 1.0:
-        raise core.LimitError(f"The stiffness is {stiffness:g}: it must be from 0 (none) to 1 (never rotates)")
-
-
-def _check_mass(mass: float) -> None:
-    """Raise LimitError for a mass that is not a number."""
-    if not isfinite(mass):
-        raise core.LimitError(f"The mass is {mass:g}: it must be a share of the body's mass, 0 or more")
-
-
-# Fields stored with a limit of any type, and for a free bone, with functions that raise LimitError for invalid values.
-EXTRA_FIELDS: Final[Mapping[str, Callable[[Any], None]]] = MappingProxyType(
-    {"slide": _check_slide, "stiffness": _check_stiffness, "mass": _check_mass}
-)
+def check_extra(field: str, value: Any) -> None:
+    """Raise LimitError for an invalid value of one of `EXTRA_FIELDS`."""
+    if field == "slide":
+        low, high = value
+        if not (0.0 < low <= high and isfinite(high)):
+            raise core.LimitError(
+                f"The stretch range {low:g} to {high:g} is invalid: give two factors above 0, minimum first"
+            )
+    elif field == "stiffness" and not 0.0 <= value <= 1.0:
+        raise core.LimitError(f"The stiffness is {value:g}: it must be from 0 (none) to 1 (never rotates)")
+    elif field == "mass" and not isfinite(value):
+        raise core.LimitError(f"The mass is {value:g}: it must be a share of the body's mass, 0 or more")
 
 
 def points(window: Sequence[float]) -> tuple[tuple[float, float], ...]:

@@ -285,7 +285,7 @@ class FABRIK_OT_drag(OnRig, Operator):
     @reports_errors
     def invoke(self, context: Context, event: Event) -> set[str]:
         """Begin a drag that follows the mouse."""
-        if not mouse.has_view(context):
+        if context.area is None or context.area.type != "VIEW_3D" or context.region is None:
             return self.execute(context)
         self._view = mouse.DragView(context)
         self._selection = selection.SelectionKeeper(context)
