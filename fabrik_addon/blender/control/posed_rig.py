@@ -520,8 +520,7 @@ class ControlRig(PlainRig):
         return [writing.deviation_warning(self._setup, each) for each in worst.values()]
 
     def place(self, root: str) -> str:
-        found: str = self._setup.place
-        return found
+        return self._setup.place
 
     def holder(self, bone: str) -> str:
         control: str = self._setup.carriers[bone].control

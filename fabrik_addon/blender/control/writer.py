@@ -370,8 +370,7 @@ def _by_channels(control: PoseBone, there: Matrix | None = None) -> Matrix:
     parents = () if above is None else (above.matrix, above.bone.matrix_local)
     held = dict(zip(("parent_matrix", "parent_matrix_local"), parents, strict=False))
     convert: Any = bone.convert_local_to_pose
-    found: Matrix = convert(there or control.matrix_basis, bone.matrix_local, **held, invert=there is not None)
-    return found
+    return convert(there or control.matrix_basis, bone.matrix_local, **held, invert=there is not None)
 
 
 def limbs_kept_on_ik(

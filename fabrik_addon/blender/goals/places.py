@@ -126,8 +126,7 @@ def _is_there(target: Target, keyed: Iterable[FloatArray], frames: FloatArray) -
     times = first if same else np.unique(np.concatenate([first, *others]))
     padded = np.concatenate(([-np.inf], times, [np.inf]))
     after = np.searchsorted(times, frames) + 1
-    near: BoolArray = _is_near(frames, padded[after - 1], padded[after], _recorded_step(target, times))
-    return near
+    return _is_near(frames, padded[after - 1], padded[after], _recorded_step(target, times))
 
 
 def _is_plain(target: Target) -> bool:

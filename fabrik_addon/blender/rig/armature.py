@@ -245,8 +245,7 @@ def root_place(pose_bone: PoseBone, location: npt.ArrayLike) -> FloatArray:
     """(..., 3) a root bone's head in armature space, for `location` channels (..., 3)."""
     rest = as_array(pose_bone.bone.matrix_local)
     axes = rest[:3, :3] if pose_bone.bone.use_local_location else np.eye(3)
-    place: FloatArray = rest[:3, 3] + np.asarray(location, dtype=np.float64) @ axes.T
-    return place
+    return rest[:3, 3] + np.asarray(location, dtype=np.float64) @ axes.T
 
 
 def read_channels(armature: Object) -> Channels:
@@ -277,8 +276,7 @@ def nearest_rotations(axes: FloatArray) -> FloatArray:
     their parent to within 15 degrees, such as a thigh below a pelvis. The nearest rotations halve this error.
     """
     left, _, right = np.linalg.svd(axes)
-    nearest: FloatArray = left @ right
-    return nearest
+    return left @ right
 
 
 def floats(collection: _Items, name: str, width: int) -> FloatArray:

@@ -498,5 +498,4 @@ def _set(points: "_ListOfKeys", name: str, values: npt.NDArray[Any], rows: IntAr
 
 def _enum_value(name: str, item: str) -> int:
     choice: Any = bpy.types.Keyframe.bl_rna.properties[name]
-    number: int = choice.enum_items[item].value
-    return number
+    return choice.enum_items[item].value

@@ -123,8 +123,7 @@ def read_switch(rig: Object, path: str) -> float:
     """The value of a rig's custom property or other number, by its path."""
     holder, name = _held(rig, path)
     # Access by path would return a custom property in single precision.
-    value: float = holder[name] if path.endswith("]") else getattr(holder, name)
-    return value
+    return holder[name] if path.endswith("]") else getattr(holder, name)
 
 
 def write_switches(rig: Object, values: Mapping[str, float]) -> None:
