@@ -44,7 +44,7 @@ def trail_lines(paths: Paths, bones: Sequence[str], frame: float, about: int) ->
     for bone in bones:
         place = paths.names.index(bone)
         path = paths.tails[rows, place]
-        size = _CROSS * float(np.linalg.norm(paths.tails[0, place] - paths.heads[0, place]))
+        size = _CROSS * float(paths.lengths[place])
         keyed = paths.keyed[rows, place]
         yield TRAIL, path, along(len(path)), rgba
         yield TICK, *_crosses(path[~keyed], 0.5 * size, rgba[~keyed])
@@ -55,7 +55,7 @@ def held_lines(paths: Paths, bone: str, first: float, last: float) -> Iterator[L
     """The path of a bone's tail during a hold, in armature space, with a cross at each end."""
     path = paths.tails[paths.rows(first, last), paths.names.index(bone)]
     if len(path):
-        size = 2.0 * _CROSS * float(np.linalg.norm(paths.tails[0] - paths.heads[0], axis=1).max())
+        size = 2.0 * _CROSS * float(paths.lengths.max())
         yield HELD, path, along(len(path)), COLORS["pinned"]
         yield HELD, *_crosses(path[[0, -1]], size, np.tile(COLORS["pinned"], (2, 1)))
 
