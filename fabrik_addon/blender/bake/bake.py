@@ -169,11 +169,6 @@ class BakeResult:
     take: str = ""
 
     @property
-    def solutions(self) -> tuple[Solution, ...]:
-        """The poses of each tree."""
-        return tuple(tree.solution for tree in self.trees)
-
-    @property
     def lines(self) -> tuple[str, str, str]:
         """The result in short lines: bones and frames, errors, and the worst frame."""
         total, wrong = self.report.total(), self.report.outliers
