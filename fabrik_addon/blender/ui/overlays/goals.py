@@ -81,7 +81,7 @@ def dashed(look: str, start: FloatArray, end: FloatArray) -> Lines:
     return Lines(look, start + shares * (end - start), np.arange(2 * _DASHES).reshape(-1, 2))
 
 
-def capsule(look: str, ends: FloatArray, aside: FloatArray, radius: float) -> Lines:
+def capsule(ends: FloatArray, aside: FloatArray, radius: float) -> Lines:
     """A capsule: rings at the ends (2, 3) of its axis, and two outlines; aside: (3,) not parallel to the axis."""
     along = ends[1] - ends[0]
     along = along / max(float(np.linalg.norm(along)), TINY)
@@ -94,7 +94,7 @@ def capsule(look: str, ends: FloatArray, aside: FloatArray, radius: float) -> Li
     near = np.where(sine[:, :1] > 0.0, ends[1], ends[0])
     outlines = [near + cosine * side + sine * along for side in (first, second)]
     points = np.stack([*rings, *outlines])
-    return Lines(look, points.reshape(-1, 3), _CAPSULE_EDGES)
+    return Lines("pinned", points.reshape(-1, 3), _CAPSULE_EDGES)
 
 
 def _mark(look: str, mark: tuple[FloatArray, IntArray], place: FloatArray, size: float) -> Lines:
@@ -229,7 +229,7 @@ def capsule_lines(rig: Object) -> list[Lines]:
     for each in () if found is None else found.capsules:
         matrix = world @ np.array(rig.pose.bones[each.bone].matrix)
         ends = np.array([each.start, each.end]) @ matrix[:3, :3].T + matrix[:3, 3]
-        lines.append(capsule("pinned", ends, matrix[:3, 0], each.radius * meters_per_unit(rig)))
+        lines.append(capsule(ends, matrix[:3, 0], each.radius * meters_per_unit(rig)))
     return lines
 
 

@@ -38,6 +38,7 @@ _HALVINGS: Final = 3
 _TWIST_PLACE, _TWIST_RADIUS, _TWIST_POINTER = 0.5, 0.22, 0.27
 _MARKER_SIZE: Final = 0.045
 _LOCK_SIZE: Final = 0.12
+_NO_TRIANGLES: Final = np.zeros((0, 3), dtype=np.int64)
 
 
 class ShapeKind(Enum):
@@ -100,7 +101,7 @@ def _ball_shapes(limit: Ball, turn: Quaternion) -> list[Shape]:
     rim_lines = np.stack([index[-1], rolled[-1]], axis=1)
     spoke_lines = np.stack([spokes[:-1], spokes[1:]], axis=-1).reshape(-1, 2)
     surface = Shape(ShapeKind.RANGE, binds, points, np.concatenate([outer, inner]), rim_lines)
-    return [surface, Shape(ShapeKind.GUIDE, binds, points, _none(3), spoke_lines), _marker(turn, binds), *twist]
+    return [surface, Shape(ShapeKind.GUIDE, binds, points, _NO_TRIANGLES, spoke_lines), _marker(turn, binds), *twist]
 
 
 def _polygon_shapes(limit: Polygon, turn: Quaternion) -> list[Shape]:
@@ -141,7 +142,7 @@ def _round_shapes(low: float, high: float, now: Scalar, swing: Quaternion, *, bi
     arc = _arc(low, high)
     rim = center + _TWIST_RADIUS * np.stack([np.sin(arc), np.zeros_like(arc), np.cos(arc)], axis=1)
     tip = center + _TWIST_POINTER * np.array([sin(now), 0.0, cos(now)])
-    pointer = Shape(ShapeKind.MARKER, binds, np.array([center, tip]), _none(3), np.array([[0, 1]]))
+    pointer = Shape(ShapeKind.MARKER, binds, np.array([center, tip]), _NO_TRIANGLES, np.array([[0, 1]]))
     return [_turned(shape, swing) for shape in (_fan(center, rim, binds, closed=high - low >= tau), pointer)]
 
 
@@ -192,7 +193,7 @@ def _marker(turn: Quaternion, binds: bool) -> Shape:
     ends = np.array([[0.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
     if binds:
         corners = 1.6 * s * np.array([[1.0, 0.0, 1.0], [-1.0, 0.0, -1.0], [1.0, 0.0, -1.0], [-1.0, 0.0, 1.0]])
-        triangles, lines = _none(3), np.array([[0, 1], [2, 3], [4, 5]])
+        triangles, lines = _NO_TRIANGLES, np.array([[0, 1], [2, 3], [4, 5]])
     else:
         corners = s * np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, 0.0, -1.0]])
         triangles = np.array([[2, 3, 4], [2, 4, 5]])
@@ -215,10 +216,6 @@ def _is_beyond_limit(limit: Limit, turn: Quaternion) -> bool:
     """Whether a rotation is beyond a limit."""
     off = np.abs(_BACKEND.stack([limit.clamp(_BACKEND, turn).conjugated() @ turn], 1)[0, 0])
     return bool(2.0 * atan2(hypot(*off[1:]), off[0]) > _AT_LIMIT)
-
-
-def _none(width: int) -> IntArray:
-    return np.zeros((0, width), dtype=np.int64)
 
 
 # The function that draws each kind of limit.
