@@ -103,7 +103,9 @@ class FABRIK_UL_markers(base.Rows, UIList):
         names.alert = state in ("GONE", "BAD")
         bone = f"{marker.bone}?" if marker.is_guess else marker.bone or "–"
         icon = "QUESTION" if marker.is_guess and state == "READY" else _MARKER_ICONS[state]
-        base.draw_names(names, marker.name, bone, icon=icon, share=0.45, boxes=1)
+        split = names.split(factor=0.45)
+        base.draw_name(split, marker.name, icon, boxes=1, share=0.45)
+        base.draw_name(split, bone, "NONE", boxes=1, share=0.55)
 
 
 class FABRIK_PT_marker_list(base.AboutRig, base.MotionTab, Panel):
@@ -263,7 +265,9 @@ class FABRIK_UL_bone_pairs(base.Rows, UIList):
     @staticmethod
     def draw_row(layout: UILayout, pair: FabrikBonePair) -> None:
         names = base.draw_switch(layout, pair, active=pair.enabled)
-        base.draw_names(names, pair.name, pair.source or "–", icon="BONE_DATA", share=0.55, boxes=1)
+        split = names.split(factor=0.55)
+        base.draw_name(split, pair.name, "BONE_DATA", boxes=1, share=0.55)
+        base.draw_name(split, pair.source or "–", "NONE", boxes=1, share=0.45)
 
 
 class FABRIK_PT_from_armature(base.AboutRig, base.MotionTab, Panel):

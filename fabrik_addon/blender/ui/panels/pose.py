@@ -148,7 +148,9 @@ class FABRIK_UL_carriers(base.Rows, UIList):
     @staticmethod
     def draw_row(layout: UILayout, carrier: FabrikCarrier) -> None:
         control = carrier.control or ui_text("Not controlled")
-        base.draw_names(layout, carrier.name, control, icon="BONE_DATA", second_icon=_ICONS[carrier.found])
+        split = layout.split(factor=0.5)
+        base.draw_name(split, carrier.name, "BONE_DATA", boxes=0, share=0.5)
+        base.draw_name(split, control, _ICONS[carrier.found], boxes=0, share=0.5)
 
 
 class FABRIK_PT_control_rig(base.AboutRig, base.PoseTab, Panel):
