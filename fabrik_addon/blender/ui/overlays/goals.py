@@ -60,21 +60,6 @@ class Lines:
     ends: IntArray
 
 
-def goal_lines(kind: str, effector: FloatArray, place: FloatArray, size: float, *, met: bool) -> list[Lines]:
-    """The lines for one goal at `place` (3,), and for the point `effector` (3,) that reaches for it.
-
-    kind: "TARGET", "PIN" or "POLE". For a pole target, `effector` is the joint from which a line points to it. size:
-    the size of the mark.
-    """
-    if kind == "POLE":
-        return [_mark("bend", _PYRAMID, place, size), dashed("bend", effector, place)]
-    look = "missed" if not met else "pinned" if kind == "PIN" else "met"
-    box = [_mark(look, _BOX, place, size)] if kind == "PIN" else []
-    if met:
-        return [*(box or [_mark(look, _DIAMOND, place, size)]), _mark(look, _DIAMOND, effector, size * _DOT)]
-    return [*box, _mark(look, _CROSS, place, size), Lines(look, np.stack([effector, place]), along(2))]
-
-
 def dashed(look: str, start: FloatArray, end: FloatArray) -> Lines:
     """A dashed line from one position (3,) to another."""
     shares = np.linspace(0.0, 1.0, 2 * _DASHES)[:, None]
@@ -168,6 +153,19 @@ class GoalView:
         """The world distance from the effector to its goal."""
         return float(np.linalg.norm(self.place - self.effector))
 
+    @property
+    def lines(self) -> list[Lines]:
+        """The lines for the goal, and for its effector; for a pole target, a line to it from the joint."""
+        if self.kind == "POLE":
+            return [_mark("bend", _PYRAMID, self.place, self.size), dashed("bend", self.effector, self.place)]
+        look = "missed" if not self.met else "pinned" if self.kind == "PIN" else "met"
+        box = [_mark(look, _BOX, self.place, self.size)] if self.kind == "PIN" else []
+        if self.met:
+            goal = box or [_mark(look, _DIAMOND, self.place, self.size)]
+            return [*goal, _mark(look, _DIAMOND, self.effector, self.size * _DOT)]
+        miss = Lines(look, np.stack([self.effector, self.place]), along(2))
+        return [*box, _mark(look, _CROSS, self.place, self.size), miss]
+
 
 def views(rig: Object) -> list[GoalView]:
     """The goals of a rig to draw. Goals without a bone or a target are left out.
@@ -217,8 +215,8 @@ def labels(rig: Object, scene: Scene) -> list[tuple[GoalView, str]]:
 
 def lines_of(rig: Object) -> list[Lines]:
     """All lines for a rig: goals, balance if it is on, and capsules."""
-    goals = (goal_lines(view.kind, view.effector, view.place, view.size, met=view.met) for view in views(rig))
-    return [*chain.from_iterable(goals), *balance_lines(rig), *capsule_lines(rig)]
+    goals = chain.from_iterable(view.lines for view in views(rig))
+    return [*goals, *balance_lines(rig), *capsule_lines(rig)]
 
 
 def capsule_lines(rig: Object) -> list[Lines]:
