@@ -174,7 +174,7 @@ class DragPart:
             hang_from=HangFrom(*start, up_of(armature)[0], hangs) if follows else None,
             stiff=self._trunk,
         )
-        self._preferred = preferred_pose(armature, tree, *start, bones=self.turned, moves_root=self.moves_root)
+        self._preferred = preferred_pose(self.problem, start, self.turned)
         self.session.prefer(*self._preferred)
         self.session.begin(*start)
 
