@@ -8,32 +8,22 @@ from functools import partial
 from typing import Any, Final
 
 import bpy
-from bpy.props import PointerProperty
 
 from .posing import live
 from .settings import rig as settings
+from .settings.declare import Pointer
 from .settings.in_use import keep_overrides
 from .ui import entries, operators, panels, translations
 from .ui.overlays import handlers as drawing_handlers
 from .ui.panels import limits
 
-CLASSES = (
-    *settings.CLASSES,
-    *operators.CLASSES,
-    *panels.CLASSES,
-    *entries.CLASSES,
-)
+CLASSES = (*settings.CLASSES, *operators.CLASSES, *panels.CLASSES, *entries.CLASSES)
 # The properties that are added to Blender's types: type, name, declaration.
 PROPERTIES: Final[tuple[tuple[Any, str, Any], ...]] = (
     (
         bpy.types.Object,
         "fabrik",
-        PointerProperty(
-            name="FABRIK",
-            description="FABRIK settings of this object",
-            type=settings.FabrikRig,
-            override={"LIBRARY_OVERRIDABLE"},
-        ),
+        Pointer("FABRIK", "FABRIK settings of this object", type=settings.FabrikRig, override={"LIBRARY_OVERRIDABLE"}),
     ),
     (bpy.types.Object, limits.STIFFNESS_SLIDER, limits.STIFFNESS),
     *((bpy.types.Scene, name, switch) for name, switch in drawing_handlers.SWITCHES.items()),

@@ -59,8 +59,9 @@ def drawn():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):
                 found = [keyword.value for keyword in node.keywords if keyword.arg in _DRAWN]
-                if isinstance(node.func, ast.Name) and node.func.id in _SAYING:
-                    found += node.args[:1] if node.func.id in {"ui_text", "ui_message"} else node.args[1:2]
+                called = ast.unparse(node.func).rpartition(".")[2]
+                if called in _SAYING:
+                    found += node.args[:1] if called in {"ui_text", "ui_message"} else node.args[1:2]
                 yield from ((f"{path.name}:{node.lineno}", text) for value in found for text in fixed(value))
             if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == _CONSTANT:
                 yield from ((f"{path.name}:{node.lineno}", text) for each in node.value.values for text in fixed(each))

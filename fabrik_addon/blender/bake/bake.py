@@ -44,30 +44,8 @@ from ..goals.problem import RigProblem, find_problems
 from ..limits.action import legal_pose
 from ..limits.constraints import is_own
 from ..posing import live
-from ..rig.armature import (
-    RigError,
-    check_editable,
-    check_rig,
-    object_scale,
-    root_location_channel,
-    root_place,
-)
-from ..rig.keyframes import (
-    add_strip,
-    bone_in_path,
-    channel_values,
-    channels_of,
-    check_action,
-    check_not_shared,
-    current_or_new_action,
-    curves,
-    curves_by_path,
-    make_steps,
-    new_action_like,
-    new_strip_action,
-    values_at,
-    write_curves,
-)
+from ..rig import keyframes
+from ..rig.armature import RigError, check_editable, check_rig, object_scale, root_location_channel, root_place
 from ..rig.locks import unlocked_location, unlocked_rotation
 from ..rig.pose_writer import PoseKeeper
 from ..rig.rotation_modes import from_channels, to_channels
@@ -191,11 +169,6 @@ class BakeResult:
     take: str = ""
 
     @property
-    def solutions(self) -> tuple[Solution, ...]:
-        """The poses of each tree."""
-        return tuple(tree.solution for tree in self.trees)
-
-    @property
     def lines(self) -> tuple[str, str, str]:
         """The result in short lines: bones and frames, errors, and the worst frame."""
         total, wrong = self.report.total(), self.report.outliers
@@ -241,27 +214,25 @@ def keyed_steps(context: Context, armature: Object, settings: BakeSettings, find
     """Key the poses that `find` returns, in small steps like `bake_steps`; take: the name of the motion."""
     check_rig(armature)
     check_editable(armature)
-    check_action(armature, new=settings.action != "CURRENT")
+    keyframes.check_action(armature, new=settings.action != "CURRENT")
     if settings.action == "CURRENT":
-        check_not_shared(armature)
+        keyframes.check_not_shared(armature)
     seconds: dict[str, float] = {}
-    keyed: set[str] = set()
     by_markers = not take and follows_markers(armature, settings.source)
     take = take_name(armature) if by_markers else take
     live.pause(armature)
-    keeper = PoseKeeper(context.scene, armature)
     try:
-        trees, matrices = yield from within(0.0, _SOLVING_ENDS, find(context, armature, settings, seconds))
-        if settings.self_collision == "ON":
-            with timed(seconds, "self-collision"):
-                trees = tuple(without_self_collisions(armature, tree) for tree in trees)
-        with timed(seconds, "write"):
-            report = make_report(trees, settings.frames)
-            trees = _chosen(context, armature, trees, settings.bones)
-            steps = write_keys(context, armature, settings, trees, matrices, take)
-            keyed, off = yield from within(_SOLVING_ENDS, 1.0, steps)
+        with PoseKeeper(context.scene, armature) as keeper:
+            trees, matrices = yield from within(0.0, _SOLVING_ENDS, find(context, armature, settings, seconds))
+            if settings.self_collision == "ON":
+                with timed(seconds, "self-collision"):
+                    trees = tuple(without_self_collisions(armature, tree) for tree in trees)
+            with timed(seconds, "write"):
+                report = make_report(trees, settings.frames)
+                trees = _chosen(context, armature, trees, settings.bones)
+                steps = write_keys(context, armature, settings, trees, matrices, take)
+                keeper.keyed, off = yield from within(_SOLVING_ENDS, 1.0, steps)
     finally:
-        keeper.restore(keyed)
         live.resume(armature)
     result = make_result(armature, settings, trees, report, matrices, seconds, take, by_markers=by_markers)
     return replace(result, warnings=(*result.warnings, *off))
@@ -316,7 +287,7 @@ def check_still(armature: Object, bones: Sequence[str], frames: IntArray | Float
     The solver needs constant bone lengths. The location of a root, or of the bone `place` that moves the rig, may
     change, because it belongs to the pose.
     """
-    by_path = curves_by_path(curves(armature))
+    by_path = keyframes.curves_by_path(keyframes.curves(armature))
     for bone in bones:
         pose_bone = armature.pose.bones[bone]
         slides = pose_bone.parent is not None and not pose_bone.bone.use_connect and bone != place
@@ -324,7 +295,7 @@ def check_still(armature: Object, bones: Sequence[str], frames: IntArray | Float
             for curve in by_path.get(pose_bone.path_from_id(channel), ()):
                 along = channel == "scale" and curve.array_index == 1
                 stretches = along and read_extra_field(pose_bone, "slide") != NO_SLIDE
-                if not stretches and np.ptp(values_at(curve, frames)) > _STILL:
+                if not stretches and np.ptp(keyframes.values_at(curve, frames)) > _STILL:
                     raise RigError(
                         f"Bone {bone!r} has an animated {channel} in frames {frames[0]:g}-{frames[-1]:g}, "
                         "but only rotations can be baked: remove those keys first"
@@ -392,8 +363,8 @@ def _solve(
         if heads is not None and not problem.carrier:
             root = armature.pose.bones[names[0]]
             current = root_location_channel(root, tree.root_location)
-            own = curves_by_path(curves(armature)).get(root.path_from_id("location"), ())
-            heads = root_place(root, channel_values(current, own, frames))
+            own = keyframes.curves_by_path(keyframes.curves(armature)).get(root.path_from_id("location"), ())
+            heads = root_place(root, keyframes.channel_values(current, own, frames))
     solver, more = problem.solver(), dict[str, Any]()
     if take is None:
         solution = yield from _solve_effectors(problem, places, solver, heads, turned)
@@ -561,7 +532,7 @@ def write_keys(
         made.append((tree, of_object, channels))
     name = settings.action_name or take or f"{armature.name} FABRIK"
     if settings.action == "NLA":
-        action = new_strip_action(armature, name)
+        action = keyframes.new_strip_action(armature, name)
     elif settings.action == "NEW":
         # Curves that the bake replaces are not copied from the current action.
         slides = {bone for tree in trees for bone in tree.bones if bone in tree.problem.slides}
@@ -569,13 +540,13 @@ def write_keys(
         paths |= {"location" for _, of_object, _ in made if of_object is not None}
         for tree in trees:
             paths |= posed.written(tree.problem.tree.skeleton, tree.bones, moves_root=tree.moves_root)
-        action = new_action_like(armature, name, without=paths)
+        action = keyframes.new_action_like(armature, name, without=paths)
     else:
-        action = current_or_new_action(armature, name)
+        action = keyframes.current_or_new_action(armature, name)
     keyed = _write_curves(armature, settings, action, made, matrices)
     locked = [group for group, is_locked in keyed.items() if is_locked]
     if settings.action == "NLA":
-        add_strip(armature, action)
+        keyframes.add_strip(armature, action)
     notes = [f"Locked curves of action {action.name!r} were not changed: {', '.join(locked)}"] if locked else []
     notes += [sentence for *_, channels in made for sentence in channels.left]
     # Bones differ from the solved pose if keys are reduced, or if only some bones get keys.
@@ -595,7 +566,7 @@ def _write_curves(
     frames, tolerance, keyed = settings.frames, settings.key_angle, dict[str, bool]()
 
     def write(path: str, group: str, values: FloatArray, rows: IntArray, only: Sequence[int] | None = None) -> None:
-        is_locked = write_curves(action, armature, path, frames[rows], values[rows], group, components=only)
+        is_locked = keyframes.write_curves(action, armature, path, frames[rows], values[rows], group, components=only)
         keyed[group] = is_locked or keyed.get(group, False)
 
     def kept(values: FloatArray, distance: float) -> IntArray:
@@ -629,9 +600,9 @@ def _write_curves(
         for path, value in channels.switches.items():
             # Keys on both ends replace all keys between them.
             ends = np.unique([0, len(frames) - 1])
-            write(path, bone_in_path(path), np.full((len(frames), 1), value), ends)
+            write(path, keyframes.bone_in_path(path), np.full((len(frames), 1), value), ends)
             # Switches must not be interpolated between two keys.
-            make_steps(channels_of(action, armature).fcurves.find(path))
+            keyframes.make_steps(keyframes.channels_of(action, armature).fcurves.find(path))
     return keyed
 
 
@@ -783,11 +754,11 @@ def animated_limits(armature: Object, bones: Sequence[str], frames: IntArray) ->
     """A warning for each bone whose limit is driven, or animated on frames (F,)."""
     drivers = getattr(armature.animation_data, "drivers", ())
     animated: dict[tuple[str, str], None] = {}
-    for curve in (*curves(armature), *drivers):
-        bone, name = bone_in_path(curve.data_path), curve.data_path.rpartition('["')[2].removesuffix('"]')
+    for curve in (*keyframes.curves(armature), *drivers):
+        bone, name = keyframes.bone_in_path(curve.data_path), curve.data_path.rpartition('["')[2].removesuffix('"]')
         if bone not in bones or name not in NUMBERS:
             continue
-        if curve.driver is not None or (not curve.mute and np.ptp(values_at(curve, frames)) > _STILL):
+        if curve.driver is not None or (not curve.mute and np.ptp(keyframes.values_at(curve, frames)) > _STILL):
             animated[bone, name] = None
     for bone, name in animated:
         yield f"Bone {bone!r} has an animated limit ({name}): its values on frame {frames[0]} were used"

@@ -33,10 +33,6 @@ _DASK_TIMEOUT: Final = 20
 _READY: Final = b"fabrik: ready for takes\n"
 
 
-class BatchError(FabrikError):
-    """A call that can't be processed at all; the message gives the reason."""
-
-
 class BatchTake(NamedTuple):
     """A recording to process, and the files to write for it.
 
@@ -80,7 +76,7 @@ Job = Callable[[Call], Outcome]
 
 
 def planned(chosen: Namespace, recordings: Sequence[Path]) -> list[BatchTake]:
-    """The takes of a command. Makes their folders; raises BatchError if a file would overwrite another one.
+    """The takes of a command. Makes their folders; raises FabrikError if a file would overwrite another one.
 
     chosen: the arguments of all commands about files: rig, mapping, output, report, overwrite; for a bake also static.
     Output and report are folders if there are several recordings, or if they end with a slash.
@@ -88,7 +84,7 @@ def planned(chosen: Namespace, recordings: Sequence[Path]) -> list[BatchTake]:
     several = len(recordings) > 1
     stem, count = Counter(recording.stem for recording in recordings).most_common(1)[0]
     if count > 1:
-        raise BatchError(
+        raise FabrikError(
             f"two recordings are named {stem!r}, so their files would have the same name: rename one of them"
         )
     separators = tuple(filter(None, (os.sep, os.altsep)))
@@ -111,25 +107,25 @@ def planned(chosen: Namespace, recordings: Sequence[Path]) -> list[BatchTake]:
         for folder in folders:
             folder.mkdir(parents=True, exist_ok=True)
     except OSError as trouble:
-        raise BatchError(f"{trouble.filename}: can't be used ({trouble.strerror}): choose another name") from None
+        raise FabrikError(f"{trouble.filename}: can't be used ({trouble.strerror}): choose another name") from None
     return takes
 
 
 def _check_files(chosen: Namespace, takes: Sequence[BatchTake], folders: Collection[Path]) -> None:
-    """Raise BatchError for a file that can't be written, or that would overwrite another file of the command."""
+    """Raise FabrikError for a file that can't be written, or that would overwrite another file of the command."""
     read = [path for path in (chosen.rig, chosen.mapping, getattr(chosen, "static", None)) if path is not None]
     for path in read:
         if not path.is_file():
-            raise BatchError(f"{path}: there is no such file: choose another")
+            raise FabrikError(f"{path}: there is no such file: choose another")
     known = {identity(path): path for path in (*(take.recording for take in takes), *read)}
     alone = len(takes) == 1
     for path in (path for take in takes for path in take.files):
         if path.is_dir():
-            raise BatchError(f"{path}: can't be written, because a folder has this name: choose another name")
+            raise FabrikError(f"{path}: can't be written, because a folder has this name: choose another name")
         if path.exists() and not path.is_file():
-            raise BatchError(f"{path}: is not a file that can be replaced: choose another name")
+            raise FabrikError(f"{path}: is not a file that can be replaced: choose another name")
         if path.parent not in folders and not path.parent.is_dir():
-            raise BatchError(f"{path}: can't be written: make the folder {path.parent} first")
+            raise FabrikError(f"{path}: can't be written: make the folder {path.parent} first")
         place = Path(os.path.realpath(path))
         # The name to which a previous .blend is renamed.
         kept = [place.with_name(f"{place.name}1")] if place.suffix == ".blend" and place.exists() else []
@@ -138,10 +134,10 @@ def _check_files(chosen: Namespace, takes: Sequence[BatchTake], folders: Collect
             is_rig = alone and other == chosen.rig and written == takes[0].output
             if other is not written and not (is_rig and chosen.overwrite):
                 remedy = ", or add --overwrite" if is_rig else ""
-                raise BatchError(f"{written}: would overwrite {other}: choose another name{remedy}")
+                raise FabrikError(f"{written}: would overwrite {other}: choose another name{remedy}")
     for take in takes:
         if take.output.suffix != ".blend":
-            raise BatchError(f"{take.output}: does not end in .blend: choose another name")
+            raise FabrikError(f"{take.output}: does not end in .blend: choose another name")
 
 
 def modified(path: Path) -> int | None:
@@ -332,16 +328,16 @@ def local_executor(count: int) -> Iterator[tuple[Executor, Job]]:
 def dask_executor(address: str) -> Iterator[tuple[Executor, Job]]:
     """An executor for a Dask cluster, and the function that processes a call there.
 
-    Raises BatchError if there is no cluster, or if the package `distributed` is missing.
+    Raises FabrikError if there is no cluster, or if the package `distributed` is missing.
     """
     try:
         from distributed import Client  # noqa: PLC0415  # only needed here
     except ModuleNotFoundError:
-        raise BatchError("--dask needs the package distributed: use pip install distributed") from None
+        raise FabrikError("--dask needs the package distributed: use pip install distributed") from None
     try:
         client = Client(address, timeout=_DASK_TIMEOUT)
     except (OSError, ValueError, TypeError) as trouble:
-        raise BatchError(f"{address}: there is no Dask scheduler ({trouble}): start one there") from None
+        raise FabrikError(f"{address}: there is no Dask scheduler ({trouble}): start one there") from None
     with client:
         # If calls were pure, Dask would return the result of an earlier equal call.
         yield client.get_executor(pure=False), run_call

@@ -8,7 +8,6 @@ import errno
 import math
 import os
 import signal
-import struct
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -47,23 +46,8 @@ from ..settings.bake_options import OPTIONS
 from ..settings.control import may_be_control_rig
 from ..settings.markers import CALIBRATION_OPTIONS, IMPORT_OPTIONS, MARKER_NAME
 from ..settings.rig import rig_settings
+from . import batch
 from .bake import BakeResult, BakeSettings, bake_steps
-from .batch import (
-    INTERRUPTED,
-    WORKER,
-    BatchTake,
-    Call,
-    Outcome,
-    dask_executor,
-    identity,
-    local_executor,
-    modified,
-    outcomes,
-    planned,
-    quiet,
-    serve,
-    unexpected,
-)
 
 _VIDEO: Final = "is a video: convert it to a .trc file with Pose2Sim or OpenCap"
 # File types that are not supported, and what to do.
@@ -92,16 +76,6 @@ ADVICE: Final = {
 _PARTS: Final = frozenset({"hips", "spine", "chest", "neck", "head", "thigh", "shin", "foot", "upper_arm", "forearm"})
 
 
-# The seek table at the end of a zstd file: compressed and uncompressed sizes, and the number of entries.
-_TABLE_ENTRY: Final = struct.Struct("<II")
-_TABLE_END: Final = struct.Struct("<IBI")
-_TABLE_MAGIC: Final = 0x8F92EAB1
-
-
-class BakeFileError(FabrikError):
-    """A file can't be baked or written; the message names it."""
-
-
 @dataclass(frozen=True)
 class BakeFileResult:
     """The baked recording, the scale factor of its positions, and the result of the bake.
@@ -118,7 +92,7 @@ class BakeFileResult:
     guessed: Mapping[str, str] = field(default_factory=dict)
 
 
-def bake_file(chosen: argparse.Namespace, take: BatchTake) -> BakeFileResult:
+def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> BakeFileResult:
     """Open the rig, import the markers, assign them to bones, calibrate, bake and save.
 
     chosen: the arguments of the command. Replaces the markers of the rig, so that the saved file can be baked again by
@@ -140,7 +114,7 @@ def bake_file(chosen: argparse.Namespace, take: BatchTake) -> BakeFileResult:
     if entries is None:
         matched = match_markers(context, rig, preset=chosen.preset, take=recorded)
         if not matched.markers:
-            raise BakeFileError(f"{take.recording}: no label is known: map the markers to bones with --map")
+            raise FabrikError(f"{take.recording}: no label is known: map the markers to bones with --map")
         guess_markers(context, rig)
     else:
         # The map's markers replace those of the rig. Its offsets are in meters.
@@ -178,9 +152,9 @@ def _read(chosen: argparse.Namespace, path: Path) -> Clip:
     """Read one recording, of one performer."""
     suffix = path.suffix.lower()
     if suffix in ARMATURE_SUFFIXES:
-        raise BakeFileError(f"{path.name}: has an armature but no markers: use the command retarget")
+        raise FabrikError(f"{path.name}: has an armature but no markers: use the command retarget")
     if suffix in ADVICE and suffix not in SUFFIXES:
-        raise BakeFileError(f"{path.name}: {ADVICE[suffix]}")
+        raise FabrikError(f"{path.name}: {ADVICE[suffix]}")
     how = chosen_options(chosen, IMPORT_OPTIONS)
     units, up_axis, layout = (None if (value := how[name]) == "AUTO" else value for name in _ASKED)
     return choose_performer(read_markers(path, units, up_axis, layout, chosen.rate), chosen.performer)
@@ -220,7 +194,7 @@ def _opened(path: Path, name: str) -> Object:
     try:
         bpy.ops.wm.open_mainfile(filepath=str(path.resolve()), load_ui=False, use_scripts=False)
     except RuntimeError:
-        raise BakeFileError(
+        raise FabrikError(
             f"{path}: this Blender ({bpy.app.version_string}) can't open the file: save it again in this version"
         ) from None
     scene = bpy.context.scene
@@ -229,11 +203,11 @@ def _opened(path: Path, name: str) -> Object:
     armatures = {found.name: found for found in things if found.type == "ARMATURE"}
     listed = ", ".join(repr(found) for found in armatures)
     if not armatures:
-        raise BakeFileError(f"There is no armature in scene {scene.name!r}: choose a file with one")
+        raise FabrikError(f"There is no armature in scene {scene.name!r}: choose a file with one")
     if name and name not in armatures:
-        raise BakeFileError(f"There is no armature {name!r} in scene {scene.name!r}: choose one of {listed}")
+        raise FabrikError(f"There is no armature {name!r} in scene {scene.name!r}: choose one of {listed}")
     if not name and len(armatures) > 1:
-        raise BakeFileError(f"There are several armatures, {listed}: choose one with --armature")
+        raise FabrikError(f"There are several armatures, {listed}: choose one with --armature")
     rig = armatures[name] if name else next(iter(armatures.values()))
     check_rig(rig)
     check_editable(rig)
@@ -253,46 +227,39 @@ def show_range(scene: Scene, first: int, last: int) -> None:
     scene.frame_set(first)
 
 
-def write_files(result: BakeResult, take: BatchTake) -> None:
-    """Write the .blend and the report, or neither; raises BakeFileError if that fails.
+def write_files(result: BakeResult, take: batch.BatchTake) -> None:
+    """Write the .blend and the report, or neither; raises FabrikError if that fails.
 
     Like Blender when it saves, this keeps a .blend from before the call as .blend1.
     """
     for library in bpy.data.libraries:
         path = Path(bpy.path.abspath(library.filepath, library=library.parent))
-        if identity(path) in map(identity, take.files):
-            raise BakeFileError(f"{path}: is linked by the rig's file and would be replaced: choose another name")
+        if batch.identity(path) in map(batch.identity, take.files):
+            raise FabrikError(f"{path}: is linked by the rig's file and would be replaced: choose another name")
     paths, kept = take.files, bpy.context.preferences.filepaths.save_version > 0
     try:
-        with prepared(*paths, keep_previous=kept and take.previous == modified(take.output)) as parts:
+        with prepared(*paths, keep_previous=kept and take.previous == batch.modified(take.output)) as parts:
             if take.report is not None:
                 parts[1].write_text(csv_text(result.report), encoding="utf-8", newline="")
             bpy.ops.wm.save_as_mainfile(filepath=str(parts[0]), compress=True, copy=True)
             _check_complete(parts[0])
-            if INTERRUPTED.is_set():
+            if batch.INTERRUPTED.is_set():
                 raise KeyboardInterrupt
     except (OSError, RuntimeError) as trouble:
         reason = " ".join(str(getattr(trouble, "strerror", None) or trouble).split())
         names = " and ".join(str(path) for path in paths)
-        raise BakeFileError(f"{names}: cannot be written ({reason}): choose another folder, or free space") from None
+        raise FabrikError(f"{names}: cannot be written ({reason}): choose another folder, or free space") from None
 
 
 def _check_complete(path: Path) -> None:
-    """Raise OSError for an incomplete compressed .blend, because Blender reports success even if the disk was full.
-
-    The file consists of zstd frames. A table of their sizes is at the end: 8 bytes, an entry for each frame, and 9
-    bytes: https://github.com/facebook/zstd/blob/dev/contrib/seekable_format/zstd_seekable_compression_format.md
-    """
-    with path.open("rb") as content:
-        end = content.seek(0, os.SEEK_END) - _TABLE_END.size
-        content.seek(max(end, 0))
-        count, kind, magic = _TABLE_END.unpack(content.read()) if end > 0 else (0, 0, 0)
-        first = max(0, end - count * _TABLE_ENTRY.size)
-        content.seek(first)
-        table = content.read(max(end - first, 0))
-    whole = (kind, magic, len(table)) == (0, _TABLE_MAGIC, count * _TABLE_ENTRY.size)
-    if not whole or sum(frame for frame, _ in _TABLE_ENTRY.iter_unpack(table)) + 8 + len(table) != end:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    """Raise OSError for an incomplete .blend, because Blender reports success even if the disk was full."""
+    libraries: Any = bpy.data.libraries
+    try:
+        # Blender needs the end of a file to list its contents.
+        with libraries.load(str(path)):
+            pass
+    except OSError:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from None
 
 
 _FAILURE = 1
@@ -300,7 +267,6 @@ _USAGE = 2
 # The exit status for Ctrl-C, as in shells.
 _STOPPED = 130
 _DESCRIPTION = "Bake mocap recordings to keyframes on a rig, in new .blend files, and report the errors."
-
 
 # Flags whose names differ from their options.
 _FLAGS: Final = {
@@ -365,7 +331,7 @@ class Command(NamedTuple):
     description: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
     recordings: str
-    work: Callable[[argparse.Namespace, BatchTake], tuple[BakeResult, list[str]]]
+    work: Callable[[argparse.Namespace, batch.BatchTake], tuple[BakeResult, list[str]]]
 
 
 def main(register: Callable[[], None], unregister: Callable[[], None], more: Sequence[Command] = ()) -> int:
@@ -379,11 +345,11 @@ def main(register: Callable[[], None], unregister: Callable[[], None], more: Seq
     for name, command in known.items():
         command.add_arguments(commands.add_parser(name, help=command.description, description=command.description))
     # `--jobs` uses this command; users don't.
-    commands.add_parser(WORKER)
+    commands.add_parser(batch.WORKER)
     chosen = parser.parse_args()
     register()
     try:
-        if chosen.command == WORKER:
+        if chosen.command == batch.WORKER:
             serve_takes(known.values())
         return _run(known[chosen.command], chosen)
     finally:
@@ -409,14 +375,14 @@ def run_command(arguments: list[str], command: Command | None = None) -> int:
 def serve_takes(commands: Iterable[Command]) -> NoReturn:
     """Process takes from another process until there are no more; does not return."""
     known = {command.name: command for command in commands}
-    serve(lambda call: _carry_out(known[call.command], call.chosen, call.take))
+    batch.serve(lambda call: _carry_out(known[call.command], call.chosen, call.take))
 
 
 def _run(command: Command, chosen: argparse.Namespace) -> int:
     """Process all takes of a command, print the result of each as it ends, and return the exit status."""
     before = signal.signal(signal.SIGINT, _stop)
     try:
-        takes = planned(chosen, getattr(chosen, command.recordings))
+        takes = batch.planned(chosen, getattr(chosen, command.recordings))
         several, failures, doubted = len(takes) > 1, [], 0
         with closing(_outcomes(command, chosen, takes)) as ended:
             for take, outcome in ended:
@@ -452,13 +418,13 @@ def _run(command: Command, chosen: argparse.Namespace) -> int:
 
 def _stop(*_arguments: object) -> NoReturn:
     """Stop after Ctrl-C. The flag prevents files from being written even if Blender ignores the exception."""
-    INTERRUPTED.set()
+    batch.INTERRUPTED.set()
     raise KeyboardInterrupt
 
 
 def _outcomes(
-    command: Command, chosen: argparse.Namespace, takes: Sequence[BatchTake]
-) -> Generator[tuple[BatchTake, Outcome], None, None]:
+    command: Command, chosen: argparse.Namespace, takes: Sequence[batch.BatchTake]
+) -> Generator[tuple[batch.BatchTake, batch.Outcome], None, None]:
     """Yield the takes with their outcomes, processed one by one here, or in parallel in other processes."""
     count = min(chosen.jobs, len(takes))
     if count == 1 and not chosen.dask:
@@ -466,22 +432,22 @@ def _outcomes(
             yield take, _carry_out(command, chosen, take)
         return
     chosen = argparse.Namespace(**{name: _absolute(value) for name, value in vars(chosen).items()})
-    calls = [Call(command.name, chosen, BatchTake(*map(_absolute, take))) for take in takes]
+    calls = [batch.Call(command.name, chosen, batch.BatchTake(*map(_absolute, take))) for take in takes]
     back = {call.take: take for call, take in zip(calls, takes, strict=True)}
-    with dask_executor(chosen.dask) if chosen.dask else local_executor(count) as (executor, job):
-        for take, outcome in outcomes(executor, job, calls):
+    with batch.dask_executor(chosen.dask) if chosen.dask else batch.local_executor(count) as (executor, job):
+        for take, outcome in batch.outcomes(executor, job, calls):
             yield back[take], outcome
 
 
-def _carry_out(command: Command, chosen: argparse.Namespace, take: BatchTake) -> Outcome:
+def _carry_out(command: Command, chosen: argparse.Namespace, take: batch.BatchTake) -> batch.Outcome:
     """Process one take in this process; any error becomes its outcome, so that the other takes continue."""
     try:
-        with quiet():
+        with batch.quiet():
             result, found = command.work(chosen, take)
     except FabrikError as error:
-        return Outcome(" ".join(str(error).split()))
+        return batch.Outcome(" ".join(str(error).split()))
     except Exception as error:  # noqa: BLE001
-        return Outcome(unexpected(error))
+        return batch.Outcome(batch.unexpected(error))
     times = ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in result.timings.items())
     details = (
         *found,
@@ -493,7 +459,7 @@ def _carry_out(command: Command, chosen: argparse.Namespace, take: BatchTake) ->
         f"Took: {times}",
         f"Wrote {' and '.join(map(str, take.files))}",
     )
-    return Outcome("", result.line, tuple(result.report.doubts), details)
+    return batch.Outcome("", result.line, tuple(result.report.doubts), details)
 
 
 def _absolute(value: Any) -> Any:
@@ -644,7 +610,7 @@ def chosen_options(chosen: argparse.Namespace, declared: Mapping[str, Any]) -> d
     return options
 
 
-def _bake(chosen: argparse.Namespace, take: BatchTake) -> tuple[BakeResult, list[str]]:
+def _bake(chosen: argparse.Namespace, take: batch.BatchTake) -> tuple[BakeResult, list[str]]:
     """Bake one take; also returns lines about the recording, its markers and the calibration."""
     result = bake_file(chosen, take)
     clip = result.clip

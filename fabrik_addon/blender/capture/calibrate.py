@@ -52,7 +52,6 @@ _SCALES: Final[Mapping[str, Scale]] = MappingProxyType(
     {"UNIFORM": "uniform", "LIMBS": "limbs", "REST": "limbs", "NONE": 1.0}
 )
 
-
 # How messages name the detected pose on the reference frames.
 _POSES: Final[Mapping[Kind, str]] = MappingProxyType(
     {
@@ -63,7 +62,6 @@ _POSES: Final[Mapping[Kind, str]] = MappingProxyType(
     }
 )
 
-
 # With a good static recording, the markers of a walk are usually 7 mm off before their positions are refined with the
 # take. The markers were placed differently in the two recordings if the error is above _FAR_OFF, a share of the rig's
 # size (12 mm for a person), and _WORSE times as large as without the static recording.
@@ -73,10 +71,6 @@ _WORSE: Final = 2.0
 _TRIED: Final = 20
 # The share of the work that measuring the reference takes, if the positions are then refined with the take.
 _MEASURED: Final = 0.3
-
-
-class CalibrateError(FabrikError):
-    """A rig and markers can't be calibrated; the message gives the reason."""
 
 
 @dataclass(frozen=True)
@@ -150,14 +144,11 @@ def calibrate_markers_steps(
     other = in_collection(static) if static is not None else []
     check_followed(scene, rig, "MARKERS")
     _check_proportions(rig, proportions, [*take, *other])
-    keeper = PoseKeeper(scene, rig)
-    try:
+    with PoseKeeper(scene, rig):
         context.view_layer.update()
         chosen = (reference[0], reference[1]) if reference is not None and any(reference) else None
         calibrating = _calibrations(scene, rig, take, other, chosen, proportions=proportions, refine=refine)
         found, left_out = yield from calibrating
-    finally:
-        keeper.restore()
     # World displacement that moves the scaled markers so that the feet are on the rig's floor.
     lift, factor = np.zeros(3), found[0].scale
     if on_floor and proportions != "NONE":
@@ -193,7 +184,7 @@ calibrate_markers = at_once(calibrate_markers_steps)
 def _check_proportions(rig: Object, proportions: str, markers: Sequence[SceneMarker]) -> None:
     """Raise a FabrikError if the rig, or else the markers, can't be scaled as chosen."""
     if proportions not in _SCALES:
-        raise CalibrateError(f"The proportions are {proportions!r}: they must be one of {', '.join(_SCALES)}")
+        raise FabrikError(f"The proportions are {proportions!r}: they must be one of {', '.join(_SCALES)}")
     check_rig(rig)
     check_editable(rig)
     data = rig.data
@@ -241,7 +232,7 @@ def _calibrations(
     if reference is not None:
         first, last = reference
         if not span[0] <= first <= last <= span[1]:
-            raise CalibrateError(
+            raise FabrikError(
                 f"The reference frames are {first} to {last}: they must be within {span[0]} to {span[1]}, the "
                 "frames of the markers"
             )

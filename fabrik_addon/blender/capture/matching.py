@@ -273,7 +273,7 @@ def scaled_entry(entry: MappedMarker, factor: float) -> MappedMarker:
 
 
 # Frames per second. Smaller differences are ignored, because Blender stores rates in single precision.
-_SAME_RATE: Final = 1e-3
+SAME_RATE: Final = 1e-3
 # Factors that differ from 1 by less than this are ignored.
 _SAME: Final = 1e-9
 
@@ -352,7 +352,7 @@ def why_another_speed(scene: Scene, rig: Object) -> str:
     """Why the rig's take does not play at its recorded speed; "" if it does."""
     take = rig_settings(rig).capture.take
     rate, now = None if take is None else take.get(TAKE_RATE), scene_rate(scene)
-    if take is None or rate is None or abs(now - rate) < _SAME_RATE:
+    if take is None or rate is None or abs(now - rate) < SAME_RATE:
         return ""
     return (
         f"{take.name!r} was imported at {rate:g} fps, but the scene now plays at {now:g} fps: set "

@@ -24,35 +24,13 @@ from ...core.rotations import (
     quaternion_from_matrix,
 )
 from ..rig import armature as plain
-from ..rig.armature import (
-    Channels,
-    Tree,
-    as_array,
-    bone_matrices,
-    check_bones,
-    check_editable,
-    object_scale,
-    rest_matrices,
-    root_location_channel,
-)
 from ..rig.keyframes import ROTATION_CHANNELS
 from ..rig.locks import WithLocks, bones_with_locks, constrained_bones, hinge_of_locks, unkeyable_bones, with_locks
 from ..rig.pose_writer import PoseWriter, has_property, read_switch
 from ..rig.rotation_modes import local_rotation, property_name
 from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig, solved_parents
+from . import writer as writing
 from .switches import keyed_switches, limbs_of, with_linked_values
-from .writer import (
-    ControlModel,
-    ControlWriter,
-    Deviation,
-    LimbOnIk,
-    RigMotion,
-    TakeChannels,
-    Update,
-    deviation_warning,
-    deviations,
-    kept_on_ik,
-)
 
 _NO_CONTROL = "no control carries it"
 # A control's axis equals its bone's if the cosine between them is at least this.
@@ -87,14 +65,14 @@ class PlainRig:
     def __init__(self, rig: Object) -> None:
         self.rig = rig
 
-    def trees(self, *, at_rest: bool = False) -> list[Tree]:
+    def trees(self, *, at_rest: bool = False) -> list[plain.Tree]:
         """The solved bones and their current pose, like `rig.armature.read_trees`; for a control rig, the body.
 
         The body's pose is that of the last evaluation. Raises RigError like `read_trees`.
         """
         return plain.read_trees(self.rig, at_rest=at_rest)
 
-    def pose(self) -> Channels:
+    def pose(self) -> plain.Channels:
         """The current pose as channels; for a control rig, the channels that body bones would have without controls."""
         return plain.read_channels(self.rig)
 
@@ -104,9 +82,9 @@ class PlainRig:
         posed = dict(zip(found.names, found.rotations, strict=True))
         return {name: posed[name] if name in posed else local_rotation(self.rig.pose.bones[name]) for name in bones}
 
-    def current_matrices(self, tree: Tree) -> FloatArray:
+    def current_matrices(self, tree: plain.Tree) -> FloatArray:
         """(J, 4, 4) current matrices of a tree's bones in armature space, without scale."""
-        return bone_matrices(self.rig, tree.skeleton.names)
+        return plain.bone_matrices(self.rig, tree.skeleton.names)
 
     @property
     def owned(self) -> dict[str, str]:
@@ -181,13 +159,13 @@ class PlainRig:
 
     def writer(
         self,
-        update: Update,
+        update: writing.Update,
         skeleton: Skeleton,
         bones: Sequence[int],
         *,
         moves_root: bool,
-        known: Mapping[str, LimbOnIk] = MappingProxyType({}),
-    ) -> PoseWriter | ControlWriter:
+        known: Mapping[str, writing.LimbOnIk] = MappingProxyType({}),
+    ) -> PoseWriter | writing.ControlWriter:
         """A writer for many poses of a tree; each result depends only on the pose and the rig's state at the start.
 
         update: evaluates the rig. bones: the posed bones, as indices in the skeleton. known: limbs that were placed on
@@ -215,8 +193,8 @@ class PlainRig:
         Raises:
             RigError: for a linked armature, or a bone that does not exist.
         """
-        check_editable(self.rig)
-        check_bones(self.rig, *skeleton.names)
+        plain.check_editable(self.rig)
+        plain.check_bones(self.rig, *skeleton.names)
         posed = range(len(skeleton)) if bones is None else bones
         writer = self.writer(context.view_layer.update, skeleton, posed, moves_root=root_location is not None)
         writer.write(np.asarray(rotations, dtype=np.float64), root_location)
@@ -240,14 +218,14 @@ class PlainRig:
 
     def channels(
         self, context: Context, skeleton: Skeleton, poses: _Poses, bones: Sequence[str], *, moves_root: bool
-    ) -> Generator[float, None, TakeChannels]:
+    ) -> Generator[float, None, writing.TakeChannels]:
         """The channels to key for poses over F frames; a generator that places limbs on IK in small steps."""
         yield from ()
         rotations, heads = poses
         root = self.rig.pose.bones[skeleton.names[0]]
-        locations = {root.name: root_location_channel(root, heads)} if moves_root else {}
+        locations = {root.name: plain.root_location_channel(root, heads)} if moves_root else {}
         turned = {bone: rotations[:, skeleton.index(bone)] for bone in bones}
-        return TakeChannels(turned, {bone: bone for bone in bones}, locations, {})
+        return writing.TakeChannels(turned, {bone: bone for bone in bones}, locations, {})
 
     def written(self, skeleton: Skeleton, bones: Collection[str], *, moves_root: bool) -> set[str]:
         """The data paths that may get keys from `channels`."""
@@ -285,7 +263,7 @@ class PlainRig:
         return set()
 
     def channels_for_edit(
-        self, old: RigMotion, new: _Poses
+        self, old: writing.RigMotion, new: _Poses
     ) -> tuple[dict[str, FloatArray], FloatArray, tuple[str, ...]]:
         """The channels for new poses that replace the old ones of a rig over F frames.
 
@@ -293,7 +271,7 @@ class PlainRig:
         controls that would rotate but have no keys.
         """
         root = self.rig.pose.bones[old.skeleton.names[0]]
-        shift = root_location_channel(root, new[1]) - root_location_channel(root, old.roots)
+        shift = plain.root_location_channel(root, new[1]) - plain.root_location_channel(root, old.roots)
         return {name: new[0][:, old.skeleton.index(name)] for name in old.own}, shift, ()
 
     def keyed(self, bones: Sequence[str], roots: Sequence[str]) -> Iterator[_Pair]:
@@ -322,7 +300,7 @@ class ControlRig(PlainRig):
         super().__init__(rig)
         self._setup = setup
 
-    def trees(self, *, at_rest: bool = False) -> list[Tree]:
+    def trees(self, *, at_rest: bool = False) -> list[plain.Tree]:
         rig = self.rig
         plain.check_rig(rig)
         self._check_names()
@@ -348,16 +326,18 @@ class ControlRig(PlainRig):
                 f"{rig.name!r} no longer has {gone[0]!r} (was a bone renamed?): press Set Up Control Rig again"
             )
 
-    def pose(self) -> Channels:
+    def pose(self) -> plain.Channels:
         names, rotations, locations = list[str](), [], []
         for tree in self.trees():
             names += tree.skeleton.names
             rotations.append(tree.rotations)
             locations.append(np.zeros((len(tree.skeleton), 3)))
-            locations[-1][0] = root_location_channel(self.rig.pose.bones[tree.skeleton.names[0]], tree.root_location)
-        return Channels(names, np.concatenate(rotations), np.concatenate(locations))
+            locations[-1][0] = plain.root_location_channel(
+                self.rig.pose.bones[tree.skeleton.names[0]], tree.root_location
+            )
+        return plain.Channels(names, np.concatenate(rotations), np.concatenate(locations))
 
-    def current_matrices(self, tree: Tree) -> FloatArray:
+    def current_matrices(self, tree: plain.Tree) -> FloatArray:
         """As in `PlainRig`, but from the tree's pose, because limbs on IK may be stretched."""
         return forward_kinematics(tree.skeleton, tree.rotations, tree.root_location)
 
@@ -440,7 +420,7 @@ class ControlRig(PlainRig):
 
     def _stays_on_ik(self, row: FabrikCarrier, *, baked: bool = False) -> bool:
         """Whether a bone's limb is on IK, and stays on IK when the body is posed or baked."""
-        return bool(row.switch) and any(kept_on_ik(self.rig, self._setup, (row.switch,), baked=baked))
+        return bool(row.switch) and any(writing.kept_on_ik(self.rig, self._setup, (row.switch,), baked=baked))
 
     def _control_of(self, bone: str) -> tuple[PoseBone, FloatArray] | None:
         """The control that rotates relative to its parent like a body bone, and (4,) its axes in the bone's frame.
@@ -460,7 +440,7 @@ class ControlRig(PlainRig):
 
     def _axes(self, bone: str, control: str) -> FloatArray:
         """(4,) the axes of a control at rest, in the frame of a bone at rest."""
-        one, other = rest_matrices(self.rig, (bone, control))[:, :3, :3]
+        one, other = plain.rest_matrices(self.rig, (bone, control))[:, :3, :3]
         return quaternion_from_matrix(one.T @ other)
 
     def limited(self, bone: str) -> PoseBone | None:
@@ -469,18 +449,18 @@ class ControlRig(PlainRig):
 
     def writer(
         self,
-        update: Update,
+        update: writing.Update,
         skeleton: Skeleton,
         bones: Sequence[int],
         *,
         moves_root: bool,
-        known: Mapping[str, LimbOnIk] = MappingProxyType({}),
-    ) -> PoseWriter | ControlWriter:
-        return ControlWriter(update, self.rig, self._setup, skeleton, bones, known=known)
+        known: Mapping[str, writing.LimbOnIk] = MappingProxyType({}),
+    ) -> PoseWriter | writing.ControlWriter:
+        return writing.ControlWriter(update, self.rig, self._setup, skeleton, bones, known=known)
 
     def channels(
         self, context: Context, skeleton: Skeleton, poses: _Poses, bones: Sequence[str], *, moves_root: bool
-    ) -> Generator[float, None, TakeChannels]:
+    ) -> Generator[float, None, writing.TakeChannels]:
         """The channels of controls to key for poses over F frames; limbs switch to FK, except those that stay on IK.
 
         The steps place the IK controls frame by frame. Those of limbs that leave IK are placed too, so that the limbs
@@ -488,7 +468,7 @@ class ControlRig(PlainRig):
         bone are included if the body's pose needs them. The rig keeps the pose of the last frame.
         """
         rig, setup, (rotations, heads) = self.rig, self._setup, poses
-        writer = ControlWriter(context.view_layer.update, rig, setup, skeleton, baked=True)
+        writer = writing.ControlWriter(context.view_layer.update, rig, setup, skeleton, baked=True)
         model = writer.ready_model()
         turns, location = model.pose(forward_kinematics(skeleton, rotations, heads))
         moved = {}
@@ -519,7 +499,7 @@ class ControlRig(PlainRig):
         bodies = {row.control: row.name for row in setup.carriers}
         bodies |= {name: setup.controls[name].stands_for for name in placed}
         values = writer.on_fk | {path: setup.switches[path].ik for path in writer.limbs}
-        return TakeChannels(
+        return writing.TakeChannels(
             moved, bodies, locations, keyed_switches(setup, with_linked_values(setup, values)), tuple(left)
         )
 
@@ -531,17 +511,16 @@ class ControlRig(PlainRig):
 
     def off(self, context: Context, solution: Solution, frames: IntArray) -> list[str]:
         """As in `PlainRig`; frames: (F,)."""
-        worst: dict[str, Deviation] = {}
+        worst: dict[str, writing.Deviation] = {}
         rows = np.unique(np.linspace(0, len(frames) - 1, _LOOKED_AT).astype(int))
         for frame, wanted in zip(frames[rows].tolist(), solution.part(rows).matrices, strict=True):
             context.scene.frame_set(int(frame))
-            for each in deviations(self.rig, self._setup, solution.skeleton.names, wanted):
+            for each in writing.deviations(self.rig, self._setup, solution.skeleton.names, wanted):
                 worst[each.bone] = max(worst.get(each.bone, each), each, key=lambda one: one.distance)
-        return [deviation_warning(self._setup, each) for each in worst.values()]
+        return [writing.deviation_warning(self._setup, each) for each in worst.values()]
 
     def place(self, root: str) -> str:
-        found: str = self._setup.place
-        return found
+        return self._setup.place
 
     def holder(self, bone: str) -> str:
         control: str = self._setup.carriers[bone].control
@@ -564,7 +543,7 @@ class ControlRig(PlainRig):
         return names
 
     def channels_for_edit(
-        self, old: RigMotion, new: _Poses
+        self, old: writing.RigMotion, new: _Poses
     ) -> tuple[dict[str, FloatArray], FloatArray, tuple[str, ...]]:
         """The channels of controls for new poses, as in `PlainRig`.
 
@@ -572,7 +551,7 @@ class ControlRig(PlainRig):
         poses, so they don't change keys.
         """
         moves = not self._setup.carriers[old.skeleton.names[0]].parent
-        model = ControlModel(self.rig, self._setup, old.skeleton, moves=moves, over=old)
+        model = writing.ControlModel(self.rig, self._setup, old.skeleton, moves=moves, over=old)
         poses = (old.rotations, old.roots), new
         (before, start), (after, end) = (model.pose(forward_kinematics(old.skeleton, *each)) for each in poses)
         found, unkeyed = {}, []
@@ -637,15 +616,15 @@ def _lock_of(control: PoseBone, axes: FloatArray, is_inverse: bool, start: Float
     return locked
 
 
-def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_rest: bool) -> Tree:
+def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_rest: bool) -> plain.Tree:
     """One tree of a body in its current pose."""
     names = [row.name for row in rows]
     bones = [rig.pose.bones[name] for name in names]
     indices = {name: index for index, name in enumerate(names)}
     parents = [indices.get(row.parent, -1) for row in rows]
-    rest, posed = rest_matrices(rig, names), bone_matrices(rig, names)
+    rest, posed = plain.rest_matrices(rig, names), plain.bone_matrices(rig, names)
     # Controls above may be scaled. Measure the scale at the root, because IK scales the bones that it stretches.
-    size = float(object_scale(as_array(bones[0].matrix)))
+    size = float(plain.object_scale(plain.as_array(bones[0].matrix)))
     if at_rest:
         posed = rest.copy()
         posed[:, :3, 3] *= size
@@ -664,4 +643,4 @@ def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_res
             rest[index, :3, 3] = rest[parent, :3, 3] + carried.T @ (posed[index, :3, 3] - posed[parent, :3, 3])
     lengths = size * np.array([bone.bone.length for bone in bones])
     skeleton = Skeleton(names, parents, rest, lengths)
-    return Tree(skeleton, quaternion_from_matrix(local), rest[0, :3, 3].copy())
+    return plain.Tree(skeleton, quaternion_from_matrix(local), rest[0, :3, 3].copy())

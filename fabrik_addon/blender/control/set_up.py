@@ -22,18 +22,9 @@ from ..rig.pose_writer import HeldChannels, PoseKeeper, read_switch, write_switc
 from ..settings.control import FabrikCarrier, FabrikControlRig
 from ..settings.in_use import values_of
 from ..settings.rig import rig_settings
+from . import switches as switching
 from .posed_rig import ControlRig
-from .switches import (
-    Switch,
-    batches,
-    custom_numbers,
-    dependents,
-    limbs_of,
-    permanent_iks,
-    possible_switches,
-    switch_limbs,
-)
-from .trials import TRIED_AXIS, Carrier, Frame, Trials, can_swing, find_carriers, find_frames, try_controls
+from .trials import MOST, TRIED_AXIS, Carrier, Frame, Trials, can_swing, find_carriers, find_frames, try_controls
 from .writer import ControlWriter, LimbOnIk, Update, add_to_channels, free_channels, is_additive, place_limbs
 
 # A control is needed only if other controls cannot reproduce more than this share of its effect. Smaller differences
@@ -65,13 +56,10 @@ _CARRIED: Final = 0.99
 _LAGGING: Final = 0.9
 _ROTATED: Final = 0.01
 
-
 # Radians. Large enough to detect movements that are not rigid.
 _TURN: Final = 0.4
 # The names of the lists that are stored for a control rig.
 _LISTS: Final = ("carriers", "controls", "switches", "along")
-# A control that rotates this share of the body's bones moves the body.
-_MOST: Final = 0.9
 
 
 class _TriedLimb(LimbOnIk):
@@ -177,7 +165,7 @@ class _Found:
 
     on_fk: Trials
     on_ik: Trials
-    switches: Mapping[Switch, float]
+    switches: Mapping[switching.Switch, float]
     carriers: Sequence[Carrier]
     frames: Mapping[str, Frame]
     place: str
@@ -200,7 +188,7 @@ def use_control_rig(context: Context, rig: Object) -> tuple[str, list[str]]:
     setup = rig_settings(rig).control
     by_hand = {carrier.name: carrier.control for carrier in setup.carriers if carrier.found == "HAND"}
     keeper = PoseKeeper(context.scene, rig)
-    values = {path: read_switch(rig, path) for path in custom_numbers(rig)}
+    values = {path: read_switch(rig, path) for path in switching.custom_numbers(rig)}
     try:
         for bone in rig.pose.bones:
             bone.matrix_basis.identity()
@@ -225,7 +213,7 @@ class _Search:
 
     def __init__(self, context: Context, rig: Object, by_hand: Mapping[str, str]) -> None:
         self.context, self.rig, self.update = context, rig, context.view_layer.update
-        self.setup, self.after, self.by_hand = rig_settings(rig).control, dependents(rig), by_hand
+        self.setup, self.after, self.by_hand = rig_settings(rig).control, switching.dependents(rig), by_hand
 
     def run(self) -> None:
         """Find the body and its controls, and store them; if this fails, the earlier set-up stays."""
@@ -257,7 +245,7 @@ class _Search:
 
     def _try(self) -> _Found:
         """Try all controls, with limbs on FK and on IK; if IK is always on, also with IK turned off."""
-        switches = possible_switches(self.context, self.rig)
+        switches = switching.possible_switches(self.context, self.rig)
         # The bones that constraints move with any values of the switches.
         values = {each: read_switch(self.rig, each.path) for each in switches}
         owned = set(constrained_bones(self.rig))
@@ -273,19 +261,21 @@ class _Search:
         # The bones that only a control of the whole body rotates.
         follows = found.on_fk.follows
         deform = found.on_fk.deform
-        has_own = follows[follows[:, deform].mean(axis=1) <= _MOST].any(axis=0)
+        has_own = follows[follows[:, deform].mean(axis=1) <= MOST].any(axis=0)
         left = sum(1 << int(place) for place in np.flatnonzero(deform & ~has_own))
-        lone = [each for each in permanent_iks(self.rig) if any(self.after[bone] & left for bone in each.bones)]
+        lone = [
+            each for each in switching.permanent_iks(self.rig) if any(self.after[bone] & left for bone in each.bones)
+        ]
         if not lone:
             return found
         freed = (name for each in lone for name in sorted(each.bones) if self._turns(name))
         return self._tried(list(dict.fromkeys([*controls, *freed])), [*switches, *lone])
 
-    def _tried(self, controls: list[str], possible: Sequence[Switch]) -> _Found:
+    def _tried(self, controls: list[str], possible: Sequence[switching.Switch]) -> _Found:
         """Try some controls, with limbs on FK and on IK."""
         tables: dict[tuple[float, ...], Trials] = {}
 
-        def table(values: Mapping[Switch, float]) -> Trials:
+        def table(values: Mapping[switching.Switch, float]) -> Trials:
             key = tuple(values.values())
             if key not in tables:
                 self._set(values)
@@ -316,7 +306,7 @@ class _Search:
         # The root control is the innermost control that rotates the whole body.
         turned = fk.follows
         columns = [fk.bones.index(carrier.bone) for carrier in carriers]
-        whole = [row for row in range(len(fk.controls)) if turned[row, columns].mean() > _MOST] if columns else []
+        whole = [row for row in range(len(fk.controls)) if turned[row, columns].mean() > MOST] if columns else []
         place = fk.controls[min(whole, key=lambda row: int(turned[row].sum()))] if whole else ""
         frames = find_frames(fk, {place, *(carrier.control for carrier in carriers)})
         return _Found(fk, ik, mine, carriers, frames, place)
@@ -340,7 +330,7 @@ class _Search:
         bone = self.rig.pose.bones[name]
         return can_swing(bone) and not is_locked(bone)
 
-    def _set(self, values: Mapping[Switch, float]) -> None:
+    def _set(self, values: Mapping[switching.Switch, float]) -> None:
         for switch, value in values.items():
             write_switches(self.rig, switch.values(value))
 
@@ -402,7 +392,7 @@ class _Search:
         for tree in ControlRig(self.rig, self.setup).trees():
             by_control = {self.setup.carriers[name].control: name for name in tree.skeleton.names if name in doubted}
             writer = ControlWriter(self.update, self.rig, self.setup, tree.skeleton)
-            for batch in batches([each for each in by_control if each in indices], self.after):
+            for batch in switching.batches([each for each in by_control if each in indices], self.after):
                 turned = [by_control[control] for control in batch]
                 writer.write(self._with_rotated_bones(tree, turned), tree.root_location)
                 self.update()
@@ -463,7 +453,7 @@ class _Search:
 
         candidates: the controls that users may move or rotate.
         """
-        limbs = {path: [row.name for row in rows] for path, rows in limbs_of(self.setup).items()}
+        limbs = {path: [row.name for row in rows] for path, rows in switching.limbs_of(self.setup).items()}
         carrying = {self.setup.place, *(row.control for row in self.setup.carriers)}
         # Sort from the outermost control inward.
         free = sorted({*candidates} - carrying, key=lambda name: (-self.after[name].bit_count(), name))
@@ -546,7 +536,7 @@ class _Search:
                     row.name, row.switch = bone_path(bone.name, "ik_stretch"), path
                     row.fk, row.ik = bone.ik_stretch, 0.0
             self.setup.switches[path].stretches = False
-            switch_limbs(limb.rig, self.setup, {path: self.setup.switches[path].ik})
+            switching.switch_limbs(limb.rig, self.setup, {path: self.setup.switches[path].ik})
         # A paw's rest pose may differ from that of its controls, because Rigify rotates the heel to match.
         rests = [rest_matrices(limb.rig, limb.bones) for limb in limbs.values()]
         place_limbs(self.update, list(limbs.values()), rests)
@@ -600,14 +590,14 @@ def _kept_if_failing(setup: FabrikControlRig) -> Iterator[None]:
         raise
 
 
-def _pivoting(trials: Trials, switch: Switch) -> int:
+def _pivoting(trials: Trials, switch: switching.Switch) -> int:
     """The number of a switch's bones that some control rotates about their own heads."""
     columns = [trials.bones.index(name) for name in switch.bones]
     stays = np.linalg.norm(trials.moved[:, columns], axis=-1) < 1e-6
     return int((trials.full[:, columns] & stays).any(axis=0).sum())
 
 
-def _has(switch: Switch, carrier: Carrier) -> bool:
+def _has(switch: switching.Switch, carrier: Carrier) -> bool:
     """Whether a switch makes a carrier's bone follow other bones, or makes other bones follow the carrier's control."""
     return carrier.control in switch.takes_over or carrier.bone in switch.bones
 

@@ -149,7 +149,7 @@ def _matrices(context: Context, rig: Object) -> FloatArray:
 _NEAR: Final = 1e-3
 _ALONG: Final = 1.0 - 1e-5
 # A control that rotates this share of the mesh's bones rotates the whole body.
-_MOST: Final = 0.9
+MOST: Final = 0.9
 # A bone whose rotation differs from its control's by more than this share is also twisted by other bones.
 _LOOSE: Final = 0.01
 # Shares of a rotation that are closer to 0 or 1 than this count as 0 or 1.
@@ -183,7 +183,7 @@ def find_carriers(trials: Trials, by_hand: Mapping[str, str]) -> list[Carrier]:
     ):
         chosen[control] = _representative(trials, owners, control, members, set(chosen.values()))
     parents = _parents(trials, owners, chosen)
-    everywhere = trials.follows[:, trials.deform].mean(axis=1) > _MOST
+    everywhere = trials.follows[:, trials.deform].mean(axis=1) > MOST
     for control, bone in list(chosen.items()):
         # Leave out a bone inside the body that rotates fully only with the whole body, because it follows other bones.
         if everywhere[control] and parents[bone] >= 0:

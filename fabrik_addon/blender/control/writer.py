@@ -29,13 +29,12 @@ from ...core.rotations import (
     slerp,
 )
 from ..rig.armature import as_array, bone_matrices, meters_per_unit, object_scale, rest_matrices, unscaled
-from ..rig.keying import key_in_steps
 from ..rig.locks import locked_channels, moved_by, with_locks
 from ..rig.pose_writer import ChannelGroup, HeldChannels, channel_groups, read_switch
 from ..rig.rotation_modes import from_channels, local_rotation, property_name, to_channels
 from ..settings.control import FabrikControlRig, moves
 from ..settings.why_not import enabled_effectors
-from .switches import keyed_switches, limbs_of, switch_limbs, with_linked_values
+from .switches import limbs_of, switch_limbs, with_linked_values
 
 
 def free_channels(bone: PoseBone) -> BoolArray:
@@ -371,8 +370,7 @@ def _by_channels(control: PoseBone, there: Matrix | None = None) -> Matrix:
     parents = () if above is None else (above.matrix, above.bone.matrix_local)
     held = dict(zip(("parent_matrix", "parent_matrix_local"), parents, strict=False))
     convert: Any = bone.convert_local_to_pose
-    found: Matrix = convert(there or control.matrix_basis, bone.matrix_local, **held, invert=there is not None)
-    return found
+    return convert(there or control.matrix_basis, bone.matrix_local, **held, invert=there is not None)
 
 
 def limbs_kept_on_ik(
@@ -641,12 +639,6 @@ class ControlWriter:
         """Former values of the switches that have changed since the start, by path."""
         before = self._before_switches.items()
         return {path: value for path, value in before if value != read_switch(self._rig, path)}
-
-    def key_switches(self, frame: float) -> None:
-        """Insert keys for the changed switches on a frame."""
-        switched = self.switched()
-        for path in keyed_switches(self._setup, {path: read_switch(self._rig, path) for path in switched}):
-            key_in_steps(self._rig, path, frame, switched[path])
 
     def ready_model(self) -> ControlModel:
         """The model of the controls, once the limbs that will be written are on FK."""

@@ -114,10 +114,10 @@ def remove_hold(context: Context, armature: Object, number: int) -> tuple[str, s
     return name, f"Keys on {stay} frames were changed after hold {name!r} was added and are kept" if stay else ""
 
 
-def hold_feet(context: Context, armature: Object, ease: float | None = None) -> list[str]:
+def hold_feet(context: Context, armature: Object) -> list[str]:
     """Hold the feet during their contacts in the scene's range; returns the result of `add_hold` for each.
 
-    Removes holds from earlier calls first. ease: maximum number of frames to ease in and out; None for half a second.
+    Removes holds from earlier calls first. The holds ease in and out over at most half a second.
     """
     check_rig(armature)
     check_not_shared(armature)
@@ -129,7 +129,7 @@ def hold_feet(context: Context, armature: Object, ease: float | None = None) -> 
         remove_hold(context, armature, number)
     if earlier:
         contacts = _contacts_in_range(context.scene, armature)
-    most = _EASE * scene_rate(context.scene) if ease is None else ease
+    most = _EASE * scene_rate(context.scene)
     warnings = []
     for contact in contacts:
         others = [each for each in contacts if each.bone == contact.bone]
@@ -194,15 +194,13 @@ def _add(
         # No easing is needed before the first key and after the last one.
         ends = max(ends[0], min(keys[0], whole[0]) - 1.0), min(ends[1], max(keys[-1], whole[1]) + 1.0)
     span = span_over(setup, take, whole, ends, also=also, held=points)
-    keeper = PoseKeeper(scene, armature)
     name = f"{bone} {whole[0]:g}-{whole[1]:g}"
-    try:
+    with PoseKeeper(scene, armature) as keeper:
+        keeper.keyed = armature.pose.bones.keys()
         changes, miss = _held_changes(scene, armature, span, held, settings)
         curves = [change.curve for change in changes]
         with recorded(armature, name, curves, span.ends) as record:
             write_changes(armature, changes, also, span.ends)
-    finally:
-        keeper.restore(armature.pose.bones.keys())
     hold = rig_settings(armature).holds.add()
     hold.name, hold.replaced = name, record
     hold.bone, hold.point, hold.hold_rotation = bone, settings.point, settings.hold_rotation

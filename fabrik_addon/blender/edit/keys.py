@@ -22,17 +22,6 @@ from ..control.posed_rig import posed_rig
 from ..control.writer import RigMotion
 from ..rig import keyframes
 from ..rig.armature import RigError
-from ..rig.keyframes import (
-    SAME_FRAME,
-    add_strip,
-    bone_in_path,
-    bone_path,
-    channels_of,
-    cycle_of,
-    in_cycle,
-    new_strip_action,
-    write_curves,
-)
 from ..rig.locks import unlocked_location, unlocked_rotation
 from ..rig.rotation_modes import from_channels, to_channels
 from ..settings.rig import rig_settings
@@ -122,13 +111,15 @@ def moved_in_time(record: Action, curves: Curves) -> float | None:
     # Use the curve that varies most, because it identifies frames best. Ignore keys that the hold did not change.
     key = max(written, key=lambda each: float(np.ptp(written[each][:, 1])))
     was = keyframes.keys(_of(record, _BEFORE)[key])
-    changed = [not any(_same(was[np.abs(was[:, 0] - frame) < SAME_FRAME, 1], value)) for frame, value in written[key]]
+    changed = [
+        not any(_same(was[np.abs(was[:, 0] - frame) < keyframes.SAME_FRAME, 1], value)) for frame, value in written[key]
+    ]
     if not any(changed):
         return None
     times, values = written[key][changed].T
     own_times, own_values = keyframes.keys(curves[key]).T
     same = _same(own_values[:, None], values)
-    moves = np.round((own_times[:, None] - times)[same] / SAME_FRAME) * SAME_FRAME
+    moves = np.round((own_times[:, None] - times)[same] / keyframes.SAME_FRAME) * keyframes.SAME_FRAME
     found, counts = np.unique(moves, return_counts=True)
     if not len(found) or counts.max() < _FOUND * len(times):
         return None
@@ -142,7 +133,7 @@ def shift_keys(curve: FCurve, frames: FloatArray, by: FloatArray) -> None:
     if not len(times) or not len(frames):
         return
     nearest = np.abs(times[:, None] - frames).argmin(axis=1)
-    places = np.flatnonzero(np.abs(times - frames[nearest]) < SAME_FRAME)
+    places = np.flatnonzero(np.abs(times - frames[nearest]) < keyframes.SAME_FRAME)
     if len(places):
         moved = np.zeros(len(times))
         moved[places] = by[nearest[places]]
@@ -173,7 +164,9 @@ def _still_written(curves: Curves, written: Curves, moved: float, keys: list[tup
     for key in keys:
         times = keyframes.keys(written[key])[:, 0] + moved
         own = keyframes.keys(curves[key])
-        for frame, value in own[(own[:, 0] > times[0] - SAME_FRAME) & (own[:, 0] < times[-1] + SAME_FRAME)].tolist():
+        for frame, value in own[
+            (own[:, 0] > times[0] - keyframes.SAME_FRAME) & (own[:, 0] < times[-1] + keyframes.SAME_FRAME)
+        ].tolist():
             is_same = bool(_same(value, written[key].evaluate(frame - moved)))
             found[frame] = found.get(frame, True) and is_same
     return found
@@ -209,9 +202,9 @@ def _copy(curves: Iterable[FCurve], record: Action, slot: str, ends: tuple[float
         copy = _bag(record, slot).fcurves.new(curve.data_path, index=curve.array_index)
         copy.extrapolation = curve.extrapolation
         times = keyframes.keys(curve)[:, 0]
-        first, last = np.searchsorted(times, (ends[0] - SAME_FRAME, ends[1] + SAME_FRAME))
+        first, last = np.searchsorted(times, (ends[0] - keyframes.SAME_FRAME, ends[1] + keyframes.SAME_FRAME))
         # The keys next to the span belong to it, because their handles change too.
-        whole = slice(None) if cycle_of(curve) else slice(max(int(first) - 1, 0), int(last) + 1)
+        whole = slice(None) if keyframes.cycle_of(curve) else slice(max(int(first) - 1, 0), int(last) + 1)
         keyframes.copy_keys(curve, copy, whole)
 
 
@@ -239,7 +232,7 @@ def _bag(record: Action, slot: str) -> Any:
 
 
 def _has(frames: FloatArray, frame: float) -> bool:
-    return bool(len(frames)) and bool(np.abs(frames - frame).min() < SAME_FRAME)
+    return bool(len(frames)) and bool(np.abs(frames - frame).min() < keyframes.SAME_FRAME)
 
 
 def _same(first: Any, second: Any) -> BoolArray:
@@ -312,21 +305,21 @@ def write_changes(
     An end outside a curve's keys and the frames gets no key, so that the motion doesn't get longer. The records of
     holds are updated as well.
     """
-    cycles, shifts = [cycle_of(change.curve) for change in changes], []
+    cycles, shifts = [keyframes.cycle_of(change.curve) for change in changes], []
     for (curve, times, by), cycle in zip(changes, cycles, strict=True):
-        inside = (times > ends[0] + SAME_FRAME) & (times < ends[1] - SAME_FRAME)
+        inside = (times > ends[0] + keyframes.SAME_FRAME) & (times < ends[1] - keyframes.SAME_FRAME)
         own, moved = times[inside], by[inside]
         if cycle is not None:
             # Frames after the end of a cycle are mapped to its keys.
-            own = in_cycle(cycle, own)
-            seam = np.abs(own - cycle[0]) < SAME_FRAME
+            own = keyframes.in_cycle(cycle, own)
+            seam = np.abs(own - cycle[0]) < keyframes.SAME_FRAME
             own, moved = np.concatenate([own, np.full(seam.sum(), cycle[1])]), np.concatenate([moved, moved[seam]])
         shifts.append(Shift(curve, own, moved))
     shift_records(later_records(armature), shifts)
     for (curve, times, by), cycle in zip(shifts, cycles, strict=True):
         own, edges = np.array(frames, dtype=np.float64), np.array(ends)
         if cycle is not None:
-            own, edges = in_cycle(cycle, own), in_cycle(cycle, edges)
+            own, edges = keyframes.in_cycle(cycle, own), keyframes.in_cycle(cycle, edges)
         keyed = np.append(keyframes.keys(curve)[:, 0], own)
         # A key at each end, with fixed outer handles, keeps the curve unchanged outside the ends.
         for end in edges[(edges > keyed.min()) & (edges < keyed.max())].tolist():
@@ -342,7 +335,7 @@ def _insert(curve: FCurve, frame: float) -> None:
     """Insert a key on a frame without one, without changing the curve."""
     points: Any = curve.keyframe_points
     place = _index_of(points, frame)
-    if place == len(points) or points[place].co[0] > frame + SAME_FRAME:
+    if place == len(points) or points[place].co[0] > frame + keyframes.SAME_FRAME:
         points.insert(frame, curve.evaluate(frame))
 
 
@@ -357,7 +350,7 @@ def _keep_shape_around(curve: FCurve, frame: float) -> None:
 
 def _index_of(points: Any, frame: float) -> int:
     """The index of the first key on or after a frame; reads only a few keys."""
-    return bisect_left(points, frame - SAME_FRAME, key=lambda point: point.co[0])
+    return bisect_left(points, frame - keyframes.SAME_FRAME, key=lambda point: point.co[0])
 
 
 def write_layer(armature: Object, frames: FloatArray, changed: Sequence[Changed]) -> None:
@@ -380,11 +373,11 @@ def write_layer(armature: Object, frames: FloatArray, changed: Sequence[Changed]
             before, after = (from_channels("QUATERNION", channels) for channels in (each.before, each.after))
             values = product(conjugate(before), after)
             values = np.where(values[:, :1] < 0.0, -values, values)
-        layers[bone_path(each.bone.name, each.channel)] = each.bone.name, values, each.free
+        layers[keyframes.bone_path(each.bone.name, each.channel)] = each.bone.name, values, each.free
     strip = _own_layer(armature)
-    action = new_strip_action(armature, f"{armature.name}{_LAYER}") if strip is None else strip.action
+    action = keyframes.new_strip_action(armature, f"{armature.name}{_LAYER}") if strip is None else strip.action
     curves: dict[str, dict[int, FCurve]] = {}
-    for curve in channels_of(action, armature).fcurves:
+    for curve in keyframes.channels_of(action, armature).fcurves:
         curves.setdefault(curve.data_path, {})[curve.array_index] = curve
     own = np.array([key.co[0] for each in curves.values() for curve in each.values() for key in curve.keyframe_points])
     first, last = (frames[0], frames[-1]) if strip is None else (strip.frame_start, strip.frame_end)
@@ -399,14 +392,14 @@ def write_layer(armature: Object, frames: FloatArray, changed: Sequence[Changed]
         added = values.copy()
         for index, curve in current.items():
             values[old, index] = [curve.evaluate(time) for time in times[old].tolist()]
-        bone, more, free = layers.get(path, (bone_in_path(path), None, ()))
+        bone, more, free = layers.get(path, (keyframes.bone_in_path(path), None, ()))
         if more is not None:
             added[new] = np.stack([np.interp(times[new], frames, column) for column in more.T], axis=1)
         values = product(values, added) if turned else values + added
         components = tuple(sorted({*current, *free}))
-        write_curves(action, armature, path, times, values, bone, components=components)
+        keyframes.write_curves(action, armature, path, times, values, bone, components=components)
     if strip is None:
-        strip = add_strip(armature, action)
+        strip = keyframes.add_strip(armature, action)
         strip.blend_type, strip.extrapolation = _BLEND, "NOTHING"
         # A strip uses its own influence only if the influence is animated. A single key is enough.
         strip.influence = 1.0
@@ -433,5 +426,5 @@ def _own_layer(armature: Object) -> bpy.types.NlaStrip | None:
     plays = strip.blend_type == _BLEND and strip.scale == 1.0 and strip.repeat == 1.0 and not strip.use_reverse
     stays = (strip.frame_start, strip.frame_end) == (strip.action_frame_start, strip.action_frame_end)
     full = all(key.co[1] == 1.0 for curve in strip.fcurves for key in curve.keyframe_points)
-    locked = any(curve.lock for curve in channels_of(action, armature).fcurves)
+    locked = any(curve.lock for curve in keyframes.channels_of(action, armature).fcurves)
     return strip if plays and stays and full and not locked else None

@@ -172,8 +172,7 @@ def held_effectors(armature: Object, names: Sequence[str], dragged: set[str]) ->
     pinned = [pin for pin in pins(armature) if pin.bone not in dragged]
     for pin in pinned:
         offset = bone_offset(armature.pose.bones[pin.bone], pin.point, pin.offset)
-        found = core_effector(pin)
-        yield Effector(found.bone, offset, found.weight, found.rotation_weight)
+        yield replace(core_effector(pin), offset=offset, priority=0)
     taken = {pin.bone for pin in pinned} | dragged
     for hold in rig_settings(armature).holds:
         bone: PoseBone | None = armature.pose.bones.get(hold.bone)

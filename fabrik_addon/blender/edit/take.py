@@ -123,8 +123,7 @@ class EditedTake:
         places, trees, played = [], [], self.posed.sampled_bones
         counting = {bone.name: row for row, bone in enumerate(bones) if bone.name in played}
         by_frame = np.empty((len(frames), len(counting), 4, 4))
-        keeper = PoseKeeper(scene, self._armature)
-        try:
+        with PoseKeeper(scene, self._armature):
             for row, frame in enumerate(frames.tolist()):
                 scene.frame_set(int(np.floor(frame)), subframe=frame - np.floor(frame))
                 for holder, values in held.items():
@@ -133,8 +132,6 @@ class EditedTake:
                 if not self.posed.by_channels:
                     trees.append(tree_of(self._armature, self.skeleton.names[0]))
                     by_frame[row] = matrices(bones, "matrix")[list(counting.values())]
-        finally:
-            keeper.restore()
         channels = {holder: np.array(values, dtype=np.float64) for holder, values in held.items()}
         by_bone = dict(zip(counting, by_frame.swapaxes(0, 1), strict=True))
         return channels, np.array(places, dtype=np.float64), trees, by_bone
@@ -161,12 +158,13 @@ class Paths:
     """The positions of a rig's bones on F whole frames, in armature space.
 
     Attributes:
-        frames: (F,). names: the N bones. heads, tails: (F, N, 3). keyed: (F, N) whether a bone has a key on a frame.
+        frames: (F,). names: the N bones. lengths: (N,) of the bones. tails: (F, N, 3). keyed: (F, N) whether a bone has
+            a key on a frame.
     """
 
     frames: FloatArray
     names: tuple[str, ...]
-    heads: FloatArray = field(repr=False)
+    lengths: FloatArray = field(repr=False)
     tails: FloatArray = field(repr=False)
     keyed: BoolArray = field(repr=False)
 
@@ -254,7 +252,7 @@ def _sampled(rig: Object, frame: float, about: float) -> Paths | None:
         posed = forward_kinematics(skeleton, motion.rotations, motion.roots)
         own = [take.key_frames([name], root=index == 0) for index, name in enumerate(skeleton.names)]
         keyed = np.stack([np.isin(frames, np.round(each)) for each in own], axis=1)
-        parts.append(Paths(frames, skeleton.names, posed[:, :, :3, 3], tails(skeleton, posed), keyed))
+        parts.append(Paths(frames, skeleton.names, skeleton.lengths, tails(skeleton, posed), keyed))
     names = tuple(name for part in parts for name in part.names)
-    joined = (np.concatenate([getattr(part, name) for part in parts], axis=1) for name in ("heads", "tails", "keyed"))
-    return Paths(frames, names, *joined)
+    joined = (np.concatenate([getattr(part, name) for part in parts], axis=1) for name in ("tails", "keyed"))
+    return Paths(frames, names, np.concatenate([part.lengths for part in parts]), *joined)

@@ -38,12 +38,7 @@ _TRANSFORM_PATHS: Final = ("location", "rotation", "scale", "delta_")
 
 
 def sample_steps(
-    scene: Scene,
-    targets: Sequence[Target],
-    turning: Sequence[Target],
-    frames: npt.ArrayLike,
-    *,
-    recorded: bool = False,
+    scene: Scene, targets: Sequence[Target], turning: Sequence[Target], frames: npt.ArrayLike, *, recorded: bool = False
 ) -> Generator[float, None, tuple[FloatArray, FloatArray]]:
     """(F, E, 3) world positions of E targets, and (F, M, 4, 4) world matrices of M `turning`; yields the share done.
 
@@ -131,8 +126,7 @@ def _is_there(target: Target, keyed: Iterable[FloatArray], frames: FloatArray) -
     times = first if same else np.unique(np.concatenate([first, *others]))
     padded = np.concatenate(([-np.inf], times, [np.inf]))
     after = np.searchsorted(times, frames) + 1
-    near: BoolArray = _is_near(frames, padded[after - 1], padded[after], _recorded_step(target, times))
-    return near
+    return _is_near(frames, padded[after - 1], padded[after], _recorded_step(target, times))
 
 
 def _is_plain(target: Target) -> bool:

@@ -200,7 +200,13 @@ def rig_problem(
     baked: for a bake, which keeps different limbs on IK than posing does. more: other attributes. Raises
     LimitPropertyError for an invalid limit.
     """
-    limits = limits_of(posed, [tree.skeleton.names[bone] for bone in bones], baked=baked)
+    names = [tree.skeleton.names[bone] for bone in bones]
+    limits = read_limits(posed.rig, names)
+    # A free bone has a hinge limit if its locks or its limb's IK make it a hinge.
+    for name in (name for name in names if name not in limits):
+        hinge = posed.hinge(name, baked=baked)
+        if hinge is not None:
+            limits[name] = hinge
     return RigProblem(posed, tree, tuple(effectors), bones, free_root, limits, **more)
 
 
@@ -214,10 +220,7 @@ def _turned_by(skeleton: Skeleton, effectors: Sequence[Effector], held: Collecti
 
 
 def find_problems(
-    rig: Object,
-    wanted: Sequence[FabrikEffector | FabrikMarker] | None = None,
-    *,
-    baked: bool = False,
+    rig: Object, wanted: Sequence[FabrikEffector | FabrikMarker] | None = None, *, baked: bool = False
 ) -> list[RigProblem]:
     """The problems of the enabled effectors, one per tree that has any, in the current pose with the current limits.
 
@@ -314,19 +317,6 @@ def _problem_of(
         ),
         carrier=carrier,
     )
-
-
-def limits_of(posed: PosedRig, names: Sequence[str], *, baked: bool = False) -> dict[str, Limit]:
-    """The limits of bones by name; a free bone has a hinge limit if its locks or its limb's IK make it a hinge.
-
-    baked: for a bake, which keeps different limbs on IK than posing does.
-    """
-    limits = read_limits(posed.rig, names)
-    for name in (name for name in names if name not in limits):
-        hinge = posed.hinge(name, baked=baked)
-        if hinge is not None:
-            limits[name] = hinge
-    return limits
 
 
 def root_mode(armature: Object, *, pinned: bool, dragged: str = "", top: str = "", setting: str | None = None) -> str:

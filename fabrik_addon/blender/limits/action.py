@@ -6,7 +6,7 @@ optionally a polygon.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import cos, degrees, pi, radians
+from math import cos, degrees, pi, radians, tau
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
@@ -22,18 +22,9 @@ from ...core.limits.swing_twist import swing_of, twist_of
 from ...core.rotations import IDENTITY, angle_between
 from ...human.soles import convex_hull
 from ..control.posed_rig import Changed, PosedRig, posed_rig
+from ..rig import keyframes
 from ..rig.armature import RigError, check_editable
-from ..rig.keyframes import (
-    active_strips,
-    bone_path,
-    channel_values,
-    check_not_shared,
-    curves,
-    curves_by_path,
-    is_layered,
-    keys,
-    set_curve_keys,
-)
+from ..rig.keyframes import curves
 from ..rig.keying import key_channels
 from ..rig.pose_writer import PoseKeeper
 from ..rig.rotation_modes import channel_count, from_channels, property_name, to_channels
@@ -86,12 +77,12 @@ class BoneCurves:
     @property
     def times(self) -> FloatArray:
         """(K,) frames with a key on any of the curves, in order."""
-        return np.unique(np.concatenate([keys(curve)[:, 0] for curve in self.curves.values()]))
+        return np.unique(np.concatenate([keyframes.keys(curve)[:, 0] for curve in self.curves.values()]))
 
     def values(self, frames: FloatArray) -> FloatArray:
         """(F, n) values of the channels on frames (F,)."""
         own = getattr(self.bone, property_name(self.bone.rotation_mode))
-        return channel_values(own, self.curves.values(), frames)
+        return keyframes.channel_values(own, self.curves.values(), frames)
 
     def rotations(self, frames: FloatArray) -> FloatArray:
         """(F, 4) local rotations, w x y z, on frames (F,)."""
@@ -103,8 +94,8 @@ def rotation_curves(rig: Object, bones: Sequence[PoseBone]) -> list[BoneCurves]:
     animation = rig.animation_data
     if animation is None or animation.action is None:
         raise RigError(f"{rig.name!r} has no action: assign one first")
-    by_path = curves_by_path(curves(rig))
-    paths = {bone_path(bone.name, property_name(bone.rotation_mode)): bone for bone in bones}
+    by_path = keyframes.curves_by_path(curves(rig))
+    paths = {keyframes.bone_path(bone.name, property_name(bone.rotation_mode)): bone for bone in bones}
     return [
         BoneCurves(bone, path, {curve.array_index: curve for curve in by_path[path]})
         for path, bone in paths.items()
@@ -133,7 +124,7 @@ def rotations_of_action(context: Context, rig: Object, bones: Sequence[PoseBone]
     it rotates none of the bones.
     """
     posed, names = posed_rig(rig), [bone.name for bone in bones]
-    strips = [] if not is_layered(rig) else active_strips(rig)
+    strips = [] if not keyframes.is_layered(rig) else keyframes.active_strips(rig)
     moving = list[Rotations]()
     if posed.by_channels and not strips:
         for each in rotation_curves(rig, bones):
@@ -141,18 +132,15 @@ def rotations_of_action(context: Context, rig: Object, bones: Sequence[PoseBone]
             moving.append(Rotations(each.bone, frames, each.rotations(frames)))
     else:
         times = [np.array([strip.frame_start, strip.frame_end]) for strip in strips]
-        times += [keys(curve)[:, 0] for curve in curves(rig) if len(curve.keyframe_points)]
+        times += [keyframes.keys(curve)[:, 0] for curve in curves(rig) if len(curve.keyframe_points)]
         if not times:
             raise RigError(f"{rig.name!r} has no action: assign one first")
-        frames, keeper = whole_frames(np.concatenate(times)), PoseKeeper(context.scene, rig)
-        try:
-            poses = []
+        frames, poses = whole_frames(np.concatenate(times)), []
+        with PoseKeeper(context.scene, rig):
             for frame in frames.tolist():
                 context.scene.frame_set(int(frame))
                 poses.append(posed.local(names))
-        finally:
-            keeper.restore()
-            context.view_layer.update()
+        context.view_layer.update()
         every = [Rotations(bone, frames, np.array([pose[bone.name] for pose in poses])) for bone in bones]
         moving += [row for row in every if angle_between(row.rotations, row.rotations[:1]).max() > _STILL]
     if not moving:
@@ -163,7 +151,7 @@ def rotations_of_action(context: Context, rig: Object, bones: Sequence[PoseBone]
 
 def what_plays(rig: Object) -> str:
     """The name of a rig's action in a message, or else of its NLA strips."""
-    strips = is_layered(rig)
+    strips = keyframes.is_layered(rig)
     return f"the NLA strips of {rig.name!r}" if strips else f"action {rig.animation_data.action.name!r}"
 
 
@@ -280,13 +268,12 @@ def fix_action(context: Context, rig: Object, bones: Sequence[PoseBone]) -> tupl
         raise RigError(f"{rig.name!r} only has NLA strips: select one and enter its tweak mode to fix violations")
     if not action.is_editable:
         raise RigError(f"Action {action.name!r} is linked from another file: make a copy of it first")
-    check_not_shared(rig)
+    keyframes.check_not_shared(rig)
     if not broken:
         return [], []
     limits, turned = _limits(bones), [rig.pose.bones[breach.bone] for breach in broken]
-    keeper = PoseKeeper(context.scene, rig)
-    keyed = [bone.name for bone in turned]
-    try:
+    with PoseKeeper(context.scene, rig) as keeper:
+        keeper.keyed = [bone.name for bone in turned]
         if not posed_rig(rig).by_channels:
             # A body's limits don't apply to its controls' curves, so clamp each pose and key the controls.
             own = {bone.name: limits[bone.name] for bone in turned}
@@ -295,12 +282,10 @@ def fix_action(context: Context, rig: Object, bones: Sequence[PoseBone]) -> tupl
                 context.scene.frame_set(frame)
                 _, _, changed = clamp_bones(context, rig, own)
                 controls |= dict.fromkeys(key_channels(context, rig, changed, automatic=False, before=changed))
-            keyed = list(controls)
+            keeper.keyed = list(controls)
         else:
             for curves in rotation_curves(rig, turned):
                 _fix_curves(rig, curves, limits[curves.bone.name])
-    finally:
-        keeper.restore(keyed)
     return broken, check_action(context, rig, turned)
 
 
@@ -316,7 +301,7 @@ def _fix_curves(rig: Object, curves: BoneCurves, limit: Limit) -> None:
     """Move the keys of one bone inside its limit, then add keys on frames that are still outside."""
 
     def set_keys(index: int, frames: FloatArray, values: FloatArray) -> None:
-        set_curve_keys(rig.animation_data.action, rig, curves.path, index, frames, values, curves.bone.name)
+        keyframes.set_curve_keys(rig.animation_data.action, rig, curves.path, index, frames, values, curves.bone.name)
 
     frames, mode = curves.times, curves.bone.rotation_mode
     values = curves.values(frames)
@@ -344,7 +329,6 @@ _MOST_CORNERS: Final = 12
 _ROUND: Final = 16
 # Radians. The margin is at least this, so that swings on a line, or all at one point, get an outline with an area.
 _LEAST_MARGIN: Final = 1e-3
-_FULL_TURN: Final = 2.0 * pi
 # Radians. A bone that never rotates by more than this gets no limit.
 _STILL_THROUGHOUT: Final = 1e-4
 _ROUNDS_OF_WEIGHTS: Final = 200
@@ -358,7 +342,7 @@ def window_around(swings: FloatArray, margin: float) -> FloatArray:
     It has at most twelve corners. To reduce them, edges are removed, and their neighbors extended until they meet. The
     edge that adds the least area is removed first. No corner is more than 180° from rest.
     """
-    angles = 2.0 * pi * np.arange(_ROUND) / _ROUND
+    angles = tau * np.arange(_ROUND) / _ROUND
     circle = max(margin, _LEAST_MARGIN) / cos(pi / _ROUND) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
     wide = (convex_hull(swings)[:, None] + circle).reshape(-1, 2)
     size = np.linalg.norm(wide, axis=1, keepdims=True)
@@ -392,11 +376,7 @@ def _cross(one: FloatArray, other: FloatArray) -> float:
 
 
 def limits_from_action(
-    context: Context,
-    rig: Object,
-    bones: Sequence[PoseBone],
-    margin: float,
-    shape: str = "FITTED",
+    context: Context, rig: Object, bones: Sequence[PoseBone], margin: float, shape: str = "FITTED"
 ) -> tuple[str, list[str]]:
     """Limit bones to their rotations in the rig's current action, widened by a margin.
 
@@ -439,9 +419,9 @@ def _range(angles: FloatArray, margin: float) -> Range:
     """The range of successive angles (F,), in radians, widened by a margin. Angles may continue beyond 180°."""
     counted = np.unwrap(angles)
     low, high = float(counted.min()) - margin, float(counted.max()) + margin
-    if high - low >= _FULL_TURN:
+    if high - low >= tau:
         return ALL_ROUND
-    whole_turns = _FULL_TURN * round((low + high) / (2.0 * _FULL_TURN))
+    whole_turns = tau * round((low + high) / (2.0 * tau))
     return low - whole_turns, high - whole_turns
 
 

@@ -8,7 +8,7 @@ smallest box that contains the limit: it allows a little more, and never changes
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import pi, sqrt
+from math import pi, sqrt, tau
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -42,7 +42,6 @@ Box: TypeAlias = Sequence[Range | None]
 
 _AXES: Final = "xyz"
 _CLOSED: Final = (0.0, 0.0)
-_FULL_TURN: Final = 2.0 * pi
 _NOTHING: Final = 1e-6
 
 
@@ -102,7 +101,7 @@ def euler_box(limit: Limit | None) -> EulerBox:
         return EulerBox("XYZ", (None, None, None))
     if isinstance(limit, Ball | Polygon):
         boxes = [_box_of_swings(limit, order) for order in _ORDERS]
-        sizes = [[_FULL_TURN if ends is None else ends[1] - ends[0] for ends in box.ranges] for box in boxes]
+        sizes = [[tau if ends is None else ends[1] - ends[0] for ends in box.ranges] for box in boxes]
         return boxes[int(np.argmin(np.prod(sizes, axis=1)))]
     ends: dict[str, Range | None] = (
         {limit.axis: (limit.low, limit.high) if limit.bounded else None} if isinstance(limit, Hinge) else {}
@@ -120,7 +119,7 @@ def _box_of_swings(limit: Ball | Polygon, order: str) -> EulerBox:
         angles = _angles(order, _rotations(limit, np.linspace(0.0, 1.0, _PLACES)))
         low, high = angles.min(axis=0), angles.max(axis=0)
     # The middle one of three Euler angles is always between -90° and 90°.
-    whole = [0.5 * _FULL_TURN if axis == order[1] else _FULL_TURN for axis in "XYZ"]
+    whole = [pi if axis == order[1] else tau for axis in "XYZ"]
     ends = zip(low.tolist(), high.tolist(), whole, strict=True)
     x, y, z = (None if b - a > most - _NEARLY else (a, b) for a, b, most in ends)
     return EulerBox(order, (x, y, z))
@@ -187,7 +186,7 @@ def limits_from_ik(bones: Sequence[PoseBone]) -> tuple[str, list[str]]:
             else:
                 # A full turn is not a limit.
                 limited = _ranges(constraint, "", "use_limit_")
-                whole = _FULL_TURN - _NOTHING
+                whole = tau - _NOTHING
                 boxes.append([ends if ends and ends[1] - ends[0] < whole else None for ends in limited])
         try:
             settings = settings_in(([_common([box[axis] for box in boxes]) for axis in range(3)]), read_settings(bone))

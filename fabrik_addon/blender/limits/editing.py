@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from math import atan2, cos, dist, hypot, pi, radians
+from math import atan2, cos, dist, hypot, radians, tau
 from typing import Any, Final, TypeAlias, cast
 
 import bpy
@@ -26,31 +26,8 @@ from ...human.preset import LimitPreset, human_limits, swing_names, why_not_huma
 from ...human.rest_body import RestBone
 from ..control.posed_rig import posed_rig
 from ..rig.armature import RigError, check_rig, growing_children
+from ..settings import limit_properties, limit_values
 from ..settings.control import control_rig, solved_parents
-from ..settings.limit_properties import (
-    LimitPropertyError,
-    check_writable,
-    clear_limit,
-    has_limit,
-    read_limit,
-    read_settings,
-    write_settings,
-)
-from ..settings.limit_values import (
-    ALL_ROUND,
-    EXTRA_FIELDS,
-    FREE,
-    NO_SLIDE,
-    Cone,
-    LimitSettings,
-    Range,
-    as_cone,
-    as_range,
-    as_window,
-    flat,
-    points,
-    settings_of,
-)
 from ..settings.selection import active_bone
 
 Bones = Sequence[PoseBone]
@@ -71,7 +48,7 @@ Corners: TypeAlias = list[Corner]
 
 # The names of the types of limits in messages.
 _KINDS: Final = {
-    FREE: "no limit",
+    limit_values.FREE: "no limit",
     "BALL": "ball joint",
     "HINGE": "hinge joint",
     "FIXED": "fixed joint",
@@ -95,25 +72,31 @@ def set_limits(bones: Bones, **values: Any) -> str:
     return f"{_limits(bones)}: {', '.join(kinds)}"
 
 
-def _changed(bone: PoseBone, values: dict[str, Any]) -> LimitSettings:
+def _changed(bone: PoseBone, values: dict[str, Any]) -> limit_values.LimitSettings:
     """A bone's settings with some values changed."""
-    kept, given = read_settings(bone), dict(values)
+    kept, given = limit_properties.read_settings(bone), dict(values)
     if given.keys() & {"low", "high"}:
         given["hinge"] = given.pop("low", kept.hinge[0]), given.pop("high", kept.hinge[1])
     # Operators pass numbers in single precision.
-    tidy: dict[str, Any] = {"cone": as_cone, "twist": as_range, "hinge": as_range, "window": as_window, "slide": tuple}
+    tidy: dict[str, Any] = {
+        "cone": limit_values.as_cone,
+        "twist": limit_values.as_range,
+        "hinge": limit_values.as_range,
+        "window": limit_values.as_window,
+        "slide": tuple,
+    }
     given = {name: tidy[name](tuple(value)) if name in tidy else value for name, value in given.items()}
     given_type = given.pop("type", "")
     kind = given_type or kept.type
-    if kind == FREE and not given_type:
+    if kind == limit_values.FREE and not given_type:
         # Choose the type that has these values.
         turns = {"axis", "hinge"} & given.keys()
-        is_extra = given.keys() <= set(EXTRA_FIELDS)
-        kind = "POLYGON" if "window" in given else FREE if is_extra else "HINGE" if turns else "BALL"
+        is_extra = given.keys() <= set(limit_values.EXTRA_FIELDS)
+        kind = "POLYGON" if "window" in given else limit_values.FREE if is_extra else "HINGE" if turns else "BALL"
     changed = replace(kept, **given, type=kind)
     if kind == "POLYGON" and not changed.window:
         changed = replace(changed, window=window_in(changed.cone))
-    if kind == "HINGE" and kept.hinge == ALL_ROUND and not given.keys() & {"axis", "hinge"}:
+    if kind == "HINGE" and kept.hinge == limit_values.ALL_ROUND and not given.keys() & {"axis", "hinge"}:
         axis, hinge = first_hinge(bone)
         changed = replace(changed, axis=axis, hinge=hinge)
     return changed
@@ -155,34 +138,34 @@ def numbers_in(text: str) -> tuple[float, ...]:
 def window_in(cone: Sequence[float]) -> tuple[float, ...]:
     """The outline of an octagon as wide as a cone; very small and very large widths are clamped."""
     moderate = np.clip(cone, _WINDOW_LEAST, _WINDOW_MOST)
-    corners = outline(moderate, np.linspace(0.0, 2.0 * pi, _CORNERS, endpoint=False))
+    corners = outline(moderate, np.linspace(0.0, tau, _CORNERS, endpoint=False))
     # Remove the sign of zero, because Blender would show -0°.
-    return flat((np.round(corners, _DIGITS) + 0.0).tolist())
+    return limit_values.flat((np.round(corners, _DIGITS) + 0.0).tolist())
 
 
-def write_all(bones: Bones, settings: Sequence[LimitSettings | None]) -> None:
+def write_all(bones: Bones, settings: Sequence[limit_values.LimitSettings | None]) -> None:
     """Write the limits of several bones (None frees a bone), or raise LimitPropertyError and write none.
 
     Children of bones that may stretch are set to keep their size.
     """
     limited = [(bone, wanted) for bone, wanted in zip(bones, settings, strict=True) if wanted is not None]
-    growing = growing_children([bone for bone, wanted in limited if wanted.slide != NO_SLIDE])
+    growing = growing_children([bone for bone, wanted in limited if wanted.slide != limit_values.NO_SLIDE])
     for child in growing:
         data = cast("Object", child.id_data).data
         if data.library is not None or data.override_library is not None:
-            raise LimitPropertyError(
+            raise limit_properties.LimitPropertyError(
                 f"Bone {child.name!r} would be scaled by its stretching parent, and its armature "
                 f"{data.name!r} is linked: set Inherit Scale to None there first"
             )
     for bone, wanted in limited:
-        check_writable(bone, wanted)
+        limit_properties.check_writable(bone, wanted)
     for child in growing:
         child.bone.inherit_scale = "NONE"
     for bone, wanted in limited:
-        write_settings(bone, wanted)
+        limit_properties.write_settings(bone, wanted)
     for bone, wanted in zip(bones, settings, strict=True):
         if wanted is None:
-            clear_limit(bone)
+            limit_properties.clear_limit(bone)
 
 
 def clear_limits(bones: Bones) -> str:
@@ -196,8 +179,8 @@ def copy_limit(source: PoseBone, bones: Bones) -> str:
     others = [bone for bone in bones if bone != source]
     if not others:
         raise RigError(f"Only {source.name!r} is selected: select more bones to copy its limit to")
-    read_limit(source)
-    write_all(others, [read_settings(source)] * len(others))
+    limit_properties.read_limit(source)
+    write_all(others, [limit_properties.read_settings(source)] * len(others))
     return f"{_limits(others)}: copied from {source.name!r}"
 
 
@@ -227,7 +210,7 @@ def add_point(bone: PoseBone, *, from_pose: bool = False) -> str:
         longest = lengths.index(max(lengths))
         (ax, az), (bx, bz) = corners[longest], following[longest]
         grown = [*corners[: longest + 1], ((ax + bx) / 2.0, (az + bz) / 2.0), *corners[longest + 1 :]]
-    write_settings(bone, replace(settings, window=flat(grown)))
+    limit_properties.write_settings(bone, replace(settings, window=limit_values.flat(grown)))
     return f"The outline of {bone.name!r} now has {len(grown)} points"
 
 
@@ -235,7 +218,7 @@ def move_point(bone: PoseBone, index: int) -> str:
     """Move a point of a polygon limit to the bone's current swing; returns a line for the user."""
     settings, corners = _with_corner(bone, index)
     corners[index] = current_swing(bone)
-    write_settings(bone, replace(settings, window=flat(corners)))
+    limit_properties.write_settings(bone, replace(settings, window=limit_values.flat(corners)))
     return f"Point {index + 1} of the outline of {bone.name!r} is now at the bone's swing"
 
 
@@ -243,7 +226,7 @@ def remove_point(bone: PoseBone, index: int) -> str:
     """Remove a point from a polygon limit; returns a line for the user."""
     settings, corners = _with_corner(bone, index)
     del corners[index]
-    write_settings(bone, replace(settings, window=flat(corners)))
+    limit_properties.write_settings(bone, replace(settings, window=limit_values.flat(corners)))
     return f"The outline of {bone.name!r} now has {len(corners)} points"
 
 
@@ -270,13 +253,13 @@ def _edges(corners: Corners) -> list[float]:
     return [dist(corner, following) for corner, following in zip(corners, corners[1:] + corners[:1], strict=True)]
 
 
-def _with_corner(bone: PoseBone, index: int = 0) -> tuple[LimitSettings, Corners]:
+def _with_corner(bone: PoseBone, index: int = 0) -> tuple[limit_values.LimitSettings, Corners]:
     """The limit and the points of its outline; raises RigError if it has no point with this index."""
-    settings = read_settings(bone)
+    settings = limit_properties.read_settings(bone)
     if settings.type != "POLYGON":
         raise RigError(f"The limit of bone {bone.name!r} is not a polygon: set its type to Polygon first")
-    read_limit(bone)
-    corners = list(points(settings.window))
+    limit_properties.read_limit(bone)
+    corners = list(limit_values.points(settings.window))
     if not 0 <= index < len(corners):
         raise RigError(
             f"The outline of {bone.name!r} has no point number {index}: choose one from 0 to {len(corners) - 1}"
@@ -356,12 +339,12 @@ def _mirrored_axes(bone: PoseBone, other: PoseBone) -> IntArray | None:
     return np.rint(plane).astype(np.int64) if near else None
 
 
-def _settings(bone: PoseBone, axes: IntArray | None) -> LimitSettings | None:
+def _settings(bone: PoseBone, axes: IntArray | None) -> limit_values.LimitSettings | None:
     """The mirror image of a bone's limit; None if the bone has none."""
-    settings = read_settings(bone)
-    if axes is None or not (has_limit(bone) or settings != LimitSettings()):
+    settings = limit_properties.read_settings(bone)
+    if axes is None or not (limit_properties.has_limit(bone) or settings != limit_values.LimitSettings()):
         return None
-    read_limit(bone)
+    limit_properties.read_limit(bone)
     # The mirror images of the four directions, in the other bone's frame.
     images = _DIRECTIONS @ axes.T
     cone = [settings.cone[int(np.argmax(images @ direction))] for direction in _DIRECTIONS]
@@ -373,16 +356,16 @@ def _settings(bone: PoseBone, axes: IntArray | None) -> LimitSettings | None:
         axis, sign = "XZ"[place], -int(image[place])
     return replace(
         settings,
-        cone=cast("Cone", tuple(cone)),
+        cone=cast("limit_values.Cone", tuple(cone)),
         twist=_signed(settings.twist, -1),
         axis=axis,
         hinge=_signed(settings.hinge, sign),
         # Reverse the points, so that the outline keeps its orientation.
-        window=flat((np.reshape(settings.window, (-1, 2))[::-1] @ axes.T).tolist()),
+        window=limit_values.flat((np.reshape(settings.window, (-1, 2))[::-1] @ axes.T).tolist()),
     )
 
 
-def _signed(ends: Range, sign: int) -> Range:
+def _signed(ends: limit_values.Range, sign: int) -> limit_values.Range:
     low, high = ends
     return (low, high) if sign > 0 else (0.0 - high, 0.0 - low)
 
@@ -410,7 +393,10 @@ def apply_preset(rig: Object, bones: Bones) -> LimitPreset:
             raise RigError(f"{first_few(preset.free)}: a root is not limited; choose other bones")
         raise RigError(f"No bone of {rig.name!r} has the name of a human bone: set limits by hand")
     limited = [bone for bone in bones if bone.name in preset.limits]
-    write_all(limited, [settings_of(preset.limits[bone.name], read_settings(bone)) for bone in limited])
+    write_all(
+        limited,
+        [limit_values.settings_of(preset.limits[bone.name], limit_properties.read_settings(bone)) for bone in limited],
+    )
     return preset
 
 

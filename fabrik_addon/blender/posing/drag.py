@@ -25,38 +25,13 @@ from ...core.rotations import product, quaternion_from_rotation_vector
 from ...human.masses import KEEPS_ORIENTATION
 from ..control.posed_rig import PosedRig, posed_rig
 from ..control.writer import MOST_OFF
+from ..goals import effectors
 from ..goals.body import floor_of, masses_of, part_of, trunk_of_animal, up_of
-from ..goals.effectors import (
-    Partner,
-    core_effector,
-    loop_partner,
-    move_pins_with,
-    pins,
-    pins_left_behind,
-    rotating_bones,
-    set_pin,
-)
 from ..goals.problem import rig_problem, root_mode
 from ..limits.editing import opposite_bone
-from ..rig.armature import (
-    BONE_HEAD,
-    RigError,
-    Tree,
-    armature_point,
-    as_array,
-    bone_matrices,
-    check_bones,
-    check_editable,
-    check_rig,
-    check_unscaled,
-    current_factors,
-    length_text,
-    meters_per_unit,
-    stretched,
-    tree_below,
-)
+from ..rig import armature as armatures
 from ..rig.keyframes import KeyframeError, check_action
-from ..rig.keying import is_auto_keying, key_channels, locked_note, unavailable_note, why_no_key
+from ..rig.keying import is_auto_keying, key_channels, key_in_steps, locked_note, unavailable_note, why_no_key
 from ..rig.locks import OTHERWISE
 from ..rig.pose_writer import PoseKeeper
 from ..settings.control import solved_bone
@@ -122,9 +97,9 @@ class StepResult:
         """The errors of the dragged point and of pins, in the scene's units and in one line; "" if there are none."""
         parts = []
         if self.error > SHOWN:
-            parts.append(f"{length_text(self.error)} short" + (f": {self.why}" if self.why else ""))
+            parts.append(f"{armatures.length_text(self.error)} short" + (f": {self.why}" if self.why else ""))
         if self.pin_error > SHOWN:
-            parts.append(f"a pin is {length_text(self.pin_error)} off")
+            parts.append(f"a pin is {armatures.length_text(self.pin_error)} off")
         return ", ".join(parts)
 
 
@@ -144,9 +119,9 @@ class DragPart:
         turning: whether the dragged bones get a target rotation. With pins the root mode "FOLLOW" acts like "FREE",
         because a root pulled by a rope would leave its pins.
         """
-        armature, posed, self._scale = setup.armature, setup.posed, meters_per_unit(setup.armature)
+        armature, posed, self._scale = setup.armature, setup.posed, armatures.meters_per_unit(setup.armature)
         whole = setup.trees[top]
-        self.tree = tree = tree_below(whole, posed.current_matrices(whole), top, setup.owned, setup.frozen)
+        self.tree = tree = armatures.tree_below(whole, posed.current_matrices(whole), top, setup.owned, setup.frozen)
         skeleton = tree.skeleton
         root = "FIXED"
         if top not in setup.frozen and posed.may_move_freely(top):
@@ -159,7 +134,7 @@ class DragPart:
         grips, by_ik = setup.grips(tree, top, turning=turning, leads=leads, one_piece=bool(trunk))
         self.grips, self.moves_root = tuple(grips), root != "FIXED"
         is_rope = root == "FOLLOW" and all(grip.is_dragged for grip in grips)
-        turned = {bone for grip in grips for bone in rotating_bones(skeleton, grip.effector)}
+        turned = {bone for grip in grips for bone in effectors.rotating_bones(skeleton, grip.effector)}
         self.moving_bones = {skeleton.names[bone] for bone in turned}
         self.turned = sorted(bone for bone in turned if skeleton.names[bone] not in setup.frozen)
         # Other bones follow only if the whole rig should. If its root is dragged without pins, it rotates as a whole.
@@ -199,7 +174,7 @@ class DragPart:
             hang_from=HangFrom(*start, up_of(armature)[0], hangs) if follows else None,
             stiff=self._trunk,
         )
-        self._preferred = preferred_pose(armature, tree, *start, bones=self.turned, moves_root=self.moves_root)
+        self._preferred = preferred_pose(self.problem, start, self.turned)
         self.session.prefer(*self._preferred)
         self.session.begin(*start)
 
@@ -261,7 +236,7 @@ def mirrored_turn(turn: FloatArray, shift_factors: FloatArray) -> FloatArray:
     return np.asarray(turn * shift_factors * shift_factors[..., :1])
 
 
-def _free_joints(posed: PosedRig, tree: Tree, led: Collection[str], *, hangs: bool) -> list[int]:
+def _free_joints(posed: PosedRig, tree: armatures.Tree, led: Collection[str], *, hangs: bool) -> list[int]:
     """The joints of limbs without goals, which hang or rest on the floor, as indices in the skeleton.
 
     Empty for control rigs, which determine the pose of such limbs themselves.
@@ -307,22 +282,24 @@ class DragSetup:
 
     def __init__(self, armature: Object, bone: str, point: str, settings: DragSettings) -> None:
         """Read the armature in its evaluated pose. Raises RigError if the bone cannot be dragged."""
-        check_rig(armature)
-        check_editable(armature)
-        check_bones(armature, bone)
+        armatures.check_rig(armature)
+        armatures.check_editable(armature)
+        armatures.check_bones(armature, bone)
         bone = solved_bone(armature, bone)
         self.armature, self.point, self.settings = armature, point, settings
         self.posed = posed_rig(armature)
         self.owned, self.frozen = self.posed.owned, self.posed.frozen
         if bone in self.owned:
-            raise RigError(f"Bone {bone!r} can't be dragged: {self.owned[bone]}; {OTHERWISE}")
+            raise armatures.RigError(f"Bone {bone!r} can't be dragged: {self.owned[bone]}; {OTHERWISE}")
         # Bones keep their current lengths, because dragging does not stretch them.
-        trees = [stretched(armature, tree) for tree in self.posed.trees()]
+        trees = [armatures.stretched(armature, tree) for tree in self.posed.trees()]
         self.trees = {name: tree for tree in trees for name in tree.skeleton.names}
         if bone not in self.trees:
-            raise RigError(f"Bone {bone!r} can't be dragged: it is part of the rig's mechanism; drag a control")
+            raise armatures.RigError(
+                f"Bone {bone!r} can't be dragged: it is part of the rig's mechanism; drag a control"
+            )
         self.dragged: dict[str, FloatArray] = {}
-        left_out = {*self.owned, *(pin.bone for pin in pins(armature))}
+        left_out = {*self.owned, *(pin.bone for pin in effectors.pins(armature))}
         others = [name for name in settings.others if name in self.trees and name not in left_out]
         # If a whole limb is selected, drag its end.
         others.sort(key=lambda name: -len(armature.pose.bones[name].parent_recursive))
@@ -333,11 +310,11 @@ class DragSetup:
             other = opposite_bone(armature, armature.pose.bones[name]) if armature.pose.use_mirror_x else None
             if other is not None and other.name not in self.owned and other.name not in self._lines():
                 self.dragged[other.name] = _MIRRORED
-        self.held = [pin for pin in pins(armature) if pin.bone not in self.dragged]
+        self.held = [pin for pin in effectors.pins(armature) if pin.bone not in self.dragged]
         self._loops = [
             (each, partner)
             for each in enabled_effectors(armature)
-            if (partner := loop_partner(armature, each))
+            if (partner := effectors.loop_partner(armature, each))
             and each.bone in armature.pose.bones
             and each.bone != partner.bone
         ]
@@ -381,7 +358,7 @@ class DragSetup:
         return path[first:]
 
     def grips(
-        self, tree: Tree, top: str, *, turning: bool, leads: bool, one_piece: bool
+        self, tree: armatures.Tree, top: str, *, turning: bool, leads: bool, one_piece: bool
     ) -> tuple[list[Grip], dict[str, list[str]]]:
         """The grips on a tree below the bone `top`, and the bones of limbs held by IK, by name of each held bone.
 
@@ -398,7 +375,7 @@ class DragSetup:
             effector = replace(grip.effector, rotation_weight=1.0, priority=grip.effector.priority - 1)
             grips.append(replace(grip, effector=effector, armature_position=np.full(3, np.nan)))
         grips += [
-            Grip(core_effector(pin), np.array(pin.pin_location), np.array(pin.pin_rotation))
+            Grip(effectors.core_effector(pin), np.array(pin.pin_location), np.array(pin.pin_rotation))
             for pin in self.held
             if pin.bone in names
         ]
@@ -409,19 +386,19 @@ class DragSetup:
         for end in by_ik:
             if end in names:
                 # The limb's end stays at its IK control if the drag allows it.
-                effector = Effector(end, offset=BONE_HEAD, priority=self._priority + 1)
+                effector = Effector(end, offset=armatures.BONE_HEAD, priority=self._priority + 1)
                 grips.append(Grip(effector, np.array(self.armature.pose.bones[end].head), is_pin=False))
         skeleton = self.trees[top].skeleton
         ends = {end for grip in grips for end in (grip.effector.bone, grip.effector.target_bone) if end}
-        check_unscaled(
+        armatures.check_unscaled(
             self.armature, [skeleton.names[bone] for end in ends for bone in skeleton.path(skeleton.index(end))]
         )
-        factors = current_factors(self.armature, names)
+        factors = armatures.current_factors(self.armature, names)
         return [replace(grip, effector=with_factors_applied([grip.effector], factors)[0]) for grip in grips], by_ik
 
-    def _loop_grips(self, effector: FabrikEffector, partner: Partner, names: Sequence[str]) -> Iterator[Grip]:
+    def _loop_grips(self, effector: FabrikEffector, partner: effectors.Partner, names: Sequence[str]) -> Iterator[Grip]:
         """The grips that keep a loop closed: on both sides, or on one side if the other does not move."""
-        one = replace(core_effector(effector), rotation_weight=0.0)
+        one = replace(effectors.core_effector(effector), rotation_weight=0.0)
         other = Effector(partner.bone, partner.offset, one.weight, priority=one.priority)
         if one.bone in names and other.bone in names:
             closed = replace(one, target_bone=partner.bone, target_offset=partner.offset)
@@ -435,7 +412,7 @@ class DragSetup:
         """A grip that holds a point at the current position of another point."""
         bone = self.armature.pose.bones[leader.bone]
         point = "TAIL" if leader.offset is None else "OFFSET"
-        place = np.array(armature_point(bone, point, leader.offset or BONE_HEAD), dtype=np.float64)
+        place = np.array(armatures.armature_point(bone, point, leader.offset or armatures.BONE_HEAD), dtype=np.float64)
         return Grip(follower, place)
 
     def _grip(self, bone: str, *, turning: bool, stays: bool) -> Grip:
@@ -449,11 +426,11 @@ class DragSetup:
                 kept = KEEPS_ORIENTATION.get(part, 0.0)
         effector = Effector(
             bone,
-            offset=None if self.point == "TAIL" else BONE_HEAD,
+            offset=None if self.point == "TAIL" else armatures.BONE_HEAD,
             rotation_weight=1.0 if turning or self.posed.keeps_rotation(bone) else kept,
             priority=self._priority,
         )
-        position = np.array(armature_point(pose_bone, self.point), dtype=np.float64)
+        position = np.array(armatures.armature_point(pose_bone, self.point), dtype=np.float64)
         rotation = np.array(pose_bone.matrix.to_quaternion(), dtype=np.float64)
         return Grip(effector, position, rotation, self.dragged[bone])
 
@@ -483,9 +460,9 @@ class DragBase:
     def __init__(self, scene: Scene, setup: DragSetup) -> None:
         """Record the rig's pose."""
         self._setup, self._armature, self._dragged = setup, setup.armature, setup.dragged
-        self._world = as_array(setup.armature.matrix_world)
+        self._world = armatures.as_array(setup.armature.matrix_world)
         self._rotation_to_world = np.array(setup.armature.matrix_world.to_quaternion().to_matrix())
-        self._scale = meters_per_unit(setup.armature)
+        self._scale = armatures.meters_per_unit(setup.armature)
         self._keeper = PoseKeeper(scene, setup.armature)
         self.left_alone, self.notice = list[str](), ""
 
@@ -504,7 +481,9 @@ class DragBase:
     def _note_miss(self, bone: str, error: float) -> None:
         """Add a note that a dragged bone ends `error` world meters from its target."""
         bone = self._setup.posed.shown(bone)
-        self.left_alone.append(f"Bone {bone!r} ends {length_text(error)} from its target, farther than during the drag")
+        self.left_alone.append(
+            f"Bone {bone!r} ends {armatures.length_text(error)} from its target, farther than during the drag"
+        )
 
 
 class Drag(DragBase):
@@ -519,10 +498,10 @@ class Drag(DragBase):
         self._asked: tuple[npt.ArrayLike, npt.ArrayLike | None, npt.ArrayLike | None] | None = None
         if not any(part.turned or part.moves_root for part in self._parts):
             if bone in setup.frozen:
-                raise RigError(
+                raise armatures.RigError(
                     f"Bone {bone!r} can't be dragged: {setup.frozen[bone]}, and no parent can follow; drag another"
                 )
-            raise RigError(f"Nothing can follow bone {bone!r} here: drag its tail, or let the root bone move")
+            raise armatures.RigError(f"Nothing can follow bone {bone!r} here: drag its tail, or let the root bone move")
         self._writers = [
             setup.posed.writer(context.view_layer.update, part.tree.skeleton, part.written, moves_root=part.moves_root)
             for part in self._turning_parts
@@ -544,7 +523,7 @@ class Drag(DragBase):
         shown = setup.posed.shown
         self.left_alone = [f"Bone {shown(name)!r} was not changed: {reason}" for name, reason in alone.items()]
         self.start = self._world[:3, :3] @ self._parts[0].grips[0].armature_position + self._world[:3, 3]
-        self.axes = self._rotation_to_world @ bone_matrices(armature, [bone])[0, :3, :3]
+        self.axes = self._rotation_to_world @ armatures.bone_matrices(armature, [bone])[0, :3, :3]
 
     def step(
         self,
@@ -574,7 +553,7 @@ class Drag(DragBase):
             is_there = False
         if not is_there:
             # Undo or another window may have removed bones.
-            raise RigError(
+            raise armatures.RigError(
                 f"The armature of bone {next(iter(self._dragged))!r} was changed during the drag: drag again"
             )
         self._asked = location, turn, depth
@@ -620,7 +599,7 @@ class Drag(DragBase):
             for point, grip in zip(points, part.grips, strict=False):
                 bone = grip.effector.bone
                 if grip.is_dragged and bone in on_ik:
-                    found[bone] = point - np.array(armature_point(bones[bone], self._setup.point))
+                    found[bone] = point - np.array(armatures.armature_point(bones[bone], self._setup.point))
         return found
 
     def keep_orientation(self, context: Context, *, keep: bool) -> None:
@@ -661,18 +640,18 @@ class Drag(DragBase):
             if locked := locked_note(self._armature, changed, switched):
                 self.left_alone.append(locked)
             if keyed or why:
-                for writer in self._writers:
-                    writer.key_switches(context.scene.frame_current_final)
+                for path in [path for path in self._setup.posed.switches if path in switched]:
+                    key_in_steps(self._armature, path, context.scene.frame_current_final, switched[path])
                 forget_posed(self._armature, [*keyed, *switched])
                 why = why or unavailable_note(context, self._armature, changed)
             elif not locked:
                 why = why_no_key(context, automatic=True)
             self.left_alone += [why] if why else []
-        move_pins_with(self._armature, self._dragged)
+        effectors.move_pins_with(self._armature, self._dragged)
         if rig_settings(self._armature).live:
             try:
                 snap_targets(context, self._armature)
-            except RigError:
+            except armatures.RigError:
                 # None of the targets can be moved, so Live determines the pose.
                 live.resume(self._armature)
         return len({bone for bone, _ in changed})
@@ -736,9 +715,9 @@ def begin_drag(
     is_live, setup = rig_settings(armature).live, DragSetup(armature, bone, point, settings or DragSettings())
     # Live posing holds pins where they are.
     moved: list[_MovedPin] = []
-    for pin in () if is_live else pins_left_behind(armature):
+    for pin in () if is_live else effectors.pins_left_behind(armature):
         moved.append((pin, pin.pin_location.copy(), pin.pin_rotation.copy(), pin.seen))
-        set_pin(pin, armature.pose.bones[pin.bone])
+        effectors.set_pin(pin, armature.pose.bones[pin.bone])
     try:
         drag = Drag(context, setup)
     except BaseException:

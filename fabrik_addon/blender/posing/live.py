@@ -6,6 +6,7 @@ frame it starts from its stored pose, so that a frame's pose does not depend on 
 reopened file, it starts from the existing pose. If nothing has changed, nothing is written, so that updates end.
 """
 
+import logging
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,12 +17,12 @@ import bpy
 from bpy.app.handlers import persistent
 from bpy.types import Depsgraph, Object, Scene
 
-from ..settings.in_use import listen, seen
+from ..settings.in_use import call_later, listen, seen, stop_timers, when_ready
 from ..settings.rig import LIVE_LISTENERS, rig_settings
 from ..settings.why_not import enabled_effectors
 
 # Seconds from one pose to the next while joints catch up with targets at rest.
-_PAUSE: Final = 1.0 / 60.0
+PAUSE: Final = 1.0 / 60.0
 _HISTORY: Final = ("undo_post", "redo_post")
 
 
@@ -29,19 +30,13 @@ def start() -> None:
     """Add the handler for opened files, and start the live rigs of the current file."""
     LIVE_LISTENERS.append(switched)
     listen(_after_load, "load_post", on=True)
-    if hasattr(bpy.data, "objects"):
-        follow()
-    elif not bpy.app.background:
-        # Wait, because Blender's data can't be accessed while it enables an extension.
-        bpy.app.timers.register(follow, first_interval=0.0)
+    when_ready(follow)
 
 
 def stop() -> None:
     """Remove all handlers."""
     LIVE_LISTENERS.remove(switched)
-    for timer in (follow, go_on):
-        if bpy.app.timers.is_registered(timer):
-            bpy.app.timers.unregister(timer)
+    stop_timers()
     listen(_after_load, "load_post", on=False)
     _watch(on=False)
     listen(_after_undo, *_HISTORY, on=False)
@@ -148,8 +143,8 @@ def _pose_all(graph: Depsgraph, scene: Scene, updated: set[bpy.types.ID] | None)
                 posed.clear()
             _pose(graph, scene, rig)
             posed.add(rig)
-    if not bpy.app.background and _catching_up() and not bpy.app.timers.is_registered(go_on):
-        bpy.app.timers.register(go_on, first_interval=_PAUSE)
+    if not bpy.app.background and _catching_up():
+        call_later(go_on, PAUSE)
 
 
 def _catching_up() -> list[Any]:
@@ -164,7 +159,7 @@ def go_on() -> float | None:
     """
     if bpy.app.is_job_running("RENDER"):
         # Accessing the evaluated scene evaluates it, which would crash a render.
-        return _PAUSE
+        return PAUSE
     for session in _catching_up():
         session.may_continue = True
     graph = bpy.context.evaluated_depsgraph_get()
@@ -183,8 +178,6 @@ def _pose(graph: Depsgraph, scene: Scene, rig: Object) -> None:
         trouble = try_pose(graph, scene, rig, _WATCHED.posed, lambda: _evaluate(graph))
     except Exception as error:
         # Blender would print the traceback again on each frame.
-        import logging
-
         logging.getLogger(__name__).exception("Live posing of %r has stopped", rig.name)
         _WATCHED.failed.add(rig.session_uid)
         trouble = f"Stopped by an unexpected error ({error}): switch Live off and on to try again"
@@ -264,8 +257,6 @@ def _after_undo(*_arguments: object) -> None:
 @persistent  # type: ignore[untyped-decorator]
 def _before_render(scene: Scene, *_arguments: object) -> None:
     """Handle the start of a render, during which live rigs are not posed."""
-    import logging
-
     for rig in live_rigs(scene):
         logging.getLogger(__name__).warning("Live posing of %r is off in renders: bake it to keyframes first", rig.name)
 

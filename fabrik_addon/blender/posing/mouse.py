@@ -1,7 +1,7 @@
 """Converts mouse and keys during a drag to a translation and a rotation in world space."""
 
 from dataclasses import dataclass, field
-from math import atan2, degrees, floor, log10, pi, radians
+from math import atan2, degrees, floor, log10, pi, radians, tau
 from typing import Any, Final
 
 import bpy
@@ -190,7 +190,7 @@ class DragInput:
     def add_turn(self, before: FloatArray, after: FloatArray, share: float = 1.0) -> None:
         """Handle mouse movement from `before` (2,) to `after` (2,), in pixels relative to the dragged point."""
         change = atan2(after[1], after[0]) - atan2(before[1], before[0])
-        self.angle += share * ((change + pi) % (2.0 * pi) - pi)
+        self.angle += share * ((change + pi) % (tau) - pi)
 
     def _under(self, ray: Ray) -> FloatArray:
         """(3,) the position in world space under the mouse."""
@@ -296,8 +296,3 @@ class DragView:
     def _inside(self, x: float, y: float) -> FloatArray:
         """(2,) a position in the window converted to the region."""
         return np.array((x - self._region.x, y - self._region.y), dtype=np.float64)
-
-
-def has_view(context: Context) -> bool:
-    """Whether there is a 3D viewport in the context."""
-    return context.area is not None and context.area.type == "VIEW_3D" and context.region is not None

@@ -6,7 +6,6 @@ pose does not depend on the frame before. A pose is written only if it differs f
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from typing import Any, Final, TypeAlias
 
 import bpy
@@ -64,37 +63,28 @@ def keep_pose(rig: Object) -> str:
     return f"Stored the preferred pose of {rig.name!r}"
 
 
-def preferred_pose(
-    rig: Object,
-    tree: Tree,
-    start: FloatArray,
-    start_location: FloatArray,
-    *,
-    bones: Sequence[int] | slice = slice(None),
-    moves_root: bool = True,
-) -> tuple[FloatArray, FloatArray]:
-    """A rig's preferred pose: (J, 4) local rotations of a tree's bones, and (3,) its root's head in armature space.
+# (J, 4) local rotations and (3,) the head of the root in armature space.
+_Pose: TypeAlias = tuple[FloatArray, FloatArray]
 
-    Args:
-        rig: the armature.
-        tree: its bones.
-        start: (J, 4) the preferred pose if no other is chosen or stored, such as the pose at a drag's start.
-        start_location: (3,) the root's head in that pose.
-        bones: indices in the skeleton of posed bones; the others keep their rotation in `start`.
-        moves_root: whether the root's head is posed as well.
+
+def preferred_pose(problem: RigProblem, start: _Pose, bones: Sequence[int] | None = None) -> _Pose:
+    """The preferred pose of the rig of a problem.
+
+    start: the preferred pose if no other is chosen or stored, such as the pose at a drag's start. bones: indices in the
+    skeleton of the bones to pose, by default those of the problem; the others keep their rotation in `start`.
     """
-    settings = rig_settings(rig)
+    rig, settings = problem.rig, rig_settings(problem.rig)
     is_kept = settings.preferred_pose == "KEPT" and len(settings.kept_pose) > 0
     if settings.preferred_pose != "REST" and not is_kept:
-        return start, start_location
+        return start
     # Bones that are not in the stored pose are at rest.
-    names, kept = tree.skeleton.names, {bone.name: bone for bone in (settings.kept_pose if is_kept else ())}
+    names, kept = problem.tree.skeleton.names, {bone.name: bone for bone in (settings.kept_pose if is_kept else ())}
     rotations = np.array([kept[name].rotation if name in kept else IDENTITY for name in names], dtype=np.float64)
     rotations /= np.linalg.norm(rotations, axis=1, keepdims=True)
-    mixed = start.copy()
-    mixed[bones] = rotations[bones]
+    mixed, posed = start[0].copy(), list(problem.bones if bones is None else bones)
+    mixed[posed] = rotations[posed]
     location = kept[names[0]].location if names[0] in kept else (0.0, 0.0, 0.0)
-    return mixed, root_place(rig.pose.bones[names[0]], location) if moves_root else start_location
+    return mixed, root_place(rig.pose.bones[names[0]], location) if problem.free_root else start[1]
 
 
 class BasePose:
@@ -141,10 +131,6 @@ class BasePose:
 _KEPT: Final = 1e-4
 
 
-def _digest(parts: Iterable[bytes]) -> str:
-    return blake2b(b"".join(parts), digest_size=16).hexdigest()
-
-
 @dataclass(frozen=True)
 class FrameResult:
     """The result of solving a frame: errors and reasons.
@@ -183,12 +169,12 @@ def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> F
     check_editable(armature)
     context.view_layer.update()
     trees = [problem.pins_first() for problem in find_problems(armature)]
-    # The request for each tree when the current pose was solved; empty if the pose has changed since.
-    answer, *before = rig_settings(armature).solved.split() or [""]
-    before = before if start == "PRESENT" and answer == _digest(pose_bytes(armature)) else []
     settings = rig_settings(armature)
+    last: Any = settings.solved
+    if start != "PRESENT" or not last or last[0] != pose_bytes(armature):
+        last = b"", [], {}, {}
     # If the same request is solved again, it starts where the first solve did.
-    turns, heads = settings.solved_from if before else ({}, {})
+    _, before, turns, heads = last
     begins = []
     for problem in trees:
         tree, names = problem.tree, problem.tree.skeleton.names
@@ -205,8 +191,7 @@ def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> F
             # Parents of the targets may have followed bones that were just solved.
             context.view_layer.update()
         places = current_targets(context.evaluated_depsgraph_get(), context.scene, armature, problem)
-        key = repr(depends_on(problem)).encode()
-        asked.append(_digest([key, *(b"" if each is None else each.tobytes() for each in places)]))
+        asked.append((depends_on(problem), *(None if each is None else each.tobytes() for each in places)))
         stays = asked[-1] in before and is_by_posture(problem, places)
         solution, holds, left = _solve(context, problem, places, begin, stays=stays)
         left_alone += left
@@ -218,8 +203,8 @@ def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> F
     result = FrameResult(np.concatenate(errors), met, tuple(left_alone), why)
     if not np.isnan(result.errors).all():
         rows = (row for tree in begins for row in zip(tree.skeleton.names, tree.rotations, strict=True))
-        settings.solved_from = dict(rows), {tree.skeleton.names[0]: tree.root_location for tree in begins}
-        settings.solved = " ".join((_digest(pose_bytes(armature)), *asked))
+        heads = {tree.skeleton.names[0]: tree.root_location for tree in begins}
+        settings.solved = pose_bytes(armature), asked, dict(rows), heads
         context.view_layer.update()
         move_pins_with(armature, ())
     return result
@@ -259,12 +244,10 @@ def is_by_posture(problem: RigProblem, places: SampledTargets) -> bool:
     return not problem.slides and places.bends is None
 
 
-def session_for(
-    problem: RigProblem, start: tuple[FloatArray, FloatArray], locks: Mapping[int, WithLocks] | None = None
-) -> DragSolver:
-    """A solver that starts in the rig's preferred pose. By default this is `start`: (J, 4) rotations and root (3,)."""
+def session_for(problem: RigProblem, start: _Pose, locks: Mapping[int, WithLocks] | None = None) -> DragSolver:
+    """A solver that starts in the rig's preferred pose; by default this is `start`."""
     session = problem.drag_solver(locks=locks)
-    preferred = preferred_pose(problem.rig, problem.tree, *start, bones=problem.bones, moves_root=problem.free_root)
+    preferred = preferred_pose(problem, start)
     session.prefer(*preferred)
     session.begin(*preferred)
     return session
@@ -325,8 +308,6 @@ _SHORTEST: Final = 1e-3
 IS_EASED = not bpy.app.background
 # Radians, and shares of the root bone's length. A pose with smaller differences is not written again.
 _SAME_TURN: Final = 2e-6
-# (J, 4) local rotations and (3,) the head of the root.
-_Pose: TypeAlias = tuple[FloatArray, FloatArray]
 
 
 class LiveSession:
@@ -389,9 +370,7 @@ class LiveSession:
             rotations, location = base[0].copy(), solver.location if problem.free_root else base[1]
             rotations[problem.bones] = solver.rotations[problem.bones]
             self._base = base
-            solver.prefer(
-                *preferred_pose(problem.rig, problem.tree, *base, bones=problem.bones, moves_root=problem.free_root)
-            )
+            solver.prefer(*preferred_pose(problem, base))
             solver.continue_from(rotations, location)
         solver.lock(locks)
         asked = places.points, places.rotations

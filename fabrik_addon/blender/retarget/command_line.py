@@ -11,19 +11,9 @@ from ...markers.files.suffixes import SUFFIXES
 from ...markers.steps import finish
 from ...retarget.motion import RetargetError
 from ...retarget.pairs import read_bone_map
+from ..bake import command_line
 from ..bake.bake import BakeResult
 from ..bake.batch import BatchTake
-from ..bake.command_line import (
-    ADVICE,
-    Command,
-    add_files,
-    add_options,
-    add_rate,
-    chosen_options,
-    open_rig,
-    show_range,
-    write_files,
-)
 from ..settings.bake_options import KEY_OPTIONS, RETARGET_OPTIONS
 from ..settings.markers import IMPORT_OPTIONS
 from .retarget import is_file, retarget_from
@@ -38,15 +28,15 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("rig", type=Path, metavar="RIG.blend", help="file with the armature")
     text = "the motion (.bvh, .fbx, .glb, .usd, .npz or .mvnx); several motions are written to a file each"
     parser.add_argument("motions", type=Path, nargs="+", metavar="MOTION", help=text)
-    add_files(parser, "CSV file for the errors of bones, hips, hands and feet")
+    command_line.add_files(parser, "CSV file for the errors of bones, hips, hands and feet")
     text = "map of the source bones to the bones of the rig; without it, bones are matched by name"
     parser.add_argument("--map", dest="mapping", type=Path, metavar="MAP.json", help=text)
     text = "first and last frame (default: the whole motion)"
     parser.add_argument("--range", dest="frame_range", type=int, nargs=2, metavar=("A", "B"), help=text)
-    add_options(parser, _READ)
-    add_rate(parser)
-    add_options(parser.add_argument_group("Poses"), RETARGET_OPTIONS)
-    add_options(parser.add_argument_group("Keys"), KEY_OPTIONS)
+    command_line.add_options(parser, _READ)
+    command_line.add_rate(parser)
+    command_line.add_options(parser.add_argument_group("Poses"), RETARGET_OPTIONS)
+    command_line.add_options(parser.add_argument_group("Keys"), KEY_OPTIONS)
     parser.add_argument("--action-name", default="", metavar="NAME", help="name of the new action")
 
 
@@ -57,19 +47,19 @@ def _retarget(chosen: argparse.Namespace, take: BatchTake) -> tuple[BakeResult, 
         raise RetargetError(f"{motion.name}: has markers but no armature: use the command bake")
     if not is_file(str(motion)):
         other = "can't be imported: choose a .bvh, .fbx, .glb, .usd, .npz or .mvnx file"
-        raise RetargetError(f"{motion.name}: {ADVICE.get(suffix, other)}")
+        raise RetargetError(f"{motion.name}: {command_line.ADVICE.get(suffix, other)}")
     pairs = () if chosen.mapping is None else read_bone_map(chosen.mapping)
-    (rig, notes), context = open_rig(chosen.rig, chosen.armature), bpy.context
-    how: dict[str, Any] = chosen_options(chosen, RETARGET_OPTIONS)
-    bake = {**chosen_options(chosen, KEY_OPTIONS), "action_name": chosen.action_name}
+    (rig, notes), context = command_line.open_rig(chosen.rig, chosen.armature), bpy.context
+    how: dict[str, Any] = command_line.chosen_options(chosen, RETARGET_OPTIONS)
+    bake = {**command_line.chosen_options(chosen, KEY_OPTIONS), "action_name": chosen.action_name}
     frames = chosen.frame_range or (None, None)
-    (up_axis,) = chosen_options(chosen, _READ).values()
+    (up_axis,) = command_line.chosen_options(chosen, _READ).values()
     up_axis = None if up_axis == "AUTO" else up_axis
     steps = retarget_from(context, rig, str(motion.resolve()), frames, how, bake, pairs, up_axis, chosen.rate)
     result = finish(steps)
-    show_range(context.scene, int(result.frames[0]), int(result.frames[-1]))
-    write_files(result, take)
+    command_line.show_range(context.scene, int(result.frames[0]), int(result.frames[-1]))
+    command_line.write_files(result, take)
     return replace(result, warnings=(*notes, *result.warnings)), []
 
 
-COMMAND: Final = Command("retarget", _DESCRIPTION, _add_arguments, "motions", _retarget)
+COMMAND: Final = command_line.Command("retarget", _DESCRIPTION, _add_arguments, "motions", _retarget)

@@ -40,7 +40,7 @@ from ..limits.action import legal_pose
 from ..rig.armature import Tree, check_unscaled, floats, nearest_rotations, object_scale
 from ..rig.keyframes import bone_path, channel_values, curves, curves_by_path, new_action, write_curves
 from ..rig.pose_writer import in_object_mode, set_mode
-from ..rig.rotation_modes import from_channels, property_name
+from ..rig.rotation_modes import from_channels, property_name, to_channels
 from ..settings.rig import rig_settings
 
 # How files are read: the add-on ("" for Blender itself), the operator, and its arguments.
@@ -325,11 +325,8 @@ def add_recorded(
     for index, bone_name in enumerate(body.names):
         rest_axes = np.array(armature.bones[bone_name].matrix_local, dtype=np.float64)[:3, :3]
         own = quaternion_from_matrix(rest_axes)
-        quaternions = product(product(conjugate(own), body.rotations[:, index]), own)
-        # Choose signs so that each quaternion is nearest to the previous one.
-        flips = np.where((quaternions[1:] * quaternions[:-1]).sum(axis=1) < 0.0, -1.0, 1.0)
-        rotations = quaternions * np.append(1.0, np.cumprod(flips))[:, None]
-        write_curves(action, rig, bone_path(bone_name, "rotation_quaternion"), frames, rotations, bone_name)
+        channel, values = to_channels("QUATERNION", product(product(conjugate(own), body.rotations[:, index]), own))
+        write_curves(action, rig, bone_path(bone_name, channel), frames, values, bone_name)
         if body.parents[index] < 0:
             moved = scale * (body.root - body.heads[index]) @ rest_axes
             write_curves(action, rig, bone_path(bone_name, "location"), frames, moved, bone_name)

@@ -21,6 +21,7 @@ from ...core.model.skeleton import Skeleton, scaled_skeleton
 from ...core.rotations import IDENTITY, matrix_from_quaternion
 from ..settings.limit_properties import read_extra_field, read_slides
 from ..settings.limit_values import NO_SLIDE
+from ..settings.why_not import why_not_editable
 from .rotation_modes import channel_count, from_channels, property_name
 
 Offset: TypeAlias = tuple[float, float, float]
@@ -225,11 +226,9 @@ def check_bones(armature: Object, *names: str) -> None:
 
 def check_editable(armature: Object) -> None:
     """Raise RigError unless the object may be posed: it is local, or an editable library override."""
-    if armature.library is not None:
-        raise RigError(f"Armature {armature.name!r} is linked from another file: make a library override first")
-    override = armature.override_library
-    if override is not None and override.is_system_override:
-        raise RigError(f"The library override of armature {armature.name!r} is not editable: make it editable first")
+    reason = why_not_editable(armature)
+    if reason:
+        raise RigError(reason)
 
 
 def root_location_channel(pose_bone: PoseBone, root_locations: npt.ArrayLike) -> FloatArray:
@@ -246,8 +245,7 @@ def root_place(pose_bone: PoseBone, location: npt.ArrayLike) -> FloatArray:
     """(..., 3) a root bone's head in armature space, for `location` channels (..., 3)."""
     rest = as_array(pose_bone.bone.matrix_local)
     axes = rest[:3, :3] if pose_bone.bone.use_local_location else np.eye(3)
-    place: FloatArray = rest[:3, 3] + np.asarray(location, dtype=np.float64) @ axes.T
-    return place
+    return rest[:3, 3] + np.asarray(location, dtype=np.float64) @ axes.T
 
 
 def read_channels(armature: Object) -> Channels:
@@ -278,8 +276,7 @@ def nearest_rotations(axes: FloatArray) -> FloatArray:
     their parent to within 15 degrees, such as a thigh below a pelvis. The nearest rotations halve this error.
     """
     left, _, right = np.linalg.svd(axes)
-    nearest: FloatArray = left @ right
-    return nearest
+    return left @ right
 
 
 def floats(collection: _Items, name: str, width: int) -> FloatArray:

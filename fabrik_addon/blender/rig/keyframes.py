@@ -18,6 +18,7 @@ from bpy_extras import anim_utils
 
 from ...core.arrays import FloatArray, IntArray
 from ...core.errors import FabrikError
+from ..settings.why_not import why_not_editable
 
 
 class KeyframeError(FabrikError):
@@ -158,8 +159,9 @@ def _new_strip(animation: bpy.types.AnimData, action: Action, slot: bpy.types.Ac
 
 def _check_owner(owner: Object) -> None:
     """Raise KeyframeError if the owner cannot be animated in its current state."""
-    if owner.library is not None:
-        raise KeyframeError(f"{owner.name!r} is linked from another file: make a library override first")
+    reason = why_not_editable(owner)
+    if reason:
+        raise KeyframeError(reason)
     if owner.animation_data is not None and owner.animation_data.use_tweak_mode:
         raise KeyframeError(
             f"{owner.name!r} has an NLA strip in tweak mode, where keys are in the strip's own time: "
@@ -496,5 +498,4 @@ def _set(points: "_ListOfKeys", name: str, values: npt.NDArray[Any], rows: IntAr
 
 def _enum_value(name: str, item: str) -> int:
     choice: Any = bpy.types.Keyframe.bl_rna.properties[name]
-    number: int = choice.enum_items[item].value
-    return number
+    return choice.enum_items[item].value

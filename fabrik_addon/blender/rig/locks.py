@@ -139,11 +139,8 @@ def constrained_bones(rig: Object) -> dict[str, str]:
 
 def unkeyable_bones(rig: Object) -> dict[str, str]:
     """The bones that an animator cannot rotate, for reasons other than constraints, with the reason."""
-    animation = rig.animation_data
-    bones, driven = (
-        rig.pose.bones,
-        (set() if animation is None else {curve.data_path for curve in animation.drivers if not curve.mute}),
-    )
+    bones, drivers = rig.pose.bones, rig.animation_data.drivers if rig.animation_data else ()
+    driven = {curve.data_path for curve in drivers if not curve.mute}
     locked = [name for name in _flagged(bones, "lock_rotation", 3) if is_locked(bones[name])]
     turned = [
         name

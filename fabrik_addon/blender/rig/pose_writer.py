@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import bpy
 import numpy as np
@@ -22,18 +22,28 @@ _CHANNELS = {"location": 3, "rotation_quaternion": 4, "rotation_axis_angle": 4, 
 
 
 class PoseKeeper:
-    """The frame of a scene and the pose of an armature when this object is created.
+    """The frame of a scene and the pose of an armature when this object is created; as a context, restored at its end.
 
     A change of frame loses unkeyed poses of animated channels; this restores them.
+
+    Attributes:
+        keyed: the bones that get their animated pose instead at the end of the context.
     """
 
     def __init__(self, scene: Scene, rig: Object) -> None:
         self._scene, self._rig = scene, rig
+        self.keyed: Collection[str] = ()
         self._frame, self._subframe = scene.frame_current, scene.frame_subframe
         setup = rig_settings(rig).control
         paths = [each.name for each in (*setup.switches, *setup.along) if has_property(rig, each.name)]
         self._switches = {path: read_switch(rig, path) for path in paths}
         self._pose = {name: floats(rig.pose.bones, name, width) for name, width in _CHANNELS.items()}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        self.restore(self.keyed)
 
     def restore(self, keyed: Collection[str] = ()) -> None:
         """Restore frame and pose; the `keyed` bones get their animated pose on that frame.
@@ -94,9 +104,10 @@ def set_mode(context: Context, mode: Any, rig: Object | None = None) -> None:
         raise RigError(f"{thing.name!r} is hidden: make it visible first") from None
 
 
-def pose_bytes(rig: Object) -> Iterator[bytes]:
+def pose_bytes(rig: Object) -> bytes:
     """The current values of all channels that rotate and move bones, as a key for the pose."""
-    return (floats(rig.pose.bones, name, width).tobytes() for name, width in _CHANNELS.items() if name != "scale")
+    channels = (floats(rig.pose.bones, name, width) for name, width in _CHANNELS.items() if name != "scale")
+    return b"".join(values.tobytes() for values in channels)
 
 
 def has_property(rig: Object, path: str) -> bool:
@@ -112,8 +123,7 @@ def read_switch(rig: Object, path: str) -> float:
     """The value of a rig's custom property or other number, by its path."""
     holder, name = _held(rig, path)
     # Access by path would return a custom property in single precision.
-    value: float = holder[name] if path.endswith("]") else getattr(holder, name)
-    return value
+    return holder[name] if path.endswith("]") else getattr(holder, name)
 
 
 def write_switches(rig: Object, values: Mapping[str, float]) -> None:
@@ -261,6 +271,3 @@ class PoseWriter:
     def settle(self) -> list[str]:
         """Return no sentences, because plain rigs need no correction at the end."""
         return []
-
-    def key_switches(self, frame: float) -> None:
-        """Do nothing, because plain rigs have no switches."""

@@ -20,7 +20,6 @@ _GIMBAL_COSINE: Final = 1e-7
 # Below this sine of half the angle, a rotation has no axis.
 _NO_AXIS: Final = 1e-9
 
-
 _EULER_MODES: Final = ("XYZ", "XZY", "YXZ", "YZX", "ZXY", "ZYX")
 
 
@@ -131,8 +130,7 @@ def _running_signs(vectors: FloatArray, before: FloatArray) -> FloatArray:
     """(F, ..., 1) factors 1 or -1 that keep each of vectors (F, ..., n) on the side of the previous one."""
     earlier = np.concatenate((np.broadcast_to(before, vectors.shape[1:])[None], vectors[:-1]))
     turned = (vectors * earlier).sum(axis=-1, keepdims=True) < 0.0
-    signs: FloatArray = np.cumprod(np.where(turned, -1.0, 1.0), axis=0)
-    return signs
+    return np.cumprod(np.where(turned, -1.0, 1.0), axis=0)
 
 
 def _euler(order: Sequence[int], matrices: FloatArray, start: FloatArray) -> FloatArray:
@@ -167,8 +165,7 @@ def _carried_on(values: FloatArray, valid: BoolArray, start: FloatArray) -> Floa
 def _unwrapped(angles: FloatArray, start: FloatArray) -> FloatArray:
     """(F, ..., n) angles plus full turns, so that each is within 180° of the one before, the first of `start`."""
     joined = np.concatenate((np.broadcast_to(start, angles.shape[1:])[None], angles))
-    unwrapped: FloatArray = np.unwrap(joined, axis=0)
-    return unwrapped[1:]
+    return np.unwrap(joined, axis=0)[1:]
 
 
 def _unit_or(vectors: FloatArray, fallback: tuple[float, ...]) -> FloatArray:

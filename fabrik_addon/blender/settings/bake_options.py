@@ -3,17 +3,9 @@
 from inspect import get_annotations
 from typing import Any, Final
 
-from bpy.props import (
-    BoolProperty,
-    CollectionProperty,
-    EnumProperty,
-    FloatProperty,
-    IntProperty,
-    PointerProperty,
-    StringProperty,
-)
 from bpy.types import Object, PropertyGroup
 
+from .declare import Bool, Enum, Factor, Float, Int, List, Pointer, String
 from .in_use import Moment, overridable, update_live_pose
 
 ACTIONS = (
@@ -66,57 +58,49 @@ GAPS = (
 class KeyOptions:
     """Options of bakes and of retargeting. A mixin for the rig's settings and the settings of a bake."""
 
-    step: IntProperty(name="Step", description="Number of frames between keys", default=1, min=1, soft_max=10)
-    action: EnumProperty(name="Action", description="Which action the keyframes are written to", items=ACTIONS)
-    bones: EnumProperty(name="Bones", description="Which bones get keys", items=BAKED_BONES)
-    root_motion: EnumProperty(
-        name="Root Motion", description="How the motion of a free root is keyed", items=ROOT_MOTIONS
-    )
-    key_angle: FloatProperty(
-        name="Simplify",
-        description="Remove keys, as long as rotations change by no more than this angle, and locations by no "
+    step: Int("Step", "Number of frames between keys", default=1, min=1, soft_max=10)
+    action: Enum("Action", "Which action the keyframes are written to", items=ACTIONS)
+    bones: Enum("Bones", "Which bones get keys", items=BAKED_BONES)
+    root_motion: Enum("Root Motion", "How the motion of a free root is keyed", items=ROOT_MOTIONS)
+    key_angle: Float(
+        "Simplify",
+        "Remove keys, as long as rotations change by no more than this angle, and locations by no "
         "more than this angle times the bone's length. 0 keeps a key on every frame",
         subtype="ANGLE",
         default=0.0,
         min=0.0,
         soft_max=0.1,
     )
-    self_collision: EnumProperty(
-        name="Self-Collision",
-        description="Keep arms, legs, head and trunk of a human rig from intersecting",
+    self_collision: Enum(
+        "Self-Collision",
+        "Keep arms, legs, head and trunk of a human rig from intersecting",
         items=SELF_COLLISION,
         update=update_live_pose,
     )
-    plant_feet: EnumProperty(
-        name="Plant Feet",
-        description="Keep feet in place while they are on the floor",
-        items=PLANTING,
-    )
+    plant_feet: Enum("Plant Feet", "Keep feet in place while they are on the floor", items=PLANTING)
 
 
 @overridable
 class BakeOptions:
     """Options for finding the poses of a bake. A mixin like `KeyOptions`."""
 
-    source: EnumProperty(
-        name="Bake From", description="Whether the rig follows markers or targets while baking", items=SOURCES
-    )
+    source: Enum("Bake From", "Whether the rig follows markers or targets while baking", items=SOURCES)
 
 
 @overridable
 class MarkerOptions:
     """Options for markers that are missing, swapped or noisy in a bake. A mixin like `KeyOptions`."""
 
-    gaps: EnumProperty(name="Gaps", description="How to pose bones while their markers are not seen", items=GAPS)
-    robust: BoolProperty(
-        name="Ignore Outliers",
-        description="Ignore outliers, such as swapped or fallen markers. Rotations that the markers don't "
+    gaps: Enum("Gaps", "How to pose bones while their markers are not seen", items=GAPS)
+    robust: Bool(
+        "Ignore Outliers",
+        "Ignore outliers, such as swapped or fallen markers. Rotations that the markers don't "
         "determine are taken from neighboring frames",
         default=True,
     )
-    low_pass: FloatProperty(
-        name="Low-Pass",
-        description="Smooth the markers by removing motion above this frequency in Hz; 0 turns smoothing off",
+    low_pass: Float(
+        "Low-Pass",
+        "Smooth the markers by removing motion above this frequency in Hz; 0 turns smoothing off",
         default=0.0,
         min=0.0,
         soft_max=30.0,
@@ -127,26 +111,20 @@ class MarkerOptions:
 class RetargetOptions:
     """Options of retargeting. A mixin for the rig's settings, the operator and the command line."""
 
-    places: FloatProperty(
-        name="Match Positions",
-        description="Influence of the source's hand and foot positions; 0 keeps the source's rotations",
-        subtype="FACTOR",
+    places: Factor(
+        "Match Positions",
+        "Influence of the source's hand and foot positions; 0 keeps the source's rotations",
         default=1.0,
-        min=0.0,
-        max=1.0,
     )
-    hands_in_world: FloatProperty(
-        name="Hands in World",
-        description="Influence of the source's hand positions in world space, to keep hands on objects; 0 "
+    hands_in_world: Factor(
+        "Hands in World",
+        "Influence of the source's hand positions in world space, to keep hands on objects; 0 "
         "scales their distance from the body with the length of the arms",
-        subtype="FACTOR",
         default=0.0,
-        min=0.0,
-        max=1.0,
     )
-    reference: IntProperty(
-        name="Rest Frame",
-        description="The frame on which the source is in the rig's rest pose; -1 uses the source's rest pose, or the "
+    reference: Int(
+        "Rest Frame",
+        "The frame on which the source is in the rig's rest pose; -1 uses the source's rest pose, or the "
         "frame most like the rig's rest pose",
         default=-1,
         min=-1,
@@ -172,38 +150,29 @@ class FabrikBakeSettings(KeyOptions, BakeOptions, PropertyGroup):
 class FabrikBonePair(PropertyGroup):
     """A bone of the rig, by its name, and the source bone that it follows."""
 
-    source: StringProperty(name="Source Bone", description="The source bone whose rotation this bone follows")
-    before: StringProperty(
-        name="Blend From",
-        description="A second source bone, used if the chains have different numbers of bones. The rotation is a "
+    source: String("Source Bone", "The source bone whose rotation this bone follows")
+    before: String(
+        "Blend From",
+        "A second source bone, used if the chains have different numbers of bones. The rotation is a "
         "blend of both source bones",
     )
-    share: FloatProperty(
-        name="Blend Factor",
-        description="Blend factor from the bone in Blend From (0) to the source bone (1)",
-        subtype="FACTOR",
-        default=1.0,
-        min=0.0,
-        max=1.0,
-    )
-    enabled: BoolProperty(name="Enabled", description="Retarget this bone", default=True)
+    share: Factor("Blend Factor", "Blend factor from the bone in Blend From (0) to the source bone (1)", default=1.0)
+    enabled: Bool("Enabled", "Retarget this bone", default=True)
 
 
 @overridable
 class FabrikRetarget(RetargetOptions, PropertyGroup):
     """The source of a rig's motion, and how it is retargeted."""
 
-    source: PointerProperty(
-        name="Source",
-        description="The armature whose motion is retargeted",
+    source: Pointer(
+        "Source",
+        "The armature whose motion is retargeted",
         type=Object,
         poll=lambda settings, thing: thing.type == "ARMATURE" and thing != settings.id_data,
     )
-    pairs: CollectionProperty(
-        name="Bones",
-        description="Source bone for each bone of the rig. If empty, bones are mapped automatically",
-        type=FabrikBonePair,
+    pairs: List(
+        "Bones", "Source bone for each bone of the rig. If empty, bones are mapped automatically", type=FabrikBonePair
     )
-    active_pair: IntProperty(name="Active Bone", description="The bone whose details are shown")
+    active_pair: Int("Active Bone", "The bone whose details are shown")
     # The source of the last retargeting.
     brought = Moment()

@@ -5,9 +5,9 @@
 
 from typing import Any, Final
 
-from bpy.props import BoolProperty, CollectionProperty, EnumProperty, IntProperty, StringProperty
 from bpy.types import Object, PropertyGroup
 
+from .declare import Bool, Enum, Int, List, String
 from .in_use import Stored, overridable, seen
 
 # Constraints that only restrict poses.
@@ -21,7 +21,6 @@ FOUND: tuple[tuple[str, str, str], ...] = (
     ("SWINGS", "Swings", "Rotating the control swings the bone by the same amount; the rig sets its twist"),
     ("HAND", "Manual", "The control was chosen manually"),
 )
-
 
 LIMBS: tuple[tuple[str, str, str], ...] = (
     (
@@ -41,12 +40,12 @@ LIMBS: tuple[tuple[str, str, str], ...] = (
 class FabrikCarrier(PropertyGroup):
     """A deform bone: its name, and its control."""
 
-    control: StringProperty(
-        name="Control",
-        description="The control that rotates this bone; empty if it only follows its parent",
+    control: String(
+        "Control",
+        "The control that rotates this bone; empty if it only follows its parent",
         update=lambda carrier, _context: setattr(carrier, "found", "HAND"),
     )
-    found: EnumProperty(name="Found", description="How the control was found", items=FOUND)
+    found: Enum("Found", "How the control was found", items=FOUND)
     # The parent deform bone, the path of the switch between IK and FK, and the control that the bone follows on IK.
     parent = Stored("")
     switch = Stored("")
@@ -98,27 +97,15 @@ class FabrikAlong(PropertyGroup):
 class FabrikControlRig(PropertyGroup):
     """The control rig data of a rig. Without carriers, the rig is not a control rig."""
 
-    carriers: CollectionProperty(name="Deform Bones", description="The deform bones of the rig", type=FabrikCarrier)
-    controls: CollectionProperty(name="Controls", description="The controls of the rig", type=FabrikControl)
-    switches: CollectionProperty(
-        name="Switches", description="The properties that switch limbs between IK and FK", type=FabrikSwitch
-    )
-    along: CollectionProperty(
-        name="Linked Properties",
-        description="Properties that are set together with the limbs' switches",
-        type=FabrikAlong,
-    )
-    active: IntProperty(name="Active Bone", description="The deform bone whose details are shown")
-    place: StringProperty(name="Root Control", description="The control that moves the whole rig")
-    uncarried: StringProperty(
-        name="Uncontrolled", description="Deform bones that no control rotates, separated by commas"
-    )
-    limbs: EnumProperty(
-        name="Limbs on IK", description="Whether limbs stay on IK when they are posed or baked", items=LIMBS
-    )
-    use: BoolProperty(
-        name="Control Rig", description="Pose the deform bones by writing to the rig's controls", default=True
-    )
+    carriers: List("Deform Bones", "The deform bones of the rig", type=FabrikCarrier)
+    controls: List("Controls", "The controls of the rig", type=FabrikControl)
+    switches: List("Switches", "The properties that switch limbs between IK and FK", type=FabrikSwitch)
+    along: List("Linked Properties", "Properties that are set together with the limbs' switches", type=FabrikAlong)
+    active: Int("Active Bone", "The deform bone whose details are shown")
+    place: String("Root Control", "The control that moves the whole rig")
+    uncarried: String("Uncontrolled", "Deform bones that no control rotates, separated by commas")
+    limbs: Enum("Limbs on IK", "Whether limbs stay on IK when they are posed or baked", items=LIMBS)
+    use: Bool("Control Rig", "Pose the deform bones by writing to the rig's controls", default=True)
 
 
 CLASSES = (FabrikCarrier, FabrikControl, FabrikSwitch, FabrikAlong, FabrikControlRig)

@@ -68,15 +68,6 @@ def update_live_pose(group: PropertyGroup, _context: Context) -> None:
         rig.update_tag(refresh={"OBJECT"})
 
 
-def note_file(limits_switch: str) -> None:
-    """Report whether the file uses a feature. limits_switch: the name of the scenes' property that shows limits."""
-    every = (seen(rig) for rig in bpy.data.objects if rig.type == "ARMATURE")
-    if any(getattr(scene, limits_switch) for scene in bpy.data.scenes) or any(
-        len(each.effectors) or each.show_capsules or each.show_trails or len(each.capture.markers) for each in every
-    ):
-        note_use()
-
-
 # Timers for work that must not be done while drawing. They end when the add-on is disabled.
 _TIMERS: Final[list[Callable[[], float | None]]] = []
 
@@ -87,6 +78,14 @@ def call_later(timer: Callable[[], float | None], seconds: float) -> None:
         _TIMERS.append(timer)
     if not bpy.app.timers.is_registered(timer):
         bpy.app.timers.register(timer, first_interval=seconds)
+
+
+def when_ready(task: Callable[[], float | None]) -> None:
+    """Call a function as soon as Blender's data can be accessed, which is not yet while it enables an extension."""
+    if hasattr(bpy.data, "objects"):
+        task()
+    elif not bpy.app.background:
+        call_later(task, 0.0)
 
 
 def stop_timers() -> None:

@@ -9,7 +9,7 @@ from the default, such as its stiffness.
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import isfinite, pi
+from math import isfinite, pi, tau
 from typing import Any, Final, TypeVar
 
 import bpy
@@ -29,12 +29,9 @@ from .limit_values import (
     as_cone,
     as_range,
     as_window,
+    check_extra,
 )
-
-
-def held(pose_bone: PoseBone) -> Any:
-    """Return the bone, typed as an object with custom properties."""
-    return pose_bone
+from .why_not import why_not_editable
 
 
 def is_override(pose_bone: PoseBone) -> bool:
@@ -46,7 +43,7 @@ def is_overridable(pose_bone: PoseBone, name: str) -> bool:
     """Whether the property of an overridden bone comes from its library and may be changed."""
     rig: Any = pose_bone.id_data
     original = rig.override_library.reference.pose.bones.get(pose_bone.name)
-    if original is None or name not in held(original) or name not in held(pose_bone):
+    if original is None or original.get(name) is None or pose_bone.get(name) is None:
         return False
     return bool(pose_bone.is_property_overridable_library(f'["{name}"]'))
 
@@ -62,7 +59,7 @@ def put(pose_bone: PoseBone, name: str, value: str | float | tuple[float, ...]) 
     Returns whether it was created.
     """
     if is_override(pose_bone):
-        if is_overridable(pose_bone, name) and fits(held(pose_bone)[name], value):
+        if is_overridable(pose_bone, name) and fits(pose_bone.get(name), value):
             pose_bone[name] = value
         return False
     made = not fits(pose_bone.get(name), value)
@@ -97,7 +94,6 @@ SLIDE: Final = "fabrik_slide"
 STIFFNESS: Final = "fabrik_stiffness"
 MASS: Final = "fabrik_mass"
 
-_FULL_TURN: Final = 2.0 * pi
 _FREE_BONE: Final = LimitSettings()
 # The number of cached limits, enough for many rigs, because live posing reads limits at each step.
 _LIMITS_KEPT: Final = 4096
@@ -126,9 +122,9 @@ class _Property:
 _PROPERTIES: Final = {
     "type": _Property(LIMIT, lambda value: _choice(value, KINDS)),
     "cone": _Property(CONE, lambda value: as_cone(_numbers(value, 4)), (0.0, pi, 0.0, pi)),
-    "twist": _Property(TWIST, lambda value: as_range(_numbers(value, 2)), (-_FULL_TURN, _FULL_TURN, -pi, pi)),
+    "twist": _Property(TWIST, lambda value: as_range(_numbers(value, 2)), (-tau, tau, -pi, pi)),
     "axis": _Property(HINGE_AXIS, lambda value: _choice(value, AXES)),
-    "hinge": _Property(HINGE, lambda value: as_range(_numbers(value, 2)), (-_FULL_TURN, _FULL_TURN, -pi, pi)),
+    "hinge": _Property(HINGE, lambda value: as_range(_numbers(value, 2)), (-tau, tau, -pi, pi)),
     "window": _Property(WINDOW, lambda value: as_window(_numbers(value)), (-pi, pi, -pi, pi)),
     "slide": _Property(SLIDE, lambda value: _numbers(value, 2), (0.01, 100.0, 0.5, 2.0), "NONE"),
     "stiffness": _Property(STIFFNESS, number, (0.0, 1.0, 0.0, 1.0), "FACTOR"),
@@ -201,17 +197,17 @@ def read_extra_field(pose_bone: PoseBone, field: str) -> Any:
     Raises LimitPropertyError naming the bone and the invalid property.
     """
     free = getattr(_FREE_BONE, field)
-    if _plain(held(pose_bone).get(NAMES[field], free)) == free:
+    if _plain(pose_bone.get(NAMES[field], free)) == free:
         # This is by far the most frequent case, and needs no check.
         return free
     value = read_field(pose_bone, field)
-    checked(pose_bone, field, lambda: EXTRA_FIELDS[field](value))
+    checked(pose_bone, field, lambda: check_extra(field, value))
     return value
 
 
 def has_limit(pose_bone: PoseBone) -> bool:
     """Whether a limit is stored on the bone, even if only "FREE"."""
-    return LIMIT in held(pose_bone)
+    return pose_bone.get(LIMIT) is not None
 
 
 def read_settings(pose_bone: PoseBone) -> LimitSettings:
@@ -234,7 +230,7 @@ def write_settings(pose_bone: PoseBone, settings: LimitSettings) -> None:
     every = settings.type != FREE or has_limit(pose_bone)
     for field, own in _PROPERTIES.items():
         value = getattr(settings, field)
-        if every or value != getattr(_FREE_BONE, field) or own.name in held(pose_bone):
+        if every or value != getattr(_FREE_BONE, field) or pose_bone.get(own.name) is not None:
             _put(pose_bone, field, value)
     pose_bone.id_data.update_tag(refresh={"DATA"})
 
@@ -255,7 +251,7 @@ def clear_limit(pose_bone: PoseBone) -> None:
 
     Raises LimitPropertyError if the bone can't be changed.
     """
-    current = [name for name in NAMES.values() if name in held(pose_bone)]
+    current = [name for name in NAMES.values() if pose_bone.get(name) is not None]
     if not current:
         return
     reason = why_not_writable(pose_bone)
@@ -273,19 +269,11 @@ def clear_limit(pose_bone: PoseBone) -> None:
 
 def why_not_writable(pose_bone: PoseBone) -> str:
     """Why a limit can't be set on a bone, and what to do; "" if it can."""
-    rig: Any = pose_bone.id_data
-    if rig.library is not None:
-        return f"{rig.name!r} is linked from another file: make a library override of it first"
-    if not is_override(pose_bone):
-        return ""
-    if rig.override_library.is_system_override:
-        return f"The library override of {rig.name!r} is not editable: make it editable first"
-    if not any(is_overridable(pose_bone, name) for name in NAMES.values()):
-        library = library_name(pose_bone)
-        return (
-            f"Bone {pose_bone.name!r} has no limit in {library!r}, so the override can't store one: set it there first"
-        )
-    return ""
+    reason = why_not_editable(pose_bone.id_data)
+    if reason or not is_override(pose_bone) or any(is_overridable(pose_bone, name) for name in NAMES.values()):
+        return reason
+    library = library_name(pose_bone)
+    return f"Bone {pose_bone.name!r} has no limit in {library!r}, so the override can't store one: set it there first"
 
 
 def _why_not_kept(pose_bone: PoseBone, settings: LimitSettings) -> str:
@@ -298,7 +286,7 @@ def _why_not_kept(pose_bone: PoseBone, settings: LimitSettings) -> str:
         if not is_overridable(pose_bone, name):
             if value != getattr(_FREE_BONE, field):
                 return f"The override can't store {name!r} of bone {pose_bone.name!r}: set it in {library!r} first"
-        elif not fits(held(pose_bone)[name], value):
+        elif not fits(pose_bone.get(name), value):
             return (
                 f"The override can't change the length of {name!r} of bone {pose_bone.name!r}: set it in "
                 f"{library!r} first"
@@ -327,10 +315,10 @@ def _put(pose_bone: PoseBone, field: str, value: Any) -> None:
 
 def read_field(pose_bone: PoseBone, field: str) -> Any:
     """The value of a property, or its default if missing; raises LimitPropertyError for a wrong type."""
-    own = _PROPERTIES[field]
-    if own.name not in held(pose_bone):
+    value: Any = pose_bone.get(NAMES[field])
+    if value is None:
         return getattr(_FREE_BONE, field)
-    return checked(pose_bone, field, lambda: own.convert(held(pose_bone)[own.name]))
+    return checked(pose_bone, field, lambda: _PROPERTIES[field].convert(value))
 
 
 def checked(pose_bone: PoseBone, field: str, make: Callable[[], _Value]) -> _Value:

@@ -6,7 +6,7 @@ starts, so the solver is imported only when a limit is made.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import hypot, isfinite, pi
+from math import hypot, isfinite, pi, tau
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -26,9 +26,8 @@ NO_SLIDE: Final = (1.0, 1.0)
 # With this value, the mass is derived from the bone's name or size.
 OWN_MASS: Final = -1.0
 
-_FULL_TURN: Final = 2.0 * pi
 # A range of this size is at least a full turn despite rounding errors.
-_WHOLE: Final = _FULL_TURN + 1e-12
+_WHOLE: Final = tau + 1e-12
 # Sliders, curves and overrides use single precision, which rounds pi up.
 _ROUNDING: Final = 1e-5
 
@@ -72,8 +71,8 @@ class LimitSettings:
         """Raise LimitError for invalid values, including those that the kind does not use."""
         for kind in (kind for kind in KINDS if self.window or "window" not in KINDS[kind].fields):
             replace(self, type=kind).limit()
-        for field, check in EXTRA_FIELDS.items():
-            check(getattr(self, field))
+        for field in EXTRA_FIELDS:
+            check_extra(field, getattr(self, field))
         self.limit()
 
 
@@ -154,31 +153,22 @@ def settings_of(limit: "Limit | None", settings: LimitSettings | None = None) ->
     return replace(settings or LimitSettings(), type=kind, **values)
 
 
-def _check_slide(slide: Range) -> None:
-    """Raise LimitError for invalid length factors."""
-    low, high = slide
-    if not (0.0 < low <= high and isfinite(high)):
-        raise core.LimitError(
-            f"The stretch range {low:g} to {high:g} is invalid: give two factors above 0, minimum first"
-        )
+# Fields stored with a limit of any type, and for a free bone.
+EXTRA_FIELDS: Final = ("slide", "stiffness", "mass")
 
 
-def _check_stiffness(stiffness: float) -> None:
-    """Raise LimitError for a stiffness that is not between 0 and 1."""
-    if not 0.0 <= stiffness <= 1.0:
-        raise core.LimitError(f"The stiffness is {stiffness:g}: it must be from 0 (none) to 1 (never rotates)")
-
-
-def _check_mass(mass: float) -> None:
-    """Raise LimitError for a mass that is not a number."""
-    if not isfinite(mass):
-        raise core.LimitError(f"The mass is {mass:g}: it must be a share of the body's mass, 0 or more")
-
-
-# Fields stored with a limit of any type, and for a free bone, with functions that raise LimitError for invalid values.
-EXTRA_FIELDS: Final[Mapping[str, Callable[[Any], None]]] = MappingProxyType(
-    {"slide": _check_slide, "stiffness": _check_stiffness, "mass": _check_mass}
-)
+def check_extra(field: str, value: Any) -> None:
+    """Raise LimitError for an invalid value of one of `EXTRA_FIELDS`."""
+    if field == "slide":
+        low, high = value
+        if not (0.0 < low <= high and isfinite(high)):
+            raise core.LimitError(
+                f"The stretch range {low:g} to {high:g} is invalid: give two factors above 0, minimum first"
+            )
+    elif field == "stiffness" and not 0.0 <= value <= 1.0:
+        raise core.LimitError(f"The stiffness is {value:g}: it must be from 0 (none) to 1 (never rotates)")
+    elif field == "mass" and not isfinite(value):
+        raise core.LimitError(f"The mass is {value:g}: it must be a share of the body's mass, 0 or more")
 
 
 def points(window: Sequence[float]) -> tuple[tuple[float, float], ...]:
@@ -202,7 +192,7 @@ def as_cone(angles: Sequence[float]) -> Cone:
 def as_range(ends: Sequence[float]) -> Range:
     """Min and max; a range that is a full turn except for rounding becomes a full turn."""
     low, high = ends
-    nearly_whole = _FULL_TURN - _ROUNDING <= high - low < _FULL_TURN
+    nearly_whole = tau - _ROUNDING <= high - low < tau
     return low, low + _WHOLE if nearly_whole else high
 
 

@@ -7,21 +7,11 @@ rig.
 from inspect import get_annotations
 from typing import Any, Final
 
-from bpy.props import (
-    BoolProperty,
-    CollectionProperty,
-    EnumProperty,
-    FloatProperty,
-    FloatVectorProperty,
-    IntProperty,
-    IntVectorProperty,
-    PointerProperty,
-    StringProperty,
-)
 from bpy.types import Action, Collection, Object, PropertyGroup, Text
 
 from ...markers.files.suffixes import LAYOUTS
 from .bake_options import MarkerOptions
+from .declare import Bool, Enum, Float, FloatVector, Int, IntVector, Length, List, Place, Pointer, String
 from .in_use import Moment, Stored, note_use, overridable, poses_live_rigs
 
 # The ID property of a take on a rig that stores the values of `OfATake` while the rig follows another take.
@@ -59,23 +49,15 @@ PROPORTIONS: Final = (
 class CalibrationOptions:
     """The options of calibration; a mixin for the rig's settings and the command line."""
 
-    proportions: EnumProperty(
-        name="Proportions", description="How to fit a person to a rig of different proportions", items=PROPORTIONS
+    proportions: Enum("Proportions", "How to fit a person to a rig of different proportions", items=PROPORTIONS)
+    refine: Bool(
+        "Refine", "After calibrating, use the whole take to improve the marker positions on their bones", default=True
     )
-    refine: BoolProperty(
-        name="Refine",
-        description="After calibrating, use the whole take to improve the marker positions on their bones",
-        default=True,
+    on_floor: Bool(
+        "Feet on the Floor", "Move the markers vertically so that the feet are on the rig's floor", default=True
     )
-    on_floor: BoolProperty(
-        name="Feet on the Floor",
-        description="Move the markers vertically so that the feet are on the rig's floor",
-        default=True,
-    )
-    reference: IntVectorProperty(
-        name="Reference",
-        description="First and last frame to calibrate from. If both are 0, the stillest frames are used",
-        size=2,
+    reference: IntVector(
+        "Reference", "First and last frame to calibrate from. If both are 0, the stillest frames are used", size=2
     )
 
 
@@ -87,23 +69,17 @@ CALIBRATION_OPTIONS: Final[dict[str, Any]] = get_annotations(CalibrationOptions)
 class PointOnBone:
     """A point on a bone of the rig, and its weight. A mixin for markers, and for targets and pins."""
 
-    bone: StringProperty(name="Bone", description="The bone that the point is on")
-    point: EnumProperty(name="Point", description="Position of the point on its bone", items=POINTS)
-    offset: FloatVectorProperty(
-        name="Offset",
-        description="Position of the point relative to the bone's head, in the bone's local axes",
-        subtype="XYZ",
-        unit="LENGTH",
-        precision=4,
-    )
-    weight: FloatProperty(
-        name="Weight",
-        description="Influence relative to other markers or targets, if not all can be met",
+    bone: String("Bone", "The bone that the point is on")
+    point: Enum("Point", "Position of the point on its bone", items=POINTS)
+    offset: Place("Offset", "Position of the point relative to the bone's head, in the bone's local axes")
+    weight: Float(
+        "Weight",
+        "Influence relative to other markers or targets, if not all can be met",
         default=1.0,
         min=0.0,
         soft_max=10.0,
     )
-    enabled: BoolProperty(name="Enabled", description="Use this item for solving, calibration and baking", default=True)
+    enabled: Bool("Enabled", "Use this item for solving, calibration and baking", default=True)
 
 
 def _figure(index: int, kind: type = float) -> Any:
@@ -115,27 +91,18 @@ def _figure(index: int, kind: type = float) -> Any:
 class FabrikMarker(PointOnBone, PropertyGroup):
     """A marker, and its point on a bone."""
 
-    target: PointerProperty(
-        name="Marker",
-        description="The object that follows the recorded marker",
-        type=Object,
-        update=note_use,
+    target: Pointer("Marker", "The object that follows the recorded marker", type=Object, update=note_use)
+    target_bone: String(
+        "Marker Bone", "If the markers are bones of another armature, the bone whose head is the marker"
     )
-    target_bone: StringProperty(
-        name="Marker Bone",
-        description="If the markers are bones of another armature, the bone whose head is the marker",
-    )
-    guess: FloatProperty(
-        name="Guess",
-        description="How far the marker moves on its bone if the bone was guessed from motion; negative if "
-        "it was not guessed",
+    guess: Length(
+        "Guess",
+        "How far the marker moves on its bone if the bone was guessed from motion; negative if it was not guessed",
         default=-1.0,
-        unit="LENGTH",
-        precision=4,
     )
-    figures: FloatVectorProperty(
-        name="Figures",
-        description="Results of the last bake: RMS and largest distance, the frame of the largest distance, and the "
+    figures: FloatVector(
+        "Figures",
+        "Results of the last bake: RMS and largest distance, the frame of the largest distance, and the "
         "percentage of frames on which the marker was seen",
         size=4,
         default=(-1.0, 0.0, 0.0, 0.0),
@@ -177,38 +144,32 @@ class FabrikMarker(PointOnBone, PropertyGroup):
 class FabrikFactor(PropertyGroup):
     """The length of a bone of the recorded person, divided by that of the rig's bone of this name."""
 
-    factor: FloatProperty(
-        name="Factor", description="Length of the recorded bone divided by the length of the rig's bone", default=1.0
-    )
+    factor: Float("Factor", "Length of the recorded bone divided by the length of the rig's bone", default=1.0)
 
 
 @overridable
 class OfATake:
     """A rig's data about the take that it follows. A mixin for its data about markers."""
 
-    markers: CollectionProperty(name="Markers", description="The markers that this rig follows", type=FabrikMarker)
-    active_marker: IntProperty(name="Active Marker", description="The marker whose details are shown")
-    preset: StringProperty(name="Marker Set", description="The marker set used to match the markers")
-    factors: CollectionProperty(
-        name="Proportions",
-        description="Bones whose length differs between the recorded person and the rig",
-        type=FabrikFactor,
+    markers: List("Markers", "The markers that this rig follows", type=FabrikMarker)
+    active_marker: Int("Active Marker", "The marker whose details are shown")
+    preset: String("Marker Set", "The marker set used to match the markers")
+    factors: List(
+        "Proportions", "Bones whose length differs between the recorded person and the rig", type=FabrikFactor
     )
-    calibrated: StringProperty(name="Calibrated", description="Results of the last calibration, one per line")
-    worst_frame: IntProperty(name="Worst Frame", description="The frame with the largest error in the last bake")
-    report: PointerProperty(name="Report", description="The report of the last bake, as text", type=Text)
+    calibrated: String("Calibrated", "Results of the last calibration, one per line")
+    worst_frame: Int("Worst Frame", "The frame with the largest error in the last bake")
+    report: Pointer("Report", "The report of the last bake, as text", type=Text)
 
 
 @overridable
 class FabrikTake(PropertyGroup):
     """The state of a take on a rig."""
 
-    collection: PointerProperty(
-        name="Take",
-        description="The collection of the take's markers; empty if they were selected one by one",
-        type=Collection,
+    collection: Pointer(
+        "Take", "The collection of the take's markers; empty if they were selected one by one", type=Collection
     )
-    action: PointerProperty(name="Action", description="The action that the take was last baked to", type=Action)
+    action: Pointer("Action", "The action that the take was last baked to", type=Action)
     # Whether the positions of markers on their bones have been calibrated.
     calibrated = Stored(False)
 
@@ -217,29 +178,23 @@ class FabrikTake(PropertyGroup):
 class FabrikCapture(OfATake, CalibrationOptions, MarkerOptions, PropertyGroup):
     """The markers of a rig, with the options of calibration and bakes."""
 
-    take: PointerProperty(name="Take", description="The collection of the markers", type=Collection)
-    take_armature: PointerProperty(
-        name="Marker Armature",
-        description="The armature whose bones are the markers, if an importer created bones instead of empties",
+    take: Pointer("Take", "The collection of the markers", type=Collection)
+    take_armature: Pointer(
+        "Marker Armature",
+        "The armature whose bones are the markers, if an importer created bones instead of empties",
         type=Object,
         poll=lambda _self, thing: thing.type == "ARMATURE",
     )
-    takes: CollectionProperty(
-        name="Takes", description="Which takes are matched, calibrated and baked", type=FabrikTake
-    )
-    static: PointerProperty(
-        name="Static Take",
-        description="A recording of the same person standing still, used for calibration. Defaults to the take itself",
+    takes: List("Takes", "Which takes are matched, calibrated and baked", type=FabrikTake)
+    static: Pointer(
+        "Static Take",
+        "A recording of the same person standing still, used for calibration. Defaults to the take itself",
         type=Collection,
     )
     # The warnings of the last calibration, and of the last match or bake, in lines.
     calibration_doubts = Moment(per_take=True)
     doubts = Moment(per_take=True)
-    show_errors: BoolProperty(
-        name="Show Errors",
-        description="Draw a line from each marker to its point on the bone",
-        update=note_use,
-    )
+    show_errors: Bool("Show Errors", "Draw a line from each marker to its point on the bone", update=note_use)
 
 
 _UNITS = (
@@ -264,20 +219,12 @@ _LAYOUTS = (
 class ImportOptions:
     """Options of an import; a mixin for the operator."""
 
-    units: EnumProperty(name="Units", description="Units of the positions in the file", items=_UNITS)
-    up_axis: EnumProperty(name="Up Axis", description="Which axis of the file points up", items=_UP_AXES)
-    keypoints: EnumProperty(
-        name="Layout", description="Order of keypoints that are not named in the file", items=_LAYOUTS
-    )
-    start_frame: IntProperty(name="Start Frame", description="Scene frame of the first sample", default=1)
+    units: Enum("Units", "Units of the positions in the file", items=_UNITS)
+    up_axis: Enum("Up Axis", "Which axis of the file points up", items=_UP_AXES)
+    keypoints: Enum("Layout", "Order of keypoints that are not named in the file", items=_LAYOUTS)
+    start_frame: Int("Start Frame", "Scene frame of the first sample", default=1)
 
 
 IMPORT_OPTIONS: Final[dict[str, Any]] = get_annotations(ImportOptions)
 
-
-CLASSES = (
-    FabrikMarker,
-    FabrikFactor,
-    FabrikTake,
-    FabrikCapture,
-)
+CLASSES = (FabrikMarker, FabrikFactor, FabrikTake, FabrikCapture)

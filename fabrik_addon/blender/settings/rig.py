@@ -3,21 +3,12 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from bpy.props import (
-    BoolProperty,
-    CollectionProperty,
-    EnumProperty,
-    FloatProperty,
-    FloatVectorProperty,
-    IntProperty,
-    PointerProperty,
-    StringProperty,
-)
 from bpy.types import Action, Context, Object, PropertyGroup
 
 from .bake_options import FabrikBakeSettings, FabrikBonePair, FabrikRetarget
 from .control import CLASSES as CONTROL_CLASSES
 from .control import FabrikControlRig
+from .declare import Bool, Enum, Factor, FloatVector, Int, Length, List, Place, Pointer, Quaternion, String
 from .in_use import Moment, Stored, note_use, overridable, poses_live_rigs, update_live_pose
 from .markers import CLASSES as MARKER_CLASSES
 from .markers import FabrikCapture, PointOnBone
@@ -38,45 +29,28 @@ def live_switched(settings: PropertyGroup, _context: Context) -> None:
 class FabrikEffector(PointOnBone, PropertyGroup):
     """A point on a bone, and its target object or the location at which it is pinned."""
 
-    control: StringProperty(name="Control", description="On a control rig, the control chosen for the bone")
-    target: PointerProperty(name="Target", description="The object to reach", type=Object)
-    target_bone: StringProperty(
-        name="Target Bone",
-        description="If the target is an armature, the bone whose head is the target. If it is a bone of "
+    control: String("Control", "On a control rig, the control chosen for the bone")
+    target: Pointer("Target", "The object to reach", type=Object)
+    target_bone: String(
+        "Target Bone",
+        "If the target is an armature, the bone whose head is the target. If it is a bone of "
         "this rig, both bones move toward each other",
     )
-    pin_location: FloatVectorProperty(
-        name="Pin Location",
-        description="Position of the pin in armature space",
-        subtype="XYZ",
-        unit="LENGTH",
-        precision=4,
-    )
-    pin_rotation: FloatVectorProperty(
-        name="Pin Rotation",
-        description="Rotation of the pinned bone in armature space",
-        size=4,
-        subtype="QUATERNION",
-        default=(1.0, 0.0, 0.0, 0.0),
-    )
-    hold_rotation: BoolProperty(
-        name="Rotation", description="Match the rotation of the target or pin as well as its position"
-    )
-    priority: IntProperty(
-        name="Priority",
-        description="Targets with lower numbers are met first. Higher numbers give way if not all can be met",
+    pin_location: Place("Pin Location", "Position of the pin in armature space")
+    pin_rotation: Quaternion("Pin Rotation", "Rotation of the pinned bone in armature space")
+    hold_rotation: Bool("Rotation", "Match the rotation of the target or pin as well as its position")
+    priority: Int(
+        "Priority",
+        "Targets with lower numbers are met first. Higher numbers give way if not all can be met",
         min=0,
         soft_max=5,
     )
-    bend_target: PointerProperty(
-        name="Pole Target",
-        description="The object that the middle of the limb points to. If empty, the limb keeps its bend direction",
+    bend_target: Pointer(
+        "Pole Target",
+        "The object that the middle of the limb points to. If empty, the limb keeps its bend direction",
         type=Object,
     )
-    bend_bone: StringProperty(
-        name="Pole Bone",
-        description="If the pole target is an armature, the bone whose head the limb points to",
-    )
+    bend_bone: String("Pole Bone", "If the pole target is an armature, the bone whose head the limb points to")
     # A pin's point (3,) and its bone's rotation matrix (9,), armature space, when FABRIK last posed the rig.
     seen = Stored[tuple[float, ...]](())
 
@@ -107,11 +81,7 @@ class FabrikHold(PropertyGroup):
     last = Stored(0.0)
     # Whether the hold was created from a detected foot contact.
     is_contact = Stored(False)
-    replaced: PointerProperty(
-        name="Replaced Keys",
-        description="The keys before and after the hold, used to restore them",
-        type=Action,
-    )
+    replaced: Pointer("Replaced Keys", "The keys before and after the hold, used to restore them", type=Action)
 
 
 PREFERRED_POSES = (
@@ -137,14 +107,8 @@ BALANCES = (
 class FabrikStoredBone(PropertyGroup):
     """The stored pose of the bone of this name, or the stored value of the switch with this path as its name."""
 
-    rotation: FloatVectorProperty(
-        name="Rotation",
-        description="Local rotation of the bone",
-        size=4,
-        subtype="QUATERNION",
-        default=(1.0, 0.0, 0.0, 0.0),
-    )
-    location: FloatVectorProperty(name="Location", description="Location channels of the bone", subtype="XYZ")
+    rotation: Quaternion("Rotation", "Local rotation of the bone")
+    location: FloatVector("Location", "Location channels of the bone", subtype="XYZ")
     value = Stored(0.0)
 
 
@@ -153,42 +117,26 @@ class FabrikStoredBone(PropertyGroup):
 class PostureSettings:
     """Settings of dragging, live posing and solving, apart from targets. A mixin for the rig's settings."""
 
-    preferred_pose: EnumProperty(
-        name="Preferred Pose",
-        description="The pose that the rig stays close to while it meets its targets",
-        items=PREFERRED_POSES,
+    preferred_pose: Enum(
+        "Preferred Pose", "The pose that the rig stays close to while it meets its targets", items=PREFERRED_POSES
     )
-    kept_pose: CollectionProperty(
-        name="Stored Pose", description="The pose stored as the preferred pose", type=FabrikStoredBone
-    )
-    # A key for the result of the last solve. The pose before it: rotations by bone, and the heads of roots.
+    kept_pose: List("Stored Pose", "The pose stored as the preferred pose", type=FabrikStoredBone)
+    # The last solve: the pose after it, what each tree was asked for, and the pose before it.
     solved = Moment()
-    solved_from = Moment()
-    balance: EnumProperty(
-        name="Balance", description="Keep the center of mass over the supporting feet", items=BALANCES
-    )
-    free_limbs_hang: BoolProperty(
-        name="Free Limbs Hang",
-        description="When the whole rig is dragged, let arms, legs and head hang if they are not dragged or "
+    balance: Enum("Balance", "Keep the center of mass over the supporting feet", items=BALANCES)
+    free_limbs_hang: Bool(
+        "Free Limbs Hang",
+        "When the whole rig is dragged, let arms, legs and head hang if they are not dragged or "
         "pinned, instead of following the trunk rigidly",
         default=True,
     )
-    use_floor: BoolProperty(
-        name="Floor",
-        description="Keep the whole body, including its skin, above the floor. On a rig that is not human, this "
+    use_floor: Bool(
+        "Floor",
+        "Keep the whole body, including its skin, above the floor. On a rig that is not human, this "
         "applies only to feet, hands and knees",
     )
-    show_capsules: BoolProperty(
-        name="Show Capsules",
-        description="Draw the capsules used by Self-Collision",
-        update=note_use,
-    )
-    floor_height: FloatProperty(
-        name="Floor Height",
-        description="Height of the floor on the world's Z axis",
-        unit="LENGTH",
-        precision=4,
-    )
+    show_capsules: Bool("Show Capsules", "Draw the capsules used by Self-Collision", update=note_use)
+    floor_height: Length("Floor Height", "Height of the floor on the world's Z axis")
 
 
 # The data on an armature object, `Object.fabrik`, is the add-on's only state. It is saved with the file, and can be
@@ -202,7 +150,7 @@ ROOTS = (
     (
         "FOLLOW",
         "Follow",
-        ("Like Free, but while nothing is pinned, a dragged bone pulls the rig along as if on a rope"),
+        "Like Free, but while nothing is pinned, a dragged bone pulls the rig along as if on a rope",
         3,
     ),
 )
@@ -226,7 +174,6 @@ SPREADS = (
     ),
 )
 
-
 # For arguments that the operator's next call must not reuse, such as a script's or the end of a drag.
 ASIDE: Final = {"SKIP_SAVE"}
 
@@ -235,32 +182,26 @@ ASIDE: Final = {"SKIP_SAVE"}
 class FabrikDragSettings(PropertyGroup):
     """The settings for dragging bones."""
 
-    reach: EnumProperty(name="Chain Length", description="Which bones follow a dragged bone", items=REACHES)
-    bones: IntProperty(
-        name="Bones",
-        description="Number of bones that follow, including the dragged bone",
-        default=3,
-        min=1,
-        soft_max=20,
-    )
-    keep_orientation: BoolProperty(
-        name="Keep Orientation",
-        description="A dragged foot or head keeps its orientation, as an IK control does; press R to rotate it",
+    reach: Enum("Chain Length", "Which bones follow a dragged bone", items=REACHES)
+    bones: Int("Bones", "Number of bones that follow, including the dragged bone", default=3, min=1, soft_max=20)
+    keep_orientation: Bool(
+        "Keep Orientation",
+        "A dragged foot or head keeps its orientation, as an IK control does; press R to rotate it",
         default=True,
         options=ASIDE,
     )
-    spread: IntProperty(
-        name="Spread",
-        description="Number of frames before and after the current frame over which a drag fades out; 0 "
+    spread: Int(
+        "Spread",
+        "Number of frames before and after the current frame over which a drag fades out; 0 "
         "changes only the current frame. A planted foot is moved during its whole contact. "
         "Requires Auto Keying",
         min=0,
         soft_max=120,
         options=ASIDE,
     )
-    spread_to: EnumProperty(
-        name="Spread To",
-        description="The frames at which a drag fades out, and whether it goes to a new layer",
+    spread_to: Enum(
+        "Spread To",
+        "The frames at which a drag fades out, and whether it goes to a new layer",
         items=SPREADS,
         options={"ENUM_FLAG"},
     )
@@ -270,62 +211,44 @@ class FabrikDragSettings(PropertyGroup):
 class FabrikRig(PostureSettings, PropertyGroup):
     """All data of the add-on on one armature object."""
 
-    effectors: CollectionProperty(name="Effectors", description="The targets and pins of this rig", type=FabrikEffector)
-    active_effector: IntProperty(name="Active Target or Pin", description="The target or pin whose settings are shown")
-    root: EnumProperty(
-        name="Root",
-        description="How the root bone moves when bones are dragged, solved or baked",
+    effectors: List("Effectors", "The targets and pins of this rig", type=FabrikEffector)
+    active_effector: Int("Active Target or Pin", "The target or pin whose settings are shown")
+    root: Enum(
+        "Root",
+        "How the root bone moves when bones are dragged, solved or baked",
         items=ROOTS,
         default="AUTO",
         update=update_live_pose,
     )
-    bake: PointerProperty(name="Bake", description="Settings of the Bake panel", type=FabrikBakeSettings)
-    capture: PointerProperty(name="Capture", description="The rig's markers", type=FabrikCapture)
-    retarget: PointerProperty(
-        name="Retarget", description="Settings for retargeting another armature's motion", type=FabrikRetarget
-    )
-    key_bones: EnumProperty(
-        name="Bones to Key", description="Bones that get keys from Keyframe Solved Bones", items=KEY_BONES
-    )
-    unkeyed: CollectionProperty(
-        name="Unkeyed", description="Last keyed transforms of bones that were dragged since", type=FabrikStoredBone
-    )
-    drag: PointerProperty(name="Drag", description="Settings for dragging bones", type=FabrikDragSettings)
-    control: PointerProperty(name="Control Rig", description="The rig's controls", type=FabrikControlRig)
-    holds: CollectionProperty(
-        name="Holds", description="Bones that are held in place over a range of frames", type=FabrikHold
-    )
-    show_trails: BoolProperty(
-        name="Trails",
-        description="Show the paths of the selected bones' tails, with keys as dots. Drag a point to edit "
-        "the bone on that frame",
+    bake: Pointer("Bake", "Settings of the Bake panel", type=FabrikBakeSettings)
+    capture: Pointer("Capture", "The rig's markers", type=FabrikCapture)
+    retarget: Pointer("Retarget", "Settings for retargeting another armature's motion", type=FabrikRetarget)
+    key_bones: Enum("Bones to Key", "Bones that get keys from Keyframe Solved Bones", items=KEY_BONES)
+    unkeyed: List("Unkeyed", "Last keyed transforms of bones that were dragged since", type=FabrikStoredBone)
+    drag: Pointer("Drag", "Settings for dragging bones", type=FabrikDragSettings)
+    control: Pointer("Control Rig", "The rig's controls", type=FabrikControlRig)
+    holds: List("Holds", "Bones that are held in place over a range of frames", type=FabrikHold)
+    show_trails: Bool(
+        "Trails",
+        "Show the paths of the selected bones' tails, with keys as dots. Drag a point to edit the bone on that frame",
         update=note_use,
     )
-    trail_frames: IntProperty(
-        name="Trail Frames",
-        description="Number of frames before and after the current frame",
-        default=60,
-        min=1,
-        soft_max=250,
+    trail_frames: Int(
+        "Trail Frames", "Number of frames before and after the current frame", default=60, min=1, soft_max=250
     )
-    live: BoolProperty(
-        name="Live",
-        description="Solve the rig whenever a target moves or the frame changes. Bake before rendering",
+    live: Bool(
+        "Live",
+        "Solve the rig whenever a target moves or the frame changes. Bake before rendering",
         update=live_switched,
     )
-    influence: FloatProperty(
-        name="Influence",
-        description="Blend from the keyed pose (0) to the targets (1). Bones without keys blend from the "
+    influence: Factor(
+        "Influence",
+        "Blend from the keyed pose (0) to the targets (1). Bones without keys blend from the "
         "pose when Live was switched on",
-        subtype="FACTOR",
         default=1.0,
-        min=0.0,
-        max=1.0,
         update=update_live_pose,
     )
-    stored_pose: CollectionProperty(
-        name="Stored Pose", description="The pose when Live was switched on", type=FabrikStoredBone
-    )
+    stored_pose: List("Stored Pose", "The pose when Live was switched on", type=FabrikStoredBone)
     # The error of live posing, and the errors of the last bake, in short lines.
     live_trouble = Moment()
     last_result = Moment(per_take=True)

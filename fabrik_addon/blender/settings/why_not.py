@@ -114,12 +114,21 @@ def _is_for(thing: Object, rig: Object) -> bool:
     return any(marker.target == thing for marker in settings.capture.markers)
 
 
+def why_not_editable(thing: ID) -> str:
+    """Why a data-block can't be changed, and what to do; "" if it is local, or an editable library override."""
+    if thing.library is not None:
+        return f"{thing.name!r} is linked from another file: make a library override of it first"
+    if thing.override_library is not None and thing.override_library.is_system_override:
+        return f"The library override of {thing.name!r} is not editable: make it editable first"
+    return ""
+
+
 def why_no_rig(rig: Object | None) -> str:
     """Why the add-on can't work on an object, and what to do; "" if it can."""
     if rig is None or rig.type != "ARMATURE":
         return "Select an armature"
     if rig.library is not None:
-        return f"{rig.name!r} is linked from another file: make a library override of it first"
+        return why_not_editable(rig)
     if rig.mode == "EDIT":
         return "Leave Edit mode first"
     return ""

@@ -72,7 +72,6 @@ ENTRIES: Final = (
     ("VIEW3D_PT_overlay_object", draw_goals_switch),
 )
 
-
 KEYMAP: Final = "Pose"
 KEYS: Final[tuple[tuple[str, Any], ...]] = (("fabrik.drag", "F"), ("fabrik.pin", "P"))
 # Keymaps that use these keys already. In this one, F is Frame Selected and P is Set Parent.
@@ -166,8 +165,4 @@ def stop() -> None:
         getattr(bpy.types, menu).remove(draw)
 
 
-CLASSES = (
-    FABRIK_MT_menu,
-    FABRIK_FH_markers,
-    FabrikPreferences,
-)
+CLASSES = (FABRIK_MT_menu, FABRIK_FH_markers, FabrikPreferences)

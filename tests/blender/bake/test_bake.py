@@ -161,7 +161,7 @@ class TestWhatIsKeyed:
         rig.fabrik.root = "FREE"
         result = run(rig)
         assert 'pose.bones["hips"].location' in keyed_paths(rig)
-        moved = np.linalg.norm(result.solutions[0].root_location[-1] - result.solutions[0].root_location[0])
+        moved = np.linalg.norm(result.trees[0].solution.root_location[-1] - result.trees[0].solution.root_location[0])
         assert moved == pytest.approx(np.linalg.norm(positions[-1] - positions[0], axis=1).mean(), rel=0.05)
 
     def test_a_new_action_keeps_curves_that_are_not_baked_and_the_old_action(self):
@@ -278,7 +278,8 @@ class TestGaps:
 
     def test_a_hidden_limb_is_interpolated_between_the_poses_around(self):
         rig, _ = scenes.walking_rig(FRAMES, seed=19, hidden=[(slice(4, 8), 1)])
-        (solution,) = run(rig).solutions
+        (tree,) = run(rig).trees
+        solution = tree.solution
         bone = solution.skeleton.index("forearm.L")
         rotations = solution.rotations[:, bone]
         steps = angle_between(rotations[1:], rotations[:-1])
@@ -293,7 +294,8 @@ class TestGaps:
 
     def test_the_pose_is_held_before_and_after_the_markers_are_seen(self):
         rig, _ = scenes.walking_rig(FRAMES, seed=20, hidden=[(slice(0, 3), slice(None)), (slice(9, 12), slice(None))])
-        (solution,) = run(rig).solutions
+        (tree,) = run(rig).trees
+        solution = tree.solution
         assert np.allclose(solution.tails[:3], solution.tails[3])
         assert np.allclose(solution.tails[9:], solution.tails[8])
         assert set(solution.status[[0, 1, 2, 9, 10, 11]]) == {Status.UNSEEN}

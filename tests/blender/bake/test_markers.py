@@ -85,7 +85,7 @@ class TestFollowing:
             return np.abs(np.diff(solution.tails, 2, axis=0)).mean()
 
         plain, smooth = run(rig, robust=False), run(rig, robust=False, low_pass=4.0)
-        assert roughness(smooth.solutions[0]) < 0.6 * roughness(plain.solutions[0])
+        assert roughness(smooth.trees[0].solution) < 0.6 * roughness(plain.trees[0].solution)
         with pytest.raises(FabrikError, match="cutoff"):
             run(rig, low_pass=12.0)
 
@@ -121,7 +121,7 @@ class TestGaps:
         inside = set(range(11, 19))
         assert inside.isdisjoint(keyed) if gaps == "UNKEYED" else inside <= set(keyed)
         if gaps != "HOLD":
-            tails = result.solutions[0].tails[:, result.solutions[0].skeleton.index("forearm.L")]
+            tails = result.trees[0].solution.tails[:, result.trees[0].solution.skeleton.index("forearm.L")]
             steps = np.linalg.norm(np.diff(tails, axis=0), axis=1)
             assert steps[8:20].max() < 2.5 * np.median(steps) + 0.01
 

@@ -49,8 +49,8 @@ def test_a_markerless_recording_fits_a_person_of_other_proportions(balancing):
 def test_no_joint_jumps(balancing):
     """At 60 Hz no hand moves faster than 10 m/s in a balancing trial."""
     result, _ = balancing
-    for solution in result.bake.solutions:
-        steps = np.linalg.norm(np.diff(solution.tails, axis=0), axis=2)
+    for tree in result.bake.trees:
+        steps = np.linalg.norm(np.diff(tree.solution.tails, axis=0), axis=2)
         assert steps.max() < 10.0 / 60.0
 
 
@@ -104,12 +104,14 @@ class TestPresetsOnly:
         assert walking.bake.report.status_counts() == {"FITTED": len(walking.bake.frames)}
 
     def test_feet_are_on_the_floor(self, walking):
-        (solution,) = walking.bake.solutions
+        (tree,) = walking.bake.trees
+        solution = tree.solution
         assert np.abs(lift_off_floor(solution)).max() < 0.02
 
     def test_no_pops(self, walking):
         """At 60 Hz no bone of a walking person rotates by more than 15 degrees a frame, or 900 a second."""
-        (solution,) = walking.bake.solutions
+        (tree,) = walking.bake.trees
+        solution = tree.solution
         assert biggest_turn(solution) < 15.0
         bends = np.linalg.norm(np.diff(solution.tails, 2, axis=0), axis=2)
         assert bends.max() < 0.03
@@ -144,6 +146,7 @@ class TestPresetsOnly:
         assert result.matched.preset == "PLUG_IN_GAIT"
         assert len(result.matched.markers) == 16
         assert result.bake.report.total().rms < 0.012
-        (solution,) = result.bake.solutions
+        (tree,) = result.bake.trees
+        solution = tree.solution
         assert np.linalg.norm(np.diff(solution.tails, axis=0), axis=2).max() < 10.0 / result.clip.rate
         assert np.abs(lift_off_floor(solution)).max() < 0.02

@@ -38,7 +38,7 @@ def test_a_recorded_walk_is_baked_to_controls(baked):
     assert result.report.total().rms < 0.005
     assert {"thigh_fk.L", "upper_arm_fk.R", "spine_fk", "torso"} <= keyed_controls(rig)
     stands_as_solved(rig, result)
-    heads = np.array([each.root_location for each in result.solutions])
+    heads = np.array([each.solution.root_location for each in result.trees])
     assert np.ptp(heads[0][:, 1]) > 0.5
 
 

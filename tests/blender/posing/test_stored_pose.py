@@ -6,8 +6,11 @@ import pytest
 from mathutils import Matrix
 from support import limited, scenes
 
+from fabrik_addon.blender.control.posed_rig import posed_rig
+from fabrik_addon.blender.goals.problem import rig_problem
 from fabrik_addon.blender.posing.solve import preferred_pose
 from fabrik_addon.blender.rig.armature import read_trees
+from fabrik_addon.core import Effector
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -38,8 +41,11 @@ def same(found, tree):
 
 
 def preferred(rig):
+    """The preferred pose of a problem in which all bones rotate and the root moves."""
     tree = read_trees(rig)[0]
-    return preferred_pose(rig, tree, tree.rotations, tree.root_location)
+    every = range(len(tree.skeleton))
+    problem = rig_problem(posed_rig(rig), tree, [Effector(tree.skeleton.names[0])], every, free_root=True)
+    return preferred_pose(problem, (tree.rotations, tree.root_location))
 
 
 def test_the_start_is_the_default_preferred_pose(rig):

@@ -394,5 +394,5 @@ def test_a_library_override_is_posed(chain, tmp_path):
 
     assert_blender_agrees(override, tree, turns, None)
     override.override_library.is_system_override = True
-    with pytest.raises(RigError, match="override of armature 'Rig' is not editable"):
+    with pytest.raises(RigError, match="override of 'Rig' is not editable"):
         posed_rig(override).write(bpy.context, tree.skeleton, turns)

@@ -9,7 +9,7 @@ from support import scenes
 from fabrik_addon.blender.posing.drag import begin_drag
 from fabrik_addon.blender.ui.overlays import goals as goal_overlay
 from fabrik_addon.blender.ui.overlays import handlers as drawing_handlers
-from fabrik_addon.blender.ui.overlays.goals import goal_lines
+from fabrik_addon.blender.ui.overlays.goals import GoalView
 
 ORIGIN, AWAY = np.zeros(3), np.array([0.0, 3.0, 4.0])
 
@@ -41,13 +41,13 @@ def lines(rig):
 class TestShapes:
     def test_each_kind_of_goal_has_its_own_shape(self):
         kinds = [("TARGET", True), ("TARGET", False), ("PIN", True), ("PIN", False), ("POLE", True)]
-        found = [goal_lines(goal, ORIGIN, AWAY, 0.1, met=met) for goal, met in kinds]
+        found = [GoalView(goal, ORIGIN, AWAY, 0.1, met).lines for goal, met in kinds]
         outlines = {tuple(np.round(lines[0].points - AWAY, 6).ravel().tolist()) for lines in found}
         assert len(outlines) == 4, "diamond, cross, box and pyramid"
         assert len({tuple(forms(lines)) + tuple(lines[0].points.shape) for lines in found}) == 5
 
     def test_a_missed_goal_has_a_line_to_its_effector(self):
-        lines = goal_lines("TARGET", ORIGIN, AWAY, 0.1, met=False)
+        lines = GoalView("TARGET", ORIGIN, AWAY, 0.1, met=False).lines
         (line,) = [each for each in lines if len(each.ends) == 1]
         assert np.linalg.norm(line.points[1] - line.points[0]) == pytest.approx(5.0)
         assert {each.look for each in lines} == {"missed"}
@@ -55,7 +55,7 @@ class TestShapes:
     @pytest.mark.parametrize("goal", ["TARGET", "PIN", "POLE"])
     @pytest.mark.parametrize("met", [True, False])
     def test_marks_are_centered_with_the_given_size(self, goal, met):
-        mark = goal_lines(goal, ORIGIN, AWAY, 0.1, met=met)[0]
+        mark = GoalView(goal, ORIGIN, AWAY, 0.1, met).lines[0]
         assert np.linalg.norm(mark.points - AWAY, axis=1).max() == pytest.approx(0.1, rel=0.3)
         assert mark.ends.max() < len(mark.points)
 

@@ -13,6 +13,7 @@ from bpy.props import StringProperty
 from bpy.types import Context, Event, Object, PoseBone, Timer, UILayout
 
 from ...first_use import OnUse
+from ...settings.declare import String
 from ...settings.in_use import listen
 from ...settings.rig import ASIDE
 from ...settings.why_not import rig_at_hand, why_no_rig
@@ -144,10 +145,8 @@ class OnJson(OnRig):
 class OnBones(OnRig):
     """An operator on some bones of the active armature."""
 
-    bones: StringProperty(
-        name="Bones",
-        description="Bone names, separated by commas. Defaults to the selected bones, or the active bone",
-        options=ASIDE,
+    bones: String(
+        "Bones", "Bone names, separated by commas. Defaults to the selected bones, or the active bone", options=ASIDE
     )
 
     def run(self, context: Context, rig: Object) -> Done:

@@ -3,10 +3,11 @@
 from math import radians
 from typing import TYPE_CHECKING, Any
 
-from bpy.props import BoolProperty, EnumProperty, FloatProperty, FloatVectorProperty, IntProperty, StringProperty
+from bpy.props import EnumProperty, FloatProperty, FloatVectorProperty
 from bpy.types import Context, Event, Object, Operator
 
 from ...first_use import OnUse
+from ...settings.declare import Bool, Enum, Float, Int, String
 from ...settings.limit_values import DESCRIPTIONS, LIMIT_AXES, LIMIT_TYPES
 from ...settings.rig import ASIDE
 from ...settings.why_not import rig_at_hand
@@ -36,13 +37,9 @@ class FABRIK_OT_set_limit(OnBones, Operator):
     cone: _value(FloatVectorProperty, "Swing", "cone", size=4, unit="ROTATION")
     twist: _value(FloatVectorProperty, "Twist", "twist", size=2, unit="ROTATION")
     axis: _value(EnumProperty, "Axis", "axis", items=LIMIT_AXES)
-    low: FloatProperty(name="Min", description="Hinge: minimum rotation about its axis", subtype="ANGLE", options=ASIDE)
-    high: FloatProperty(
-        name="Max", description="Hinge: maximum rotation about its axis", subtype="ANGLE", options=ASIDE
-    )
-    window: StringProperty(
-        name="Outline", description=f"{DESCRIPTIONS['window']} in radians, separated by commas", options=ASIDE
-    )
+    low: Float("Min", "Hinge: minimum rotation about its axis", subtype="ANGLE", options=ASIDE)
+    high: Float("Max", "Hinge: maximum rotation about its axis", subtype="ANGLE", options=ASIDE)
+    window: String("Outline", f"{DESCRIPTIONS['window']} in radians, separated by commas", options=ASIDE)
     slide: _value(FloatVectorProperty, "Stretch", "slide", size=2, min=0.01, max=100.0, default=(1.0, 1.0))
     stiffness: _value(FloatProperty, "Stiffness", "stiffness", subtype="FACTOR", min=0.0, max=1.0)
     mass: _value(FloatProperty, "Mass", "mass", min=-1.0, soft_max=0.5)
@@ -74,9 +71,7 @@ class FABRIK_OT_copy_limit(OnBones, Operator):
 
     bl_label = "Copy Limit to Selected"
 
-    source: StringProperty(
-        name="From", description="The bone whose limit is copied. Defaults to the active bone", options=ASIDE
-    )
+    source: String("From", "The bone whose limit is copied. Defaults to the active bone", options=ASIDE)
 
     def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         return editing.copy_limit(selection.chosen_bone(context, rig, self.source), bones), []
@@ -104,7 +99,7 @@ class FABRIK_OT_add_limit_point(OnPolygon, Operator):
 
     bl_label = "Add Limit Point"
 
-    from_pose: BoolProperty(name="From Pose", description="Put the point at the bone's current swing", options=ASIDE)
+    from_pose: Bool("From Pose", "Put the point at the bone's current swing", options=ASIDE)
 
     def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         return editing.add_point(bones[0], from_pose=self.from_pose), []
@@ -113,7 +108,7 @@ class FABRIK_OT_add_limit_point(OnPolygon, Operator):
 class OnCorner(OnPolygon):
     """An operator on one point of the outline."""
 
-    index: IntProperty(name="Index", description="Index of the point, starting at 0", min=0, options=ASIDE)
+    index: Int("Index", "Index of the point, starting at 0", min=0, options=ASIDE)
 
 
 class FABRIK_OT_move_limit_point(OnCorner, Operator):
@@ -148,17 +143,17 @@ class FABRIK_OT_limits_from_action(OnBones, Operator):
 
     bl_label = "Limits from Action"
 
-    shape: EnumProperty(
-        name="Shape",
-        description="Type of limit",
+    shape: Enum(
+        "Shape",
+        "Type of limit",
         items=(
             ("FITTED", "Hinge or Ball", "A hinge if the bone rotates about one axis only, otherwise a ball"),
             ("POLYGON", "Polygon", "The convex outline of all swings, and the range of twist"),
         ),
     )
-    margin: FloatProperty(
-        name="Margin",
-        description="Angle added to each side of the range in the action",
+    margin: Float(
+        "Margin",
+        "Angle added to each side of the range in the action",
         subtype="ANGLE",
         default=radians(5.0),
         min=0.0,
@@ -183,7 +178,7 @@ class FABRIK_OT_check_action(OnBones, Operator):
 
     bl_label = "Check Action Limits"
 
-    mend: BoolProperty(name="Fix Violations", description="Insert keys to clamp the animation to the limits")
+    mend: Bool("Fix Violations", "Insert keys to clamp the animation to the limits")
 
     def chosen(self, context: Context, rig: Object) -> Bones:
         """The named bones, else the selected bones, else all bones."""
@@ -217,13 +212,8 @@ class FABRIK_OT_limit_preset(OnBones, Operator):
 
     bl_label = "Apply Human Limits"
 
-    only_selected: BoolProperty(name="Only Selected", description="Change only selected bones", default=False)
-    anyway: BoolProperty(
-        name="Force",
-        description="Apply the limits even if the rig does not look human",
-        default=False,
-        options=ASIDE,
-    )
+    only_selected: Bool("Only Selected", "Change only selected bones", default=False)
+    anyway: Bool("Force", "Apply the limits even if the rig does not look human", default=False, options=ASIDE)
 
     def invoke(self, context: Context, event: Event) -> set[str]:
         """Ask first if the rig does not look like a human."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import bpy
-from bpy.props import BoolProperty, CollectionProperty, EnumProperty, FloatProperty, IntProperty, StringProperty
+from bpy.props import CollectionProperty, StringProperty
 from bpy.types import Context, Event, Object, Operator, OperatorFileListElement
 from bpy_extras.io_utils import ExportHelper, ImportHelper
 
@@ -17,6 +17,7 @@ from ...capture.takes import follow_take, imported_takes, take_name
 from ...first_use import OnUse
 from ...settings.bake_options import KEY_OPTIONS, RETARGET_OPTIONS, BakeOptions, MarkerOptions
 from ...settings.control import control_rig
+from ...settings.declare import Bool, Enum, Float, Int, String
 from ...settings.in_use import seen
 from ...settings.markers import CALIBRATION_OPTIONS, POINTS, TAKE_STATIC, ImportOptions
 from ...settings.rig import ASIDE, rig_settings
@@ -52,7 +53,6 @@ else:
     holding, armature = map(OnUse, (".edit.holds", ".rig.armature"))
     selection, trails = map(OnUse, (".settings.selection", ".ui.overlays.motion"))
 
-
 _TIMINGS = (
     ("AUTO", "Automatic", "Set the scene to the recording's frame rate, unless the scene is already animated"),
     ("SET_SCENE_RATE", "Set Scene Rate", "Set the scene to the recording's frame rate, with one sample per frame"),
@@ -70,8 +70,6 @@ _HOLDS = (
 )
 # The suffixes of all files that can be imported.
 MOTION_SUFFIXES: Final = (*SUFFIXES, *(suffix for suffix in POSE_SUFFIXES if suffix not in SUFFIXES))
-# Frames per second. Smaller differences are ignored, because rates have single precision.
-_SAME_RATE: Final = 1e-3
 # Properties that can be determined from the file.
 _SELDOM: Final = ("holds", "units", "up_axis", "keypoints", "rate", "start_frame", "first", "last", "scale")
 # Properties to pass on if the dialog must be shown again.
@@ -89,42 +87,28 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
     filter_glob: StringProperty(default=";".join(f"*{suffix}" for suffix in MOTION_SUFFIXES), options={"HIDDEN"})
     files: CollectionProperty(type=OperatorFileListElement, options={*ASIDE, "HIDDEN"})
     directory: StringProperty(subtype="DIR_PATH", options={*ASIDE, "HIDDEN"})
-    performer: StringProperty(
-        name="Performer",
-        description="If the file has several people, the label prefix of the person to import",
+    performer: String(
+        "Performer",
+        "If the file has several people, the label prefix of the person to import",
         search=lambda chosen, context, _typed: performers_at_hand(chosen, context),
         options=ASIDE,
     )
-    holds: EnumProperty(
-        name="Import", description="What to import from files that contain both markers and poses", items=_HOLDS
-    )
-    rate: FloatProperty(
-        name="Rate",
-        description="Frames per second of the recording; 0 uses the rate in the file, or 30 if the file has none",
+    holds: Enum("Import", "What to import from files that contain both markers and poses", items=_HOLDS)
+    rate: Float(
+        "Rate",
+        "Frames per second of the recording; 0 uses the rate in the file, or 30 if the file has none",
         default=0.0,
         min=0.0,
         soft_max=1000.0,
     )
-    timing: EnumProperty(
-        name="Timing", description="How to convert the recording's frame rate to the scene's", items=_TIMINGS
+    timing: Enum("Timing", "How to convert the recording's frame rate to the scene's", items=_TIMINGS)
+    first: Int(
+        "First Sample", "First sample of the recording to import; the first one is 1", default=1, min=1, options=ASIDE
     )
-    first: IntProperty(
-        name="First Sample",
-        description="First sample of the recording to import; the first one is 1",
-        default=1,
-        min=1,
-        options=ASIDE,
+    last: Int(
+        "Last Sample", "Last sample of the recording to import; 0 imports to the end", default=0, min=0, options=ASIDE
     )
-    last: IntProperty(
-        name="Last Sample",
-        description="Last sample of the recording to import; 0 imports to the end",
-        default=0,
-        min=0,
-        options=ASIDE,
-    )
-    scale: FloatProperty(
-        name="Scale", description="Scale factor for all positions", default=1.0, min=1e-6, soft_min=0.01, soft_max=100.0
-    )
+    scale: Float("Scale", "Scale factor for all positions", default=1.0, min=1e-6, soft_min=0.01, soft_max=100.0)
 
     def draw(self, _context: Context) -> None:
         layout = self.layout
@@ -176,7 +160,7 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
         for path, recording in recordings:
             self._import(context, path, recording, timing)
         after = matching.scene_rate(context.scene)
-        if abs(after - before) > _SAME_RATE:
+        if abs(after - before) > matching.SAME_RATE:
             self.report({"WARNING"}, ui_message(f"The scene's frame rate is now {after:g} fps (was {before:g})"))
         return {"FINISHED"}
 
@@ -267,21 +251,20 @@ class FABRIK_OT_match_markers(OnRig, Operator):
 
     bl_label = "Match Markers to Bones"
 
-    preset: EnumProperty(name="Marker Set", description="The marker set that the labels belong to", items=_PRESETS)
-    take: StringProperty(
-        name="Take",
-        description="Collection of the markers, or an armature whose bones are the markers. Defaults to the "
+    preset: Enum("Marker Set", "The marker set that the labels belong to", items=_PRESETS)
+    take: String(
+        "Take",
+        "Collection of the markers, or an armature whose bones are the markers. Defaults to the "
         "collection imported last, then the rig's collection, then the selected empties",
         search=lambda _self, context, _typed: [
             *bpy.data.collections.keys(),
             *(thing.name for thing in context.scene.objects if thing.type == "ARMATURE"),
         ],
     )
-    keep: BoolProperty(name="Keep Existing", description="Keep markers that already have a bone")
-    guess: BoolProperty(
-        name="Guess by Motion",
-        description="Assign markers with unknown labels to the bones they move with, at a low weight. "
-        "Requires some known markers",
+    keep: Bool("Keep Existing", "Keep markers that already have a bone")
+    guess: Bool(
+        "Guess by Motion",
+        "Assign markers with unknown labels to the bones they move with, at a low weight. Requires some known markers",
         default=True,
     )
 
@@ -311,7 +294,7 @@ class FABRIK_OT_follow_take(OnRig, Operator):
 
     bl_label = "Choose Take"
 
-    take: StringProperty(name="Take", description="Collection of the take's markers", options=ASIDE)
+    take: String("Take", "Collection of the take's markers", options=ASIDE)
 
     def run(self, _context: Context, rig: Object) -> Done:
         follow_take(rig, named(bpy.data.collections, self.take, "collection"))
@@ -365,9 +348,9 @@ class FABRIK_OT_calibrate_markers(InSteps, Operator):
     why_not = staticmethod(why_no_mapped)
     doing = "calibrating"
 
-    static: StringProperty(
-        name="Static Take",
-        description="Collection with markers of the same person standing still. Defaults to the rig's static take",
+    static: String(
+        "Static Take",
+        "Collection with markers of the same person standing still. Defaults to the rig's static take",
         options={*ASIDE, "HIDDEN"},
     )
 
@@ -409,11 +392,7 @@ class FABRIK_OT_worst_frame(OnReport, Operator):
 
     bl_label = "Go to Worst Frame"
 
-    marker: StringProperty(
-        name="Marker",
-        description="Go to the worst frame of this marker instead of the whole rig",
-        options=ASIDE,
-    )
+    marker: String("Marker", "Go to the worst frame of this marker instead of the whole rig", options=ASIDE)
 
     def run(self, context: Context, rig: Object) -> Done:
         capture = rig_settings(rig).capture
@@ -428,15 +407,9 @@ class FABRIK_OT_worst_frame(OnReport, Operator):
 class ReportsBake:
     """An operator whose steps return the result of a bake. Keywords that are not given use the rig's settings."""
 
-    frame_start: IntProperty(
-        name="Start", description="First frame. Defaults to the start of the preview range, or of the source"
-    )
-    frame_end: IntProperty(
-        name="End", description="Last frame. Defaults to the end of the preview range, or of the source"
-    )
-    action_name: StringProperty(
-        name="Action Name", description="Name of the new action. Defaults to the rig's name", options=ASIDE
-    )
+    frame_start: Int("Start", "First frame. Defaults to the start of the preview range, or of the source")
+    frame_end: Int("End", "Last frame. Defaults to the end of the preview range, or of the source")
+    action_name: String("Action Name", "Name of the new action. Defaults to the rig's name", options=ASIDE)
 
     def done(self, result: "baking.BakeResult") -> set[str]:
         warnings = (*result.warnings, *result.report.doubts)
@@ -496,10 +469,9 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, Operator):
     bl_label = "Retarget Animation"
     doing = "retargeting"
 
-    source: StringProperty(
-        name="Source",
-        description="The armature to retarget from, or a .bvh, .fbx, .glb, .usd, .npz or .mvnx file. "
-        "Defaults to the rig's source",
+    source: String(
+        "Source",
+        "The armature to retarget from, or a .bvh, .fbx, .glb, .usd, .npz or .mvnx file. Defaults to the rig's source",
         options=ASIDE,
     )
 
@@ -526,14 +498,14 @@ class FABRIK_OT_add_hold(OnRig, Operator):
 
     bl_label = "Add Hold"
 
-    bone: StringProperty(name="Bone", description="The bone to hold. Defaults to the active bone", options=ASIDE)
-    point: EnumProperty(name="Point", description="The end of the bone that is held", items=POINTS[:2])
-    hold_rotation: BoolProperty(name="Hold Rotation", description="Hold the rotation as well", default=True)
-    first: IntProperty(name="First", description="First frame of the hold. Defaults to the current frame")
-    last: IntProperty(name="Last", description="Last frame of the hold")
-    ease: IntProperty(name="Ease", description="Frames to ease in and out of the hold", default=10, min=0)
-    target: StringProperty(name="Object", description="The object that the bone stays with. Defaults to world space")
-    target_bone: StringProperty(name="Object's Bone", description="If the object is an armature, the bone to stay with")
+    bone: String("Bone", "The bone to hold. Defaults to the active bone", options=ASIDE)
+    point: Enum("Point", "The end of the bone that is held", items=POINTS[:2])
+    hold_rotation: Bool("Hold Rotation", "Hold the rotation as well", default=True)
+    first: Int("First", "First frame of the hold. Defaults to the current frame")
+    last: Int("Last", "Last frame of the hold")
+    ease: Int("Ease", "Frames to ease in and out of the hold", default=10, min=0)
+    target: String("Object", "The object that the bone stays with. Defaults to world space")
+    target_bone: String("Object's Bone", "If the object is an armature, the bone to stay with")
 
     def invoke(self, context: Context, _event: Event) -> set[str]:
         """Show a dialog for the frames; by default the hold starts at the current frame."""
@@ -573,7 +545,7 @@ class FABRIK_OT_remove_hold(OnRig, Operator):
     def why_not(rig: Object) -> str:
         return "" if len(rig_settings(rig).holds) else f"{rig.name!r} has no hold: add one first"
 
-    index: IntProperty(name="Number", description="Index of the hold, starting at 0", min=0)
+    index: Int("Number", "Index of the hold, starting at 0", min=0)
 
     def run(self, context: Context, rig: Object) -> Done:
         name, left = holding.remove_hold(context, rig, self.index)

@@ -6,13 +6,13 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 import bpy
-from bpy.props import BoolProperty, EnumProperty, FloatVectorProperty, IntProperty, StringProperty
 from bpy.types import Context, Event, Object, Operator, Timer
 from mathutils import Quaternion, Vector
 
 from ...first_use import OnUse
 from ...posing import live
 from ...settings.control import solved_bone
+from ...settings.declare import Bool, Enum, FloatVector, Int, String
 from ...settings.markers import POINTS
 from ...settings.rig import ASIDE, FabrikDragSettings, FabrikRig, rig_settings
 from ...settings.why_not import named, rig_at_hand, shared_targets, shown_motion, why_no_solve
@@ -46,7 +46,6 @@ else:
     armature, pose_writer, selection = map(OnUse, (".rig.armature", ".rig.pose_writer", ".settings.selection"))
     drawing, trails = map(OnUse, (".ui.overlays.drawing", ".ui.overlays.motion"))
 
-
 _PINNING = (
     ("TOGGLE", "Toggle", "Unpin the bones if all of them are pinned, otherwise pin them"),
     ("PIN", "Pin", "Hold the bones at their current positions"),
@@ -68,16 +67,10 @@ class FABRIK_OT_add_effector(OnRig, Operator):
 
     bl_label = "Add Target"
 
-    bone: StringProperty(
-        name="Bone", description="The bone that reaches for the target. Defaults to the active bone", options=ASIDE
-    )
-    point: EnumProperty(name="Point", description="The point on the bone that reaches for the target", items=POINTS[:2])
-    target: StringProperty(name="Target", description="The object to reach. Defaults to a new empty", options=ASIDE)
-    target_bone: StringProperty(
-        name="Target Bone",
-        description="If the target is an armature, the bone whose head is the target",
-        options=ASIDE,
-    )
+    bone: String("Bone", "The bone that reaches for the target. Defaults to the active bone", options=ASIDE)
+    point: Enum("Point", "The point on the bone that reaches for the target", items=POINTS[:2])
+    target: String("Target", "The object to reach. Defaults to a new empty", options=ASIDE)
+    target_bone: String("Target Bone", "If the target is an armature, the bone whose head is the target", options=ASIDE)
 
     def run(self, context: Context, rig: Object) -> Done:
         bone = self.bone or selection.clicked_bone(rig).name
@@ -127,13 +120,9 @@ class FABRIK_OT_pin(OnBones, Operator):
 
     bl_label = "Pin Bones"
 
-    action: EnumProperty(name="Action", description="Whether to pin or unpin the bones", items=_PINNING)
-    point: EnumProperty(
-        name="Point", description="The end of the bone that is held if the rotation is not held", items=POINTS[:2]
-    )
-    hold_rotation: BoolProperty(
-        name="Hold Rotation", description="Hold the rotation of the bones as well as their position", default=True
-    )
+    action: Enum("Action", "Whether to pin or unpin the bones", items=_PINNING)
+    point: Enum("Point", "The end of the bone that is held if the rotation is not held", items=POINTS[:2])
+    hold_rotation: Bool("Hold Rotation", "Hold the rotation of the bones as well as their position", default=True)
 
     def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         rigs: Any = dict.fromkeys(bone.id_data for bone in bones)
@@ -182,7 +171,7 @@ class FABRIK_OT_solve(OnRig, Operator):
     bl_label = "Solve IK"
     why_not = staticmethod(why_no_solve)
 
-    start: EnumProperty(name="Start From", description="The pose from which to solve", items=STARTS)
+    start: Enum("Start From", "The pose from which to solve", items=STARTS)
 
     def run(self, context: Context, rig: Object) -> Done:
         result = solving.solve_frame(context, rig, self.start)
@@ -207,10 +196,8 @@ class FABRIK_OT_snap_targets(OnRig, Operator):
     bl_label = "Snap Targets to Pose"
     why_not = staticmethod(why_no_solve)
 
-    clamp: BoolProperty(
-        name="Clamp Pose",
-        description="First clamp bones that exceed their limits, because solving would clamp them too",
-        options=ASIDE,
+    clamp: Bool(
+        "Clamp Pose", "First clamp bones that exceed their limits, because solving would clamp them too", options=ASIDE
     )
 
     def run(self, context: Context, rig: Object) -> Done:
@@ -240,8 +227,6 @@ _CONFIRM: Final = frozenset({"RET", "NUMPAD_ENTER", "SPACE"})
 _CANCEL: Final = frozenset({"ESC", "RIGHTMOUSE"})
 _SHIFTS: Final = frozenset({"LEFT_SHIFT", "RIGHT_SHIFT", "LEFT_CTRL", "RIGHT_CTRL"})
 _PRECISE: Final = 0.1
-# Seconds between two steps while the mouse rests and joints still catch up.
-_PAUSE: Final = 1.0 / 60.0
 # Properties that default to the rig's settings. They can be adjusted after a drag.
 _KEPT: Final = ("keep_orientation", "spread")
 _RIG: Any = SimpleNamespace(**get_annotations(FabrikRig) | get_annotations(FabrikDragSettings))
@@ -255,40 +240,34 @@ class FABRIK_OT_drag(OnRig, Operator):
     bl_options = {"REGISTER", "UNDO", "BLOCKING", "GRAB_CURSOR"}
     _timer: Timer | None = None
 
-    bone: StringProperty(name="Bone", description="The bone to drag. Defaults to the active bone", options=ASIDE)
-    others: StringProperty(
-        name="Other Bones",
-        description="Bones that are dragged by the same distance, separated by commas. "
+    bone: String("Bone", "The bone to drag. Defaults to the active bone", options=ASIDE)
+    others: String(
+        "Other Bones",
+        "Bones that are dragged by the same distance, separated by commas. "
         "Defaults to the other selected bones when no bone is given",
         options={*ASIDE, "HIDDEN"},
     )
-    point: EnumProperty(name="Point", description="Which end of the bone is dragged", items=POINTS[:2], options=ASIDE)
-    translation: FloatVectorProperty(
-        name="Move", description="Translation of the dragged point in world space", subtype="TRANSLATION", options=ASIDE
+    point: Enum("Point", "Which end of the bone is dragged", items=POINTS[:2], options=ASIDE)
+    translation: FloatVector(
+        "Move", "Translation of the dragged point in world space", subtype="TRANSLATION", options=ASIDE
     )
-    location: FloatVectorProperty(
-        name="Location",
-        description="Where the point goes in world space, instead of how far",
+    location: FloatVector(
+        "Location",
+        "Where the point goes in world space, instead of how far",
         subtype="XYZ",
         unit="LENGTH",
         options={*ASIDE, "HIDDEN"},
     )
-    rotation: FloatVectorProperty(
-        name="Rotate",
-        description="Rotation of the bone in world space. If not set, the solver chooses the rotation",
+    rotation: FloatVector(
+        "Rotate",
+        "Rotation of the bone in world space. If not set, the solver chooses the rotation",
         subtype="EULER",
         options=ASIDE,
     )
     keep_orientation: _RIG.keep_orientation
     spread: _RIG.spread
-    frame: IntProperty(
-        name="Frame", description="The frame that is dragged; this one unless given", options={*ASIDE, "HIDDEN"}
-    )
-    pick: BoolProperty(
-        name="Pick",
-        description="Drag the bone under the mouse, and end when the button is released",
-        options={*ASIDE, "HIDDEN"},
-    )
+    frame: Int("Frame", "The frame that is dragged; this one unless given", options={*ASIDE, "HIDDEN"})
+    pick: Bool("Pick", "Drag the bone under the mouse, and end when the button is released", options={*ASIDE, "HIDDEN"})
 
     @reports_errors
     def execute(self, context: Context) -> set[str]:
@@ -306,7 +285,7 @@ class FABRIK_OT_drag(OnRig, Operator):
     @reports_errors
     def invoke(self, context: Context, event: Event) -> set[str]:
         """Begin a drag that follows the mouse."""
-        if not mouse.has_view(context):
+        if context.area is None or context.area.type != "VIEW_3D" or context.region is None:
             return self.execute(context)
         self._view = mouse.DragView(context)
         self._selection = selection.SelectionKeeper(context)
@@ -484,7 +463,7 @@ class FABRIK_OT_drag(OnRig, Operator):
         """Start or stop the timer that continues the drag while the mouse rests."""
         manager = context.window_manager
         if goes_on and self._timer is None:
-            self._timer = manager.event_timer_add(_PAUSE, window=context.window)
+            self._timer = manager.event_timer_add(live.PAUSE, window=context.window)
         elif not goes_on and self._timer is not None:
             manager.event_timer_remove(self._timer)
             self._timer = None

@@ -74,27 +74,19 @@ def draw_over(drawing: Drawing, context: Context) -> None:
 
     gpu.state.blend_set("ALPHA")
     try:
-        draw_lines(drawing, 1.0, context.region)
+        draw(drawing, context.region)
     finally:
         gpu.state.blend_set("NONE")
 
 
-def draw_triangles(drawing: Drawing, share: float) -> None:
-    """Draw the triangles of a drawing with an opacity factor."""
+def draw(drawing: Drawing, region: Region, share: float = 1.0) -> None:
+    """Draw the triangles, then the lines of a drawing, with an opacity factor."""
     import gpu  # noqa: PLC0415
     from gpu_extras.batch import batch_for_shader  # noqa: PLC0415
 
-    if not len(drawing.triangles):
-        return
-    shader = gpu.shader.from_builtin("FLAT_COLOR")
-    batch_for_shader(shader, "TRIS", _faded(drawing.triangles, drawing.colors, share)).draw(shader)
-
-
-def draw_lines(drawing: Drawing, share: float, region: Region) -> None:
-    """Draw the lines of a drawing with an opacity factor."""
-    import gpu  # noqa: PLC0415
-    from gpu_extras.batch import batch_for_shader  # noqa: PLC0415
-
+    if len(drawing.triangles):
+        shader = gpu.shader.from_builtin("FLAT_COLOR")
+        batch_for_shader(shader, "TRIS", _faded(drawing.triangles, drawing.colors, share)).draw(shader)
     shader = gpu.shader.from_builtin("POLYLINE_FLAT_COLOR")
     shader.bind()
     shader.uniform_float("viewportSize", (region.width, region.height))
@@ -133,12 +125,11 @@ def draw_locks(drag: DragInput) -> None:
 
 
 _BEFORE: Final = (0.7, 0.7, 0.7, 0.5)
-_AFTER: Final = (0.94, 0.89, 0.26, 1.0)
 _WIDTHS: Final = (1.25, 2.5)
 
 
 def draw_drag_paths(drag: object) -> None:
     """Draw the old and the new path into the current viewport during a drag over time."""
     if isinstance(drag, SpreadDrag):
-        lines = zip(_WIDTHS, drag.paths_before_and_after(), (_BEFORE, _AFTER), strict=True)
+        lines = zip(_WIDTHS, drag.paths_before_and_after(), (_BEFORE, COLORS["pinned"]), strict=True)
         draw_over(Drawing.of((width, path, along(len(path)), color) for width, path, color in lines), bpy.context)

@@ -60,28 +60,13 @@ class Lines:
     ends: IntArray
 
 
-def goal_lines(kind: str, effector: FloatArray, place: FloatArray, size: float, *, met: bool) -> list[Lines]:
-    """The lines for one goal at `place` (3,), and for the point `effector` (3,) that reaches for it.
-
-    kind: "TARGET", "PIN" or "POLE". For a pole target, `effector` is the joint from which a line points to it. size:
-    the size of the mark.
-    """
-    if kind == "POLE":
-        return [_mark("bend", _PYRAMID, place, size), dashed("bend", effector, place)]
-    look = "missed" if not met else "pinned" if kind == "PIN" else "met"
-    box = [_mark(look, _BOX, place, size)] if kind == "PIN" else []
-    if met:
-        return [*(box or [_mark(look, _DIAMOND, place, size)]), _mark(look, _DIAMOND, effector, size * _DOT)]
-    return [*box, _mark(look, _CROSS, place, size), Lines(look, np.stack([effector, place]), along(2))]
-
-
 def dashed(look: str, start: FloatArray, end: FloatArray) -> Lines:
     """A dashed line from one position (3,) to another."""
     shares = np.linspace(0.0, 1.0, 2 * _DASHES)[:, None]
     return Lines(look, start + shares * (end - start), np.arange(2 * _DASHES).reshape(-1, 2))
 
 
-def capsule(look: str, ends: FloatArray, aside: FloatArray, radius: float) -> Lines:
+def capsule(ends: FloatArray, aside: FloatArray, radius: float) -> Lines:
     """A capsule: rings at the ends (2, 3) of its axis, and two outlines; aside: (3,) not parallel to the axis."""
     along = ends[1] - ends[0]
     along = along / max(float(np.linalg.norm(along)), TINY)
@@ -94,7 +79,7 @@ def capsule(look: str, ends: FloatArray, aside: FloatArray, radius: float) -> Li
     near = np.where(sine[:, :1] > 0.0, ends[1], ends[0])
     outlines = [near + cosine * side + sine * along for side in (first, second)]
     points = np.stack([*rings, *outlines])
-    return Lines(look, points.reshape(-1, 3), _CAPSULE_EDGES)
+    return Lines("pinned", points.reshape(-1, 3), _CAPSULE_EDGES)
 
 
 def _mark(look: str, mark: tuple[FloatArray, IntArray], place: FloatArray, size: float) -> Lines:
@@ -146,7 +131,6 @@ _BALANCE_SIZE: Final = 0.06
 # An effector within this share of its chain's length counts as met.
 _MET: Final = 1e-3
 
-
 # Pixels from the left and the bottom of the screen.
 _Place: TypeAlias = tuple[float, float]
 
@@ -168,6 +152,19 @@ class GoalView:
     def error(self) -> float:
         """The world distance from the effector to its goal."""
         return float(np.linalg.norm(self.place - self.effector))
+
+    @property
+    def lines(self) -> list[Lines]:
+        """The lines for the goal, and for its effector; for a pole target, a line to it from the joint."""
+        if self.kind == "POLE":
+            return [_mark("bend", _PYRAMID, self.place, self.size), dashed("bend", self.effector, self.place)]
+        look = "missed" if not self.met else "pinned" if self.kind == "PIN" else "met"
+        box = [_mark(look, _BOX, self.place, self.size)] if self.kind == "PIN" else []
+        if self.met:
+            goal = box or [_mark(look, _DIAMOND, self.place, self.size)]
+            return [*goal, _mark(look, _DIAMOND, self.effector, self.size * _DOT)]
+        miss = Lines(look, np.stack([self.effector, self.place]), along(2))
+        return [*box, _mark(look, _CROSS, self.place, self.size), miss]
 
 
 def views(rig: Object) -> list[GoalView]:
@@ -218,8 +215,8 @@ def labels(rig: Object, scene: Scene) -> list[tuple[GoalView, str]]:
 
 def lines_of(rig: Object) -> list[Lines]:
     """All lines for a rig: goals, balance if it is on, and capsules."""
-    goals = (goal_lines(view.kind, view.effector, view.place, view.size, met=view.met) for view in views(rig))
-    return [*chain.from_iterable(goals), *balance_lines(rig), *capsule_lines(rig)]
+    goals = chain.from_iterable(view.lines for view in views(rig))
+    return [*goals, *balance_lines(rig), *capsule_lines(rig)]
 
 
 def capsule_lines(rig: Object) -> list[Lines]:
@@ -230,7 +227,7 @@ def capsule_lines(rig: Object) -> list[Lines]:
     for each in () if found is None else found.capsules:
         matrix = world @ np.array(rig.pose.bones[each.bone].matrix)
         ends = np.array([each.start, each.end]) @ matrix[:3, :3].T + matrix[:3, 3]
-        lines.append(capsule("pinned", ends, matrix[:3, 0], each.radius * meters_per_unit(rig)))
+        lines.append(capsule(ends, matrix[:3, 0], each.radius * meters_per_unit(rig)))
     return lines
 
 
@@ -309,7 +306,7 @@ def draw_labels(rigs: Sequence[Object], context: Context) -> None:
 
 
 # Color-blind people can distinguish blue, yellow and vermilion. Larger errors also have thicker lines.
-_LEVELS: Final = (((0.30, 0.66, 1.0, 1.0), 1.5), ((1.0, 0.85, 0.2, 1.0), 2.5), ((1.0, 0.25, 0.10, 1.0), 4.0))
+_LEVELS: Final = ((COLORS["free"], 1.5), ((1.0, 0.85, 0.2, 1.0), 2.5), (COLORS["binds"], 4.0))
 
 
 def error_lines(rig: Object, frame: float) -> Drawing:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import bpy
 from bpy.app.handlers import persistent
-from bpy.props import BoolProperty
 from bpy.types import Context, Object, Panel
 
 from ...first_use import OnUse
 from ...settings import in_use
+from ...settings.declare import Bool
 from ...settings.in_use import call_later, seen, stop_timers
 from ...settings.why_not import ARMATURES, shown_motion
 from ..translations import CONTEXT
@@ -27,16 +27,16 @@ else:
 LIMITS_SWITCH: Final = "fabrik_show_limits"
 GOALS_SWITCH: Final = "fabrik_show_goals"
 SWITCHES: Final = {
-    LIMITS_SWITCH: BoolProperty(
-        name="Joint Limits",
-        description="Show the limits of the active and selected bones in Pose mode",
+    LIMITS_SWITCH: Bool(
+        "Joint Limits",
+        "Show the limits of the active and selected bones in Pose mode",
         default=False,
         update=in_use.note_use,
         translation_context=CONTEXT,
     ),
-    GOALS_SWITCH: BoolProperty(
-        name="Targets and Pins",
-        description="Show targets, pins and pole targets of rigs, and how far bones are from them",
+    GOALS_SWITCH: Bool(
+        "Targets and Pins",
+        "Show targets, pins and pole targets of rigs, and how far bones are from them",
         default=True,
         translation_context=CONTEXT,
     ),
@@ -128,11 +128,7 @@ def start() -> None:
     """Add the handlers if the file uses the add-on, now or later."""
     in_use.LISTENERS.extend((OVERLAYS.start, ARMATURES.note_use))
     in_use.listen(_after_load, "load_post", on=True)
-    if hasattr(bpy.data, "objects"):
-        _note_file()
-    elif not bpy.app.background:
-        # Wait, because Blender's data can't be accessed while it enables an extension.
-        call_later(_note_file, 0.0)
+    in_use.when_ready(_note_file)
 
 
 def stop() -> None:
@@ -150,7 +146,12 @@ def add_missing_handlers(rig: Object) -> None:
 
 
 def _note_file() -> None:
-    in_use.note_file(LIMITS_SWITCH)
+    """Add the handlers if the file uses a feature that needs them."""
+    every = (seen(rig) for rig in bpy.data.objects if rig.type == "ARMATURE")
+    if any(getattr(scene, LIMITS_SWITCH) for scene in bpy.data.scenes) or any(
+        len(each.effectors) or each.show_capsules or each.show_trails or len(each.capture.markers) for each in every
+    ):
+        in_use.note_use()
 
 
 @persistent  # type: ignore[untyped-decorator]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
-from math import atan2, cos, hypot, pi, sin
+from math import atan2, cos, hypot, pi, sin, tau
 from typing import Any, Final
 
 import numpy as np
@@ -22,10 +22,9 @@ from ....core.limits.base import Limit
 from ....core.limits.swing_twist import swing_of, twist_of
 from ...settings.limit_properties import LimitPropertyError, has_limit, read_limit
 from ...settings.selection import active_bone, selected_bones
-from .drawing import COLORS, Color, Drawing, draw_lines, draw_triangles
+from .drawing import COLORS, Color, Drawing, draw
 
 _BACKEND: Final = scalar.BACKEND
-_FULL_TURN: Final = 2.0 * pi
 # Radians. A joint this close to a limit is shown as at the limit, because poses have single precision.
 _AT_LIMIT: Final = 2e-3
 # The number of points along the rim of a cone (a multiple of four), of rings from rest to rim, and of points on a full
@@ -39,6 +38,7 @@ _HALVINGS: Final = 3
 _TWIST_PLACE, _TWIST_RADIUS, _TWIST_POINTER = 0.5, 0.22, 0.27
 _MARKER_SIZE: Final = 0.045
 _LOCK_SIZE: Final = 0.12
+_NO_TRIANGLES: Final = np.zeros((0, 3), dtype=np.int64)
 
 
 class ShapeKind(Enum):
@@ -101,7 +101,7 @@ def _ball_shapes(limit: Ball, turn: Quaternion) -> list[Shape]:
     rim_lines = np.stack([index[-1], rolled[-1]], axis=1)
     spoke_lines = np.stack([spokes[:-1], spokes[1:]], axis=-1).reshape(-1, 2)
     surface = Shape(ShapeKind.RANGE, binds, points, np.concatenate([outer, inner]), rim_lines)
-    return [surface, Shape(ShapeKind.GUIDE, binds, points, _none(3), spoke_lines), _marker(turn, binds), *twist]
+    return [surface, Shape(ShapeKind.GUIDE, binds, points, _NO_TRIANGLES, spoke_lines), _marker(turn, binds), *twist]
 
 
 def _polygon_shapes(limit: Polygon, turn: Quaternion) -> list[Shape]:
@@ -127,7 +127,7 @@ def _polygon_shapes(limit: Polygon, turn: Quaternion) -> list[Shape]:
 def _twist_shapes(twist: tuple[float, float], turn: Quaternion) -> list[Shape]:
     """A fan around the middle of the bone that shows its range of twist, and a pointer; empty if twist is free."""
     low, high = twist
-    if high - low >= _FULL_TURN:
+    if high - low >= tau:
         return []
     angles = swing_of(_BACKEND, turn)
     swing = _BACKEND.exp_map(_BACKEND.Vector((angles.z, 0.0, -angles.x)))
@@ -142,8 +142,8 @@ def _round_shapes(low: float, high: float, now: Scalar, swing: Quaternion, *, bi
     arc = _arc(low, high)
     rim = center + _TWIST_RADIUS * np.stack([np.sin(arc), np.zeros_like(arc), np.cos(arc)], axis=1)
     tip = center + _TWIST_POINTER * np.array([sin(now), 0.0, cos(now)])
-    pointer = Shape(ShapeKind.MARKER, binds, np.array([center, tip]), _none(3), np.array([[0, 1]]))
-    return [_turned(shape, swing) for shape in (_fan(center, rim, binds, closed=high - low >= _FULL_TURN), pointer)]
+    pointer = Shape(ShapeKind.MARKER, binds, np.array([center, tip]), _NO_TRIANGLES, np.array([[0, 1]]))
+    return [_turned(shape, swing) for shape in (_fan(center, rim, binds, closed=high - low >= tau), pointer)]
 
 
 def _hinge_shapes(limit: Hinge, turn: Quaternion) -> list[Shape]:
@@ -172,7 +172,7 @@ def _fixed_shapes(limit: Fixed, turn: Quaternion) -> list[Shape]:
 
 def _arc(low: float, high: float) -> FloatArray:
     """(A,) angles from `low` to `high`, dense enough to look smooth."""
-    return np.linspace(low, high, 2 + int(_ARC_POINTS * (high - low) / _FULL_TURN))
+    return np.linspace(low, high, 2 + int(_ARC_POINTS * (high - low) / tau))
 
 
 def _fan(center: FloatArray, rim: FloatArray, binds: bool, *, closed: bool) -> Shape:
@@ -193,7 +193,7 @@ def _marker(turn: Quaternion, binds: bool) -> Shape:
     ends = np.array([[0.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
     if binds:
         corners = 1.6 * s * np.array([[1.0, 0.0, 1.0], [-1.0, 0.0, -1.0], [1.0, 0.0, -1.0], [-1.0, 0.0, 1.0]])
-        triangles, lines = _none(3), np.array([[0, 1], [2, 3], [4, 5]])
+        triangles, lines = _NO_TRIANGLES, np.array([[0, 1], [2, 3], [4, 5]])
     else:
         corners = s * np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, 0.0, -1.0]])
         triangles = np.array([[2, 3, 4], [2, 4, 5]])
@@ -218,10 +218,6 @@ def _is_beyond_limit(limit: Limit, turn: Quaternion) -> bool:
     return bool(2.0 * atan2(hypot(*off[1:]), off[0]) > _AT_LIMIT)
 
 
-def _none(width: int) -> IntArray:
-    return np.zeros((0, width), dtype=np.int64)
-
-
 # The function that draws each kind of limit.
 _SHAPES: Final[dict[type[Limit], Callable[[Any, Quaternion], list[Shape]]]] = {
     Ball: _ball_shapes,
@@ -229,7 +225,6 @@ _SHAPES: Final[dict[type[Limit], Callable[[Any, Quaternion], list[Shape]]]] = {
     Hinge: _hinge_shapes,
     Fixed: _fixed_shapes,
 }
-
 
 # Drawing in the viewport, called by `handlers.py`. `gpu` is imported only when something is drawn, because it does not
 # work without a window.
@@ -337,8 +332,7 @@ def draw_limits(context: Context) -> None:
             (markers, "NONE", 1.0),
         ):
             gpu.state.depth_test_set(depth_test)
-            draw_triangles(drawing, share)
-            draw_lines(drawing, share, context.region)
+            draw(drawing, context.region, share)
     finally:
         gpu.state.depth_test_set("NONE")
         gpu.state.blend_set("NONE")

@@ -18,15 +18,13 @@ from ...settings.in_use import call_later, seen
 from ...settings.rig import rig_settings
 from ...settings.selection import selected_bones
 from ...settings.why_not import shown_motion
-from .drawing import Drawing, Lines, Part, along, draw_over
+from .drawing import COLORS, Drawing, Lines, Part, along, draw_over
 
 # Widths in pixels: lines of trails, ticks of frames, dots of keys, lines of holds.
 TRAIL, TICK, KEY, HELD = 1.5, 3.0, 6.0, 4.0
-# Yellow, like pins.
-_HELD: Final = (0.94, 0.89, 0.26, 1.0)
 _WHITE: Final = (1.0, 1.0, 1.0)
 # Okabe and Ito's orange and blue, which color-blind people can distinguish.
-BEFORE, AFTER = (0.90, 0.62, 0.0), (0.34, 0.71, 0.91)
+BEFORE, AFTER = (0.90, 0.62, 0.0), COLORS["met"][:3]
 # The opacity of a trail at its ends.
 _FAINT: Final = 0.25
 # Ticks and dots are short crosses with thick lines. Their length is this share of a bone's.
@@ -46,7 +44,7 @@ def trail_lines(paths: Paths, bones: Sequence[str], frame: float, about: int) ->
     for bone in bones:
         place = paths.names.index(bone)
         path = paths.tails[rows, place]
-        size = _CROSS * float(np.linalg.norm(paths.tails[0, place] - paths.heads[0, place]))
+        size = _CROSS * float(paths.lengths[place])
         keyed = paths.keyed[rows, place]
         yield TRAIL, path, along(len(path)), rgba
         yield TICK, *_crosses(path[~keyed], 0.5 * size, rgba[~keyed])
@@ -57,9 +55,9 @@ def held_lines(paths: Paths, bone: str, first: float, last: float) -> Iterator[L
     """The path of a bone's tail during a hold, in armature space, with a cross at each end."""
     path = paths.tails[paths.rows(first, last), paths.names.index(bone)]
     if len(path):
-        size = 2.0 * _CROSS * float(np.linalg.norm(paths.tails[0] - paths.heads[0], axis=1).max())
-        yield HELD, path, along(len(path)), _HELD
-        yield HELD, *_crosses(path[[0, -1]], size, np.tile(_HELD, (2, 1)))
+        size = 2.0 * _CROSS * float(paths.lengths.max())
+        yield HELD, path, along(len(path)), COLORS["pinned"]
+        yield HELD, *_crosses(path[[0, -1]], size, np.tile(COLORS["pinned"], (2, 1)))
 
 
 def _crosses(points: FloatArray, size: float, rgba: FloatArray) -> Part:

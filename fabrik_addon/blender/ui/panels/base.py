@@ -6,11 +6,11 @@ from typing import Any, Final
 
 import blf
 import bpy
-from bpy.props import StringProperty
 from bpy.types import Context, Object, Operator, UILayout
 
 from ...capture.takes import imported_takes, record_of
 from ...settings.control import may_be_control_rig
+from ...settings.declare import String
 from ...settings.in_use import seen
 from ...settings.rig import FabrikDragSettings
 from ...settings.why_not import mapped_markers, rig_at_hand, why_no_rig
@@ -121,28 +121,8 @@ def draw_lines(layout: UILayout, sentence: str, icon: Any) -> None:
         icon = "BLANK1"
 
 
-def draw_names(
-    layout: UILayout,
-    first: str,
-    second: str,
-    *,
-    icon: Any,
-    second_icon: Any = "NONE",
-    share: float = 0.5,
-    boxes: int = 0,
-) -> None:
-    """Draw two names next to each other in a list's row, shortened if they are too long.
-
-    share: the share of the row for the first name with its icon. boxes: the width in front of the names, as a number of
-    icons.
-    """
-    split = layout.split(factor=share)
-    for part, name, shown in ((share, first, icon), (1.0 - share, second, second_icon)):
-        draw_name(split, name, shown, boxes, part)
-
-
 def draw_name(layout: UILayout, name: str, icon: Any, boxes: int, share: float = 1.0) -> None:
-    """Draw a name in a share of a list's row.
+    """Draw a name with an icon in a share of a list's row, shortened if it is too long.
 
     boxes: the width of the other items in the row, as a number of icons.
     """
@@ -194,7 +174,7 @@ class FABRIK_OT_guide(Operator):
     bl_idname = "fabrik.guide"
     bl_label = "User Guide"
 
-    page: StringProperty(name="Page", description="The page of the guide", default="index")
+    page: String("Page", "The page of the guide", default="index")
 
     def execute(self, _context: Context) -> set[str]:
         bpy.ops.wm.url_open(url=address_of(self.page))

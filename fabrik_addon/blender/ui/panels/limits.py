@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import bpy
-from bpy.props import FloatProperty
 from bpy.types import Context, Object, Panel, PoseBone, UILayout
 
 from ...first_use import OnUse
+from ...settings.declare import Factor
 from ...settings.limit_values import AXES, EXTRA_FIELDS, KINDS, NO_SLIDE
 from ..operators.base import folded
 from ..overlays.handlers import LIMITS_SWITCH
@@ -57,13 +57,10 @@ def _stiffen(rig: Object, stiffness: float) -> None:
 # for existing properties, which these bones may not have yet. This property stores nothing: it reads and writes the
 # stiffness of the bones.
 STIFFNESS_SLIDER: Final = "fabrik_stiffness_of_selected"
-STIFFNESS: Final = FloatProperty(
-    name="Stiffness",
-    description="How strongly the active and selected bones keep their rotation while others rotate; 0 "
+STIFFNESS: Final = Factor(
+    "Stiffness",
+    "How strongly the active and selected bones keep their rotation while others rotate; 0 "
     "depends only on their mass, 1 never rotates",
-    subtype="FACTOR",
-    min=0.0,
-    max=1.0,
     get=_stiffness,
     set=_stiffen,
     options=set(),

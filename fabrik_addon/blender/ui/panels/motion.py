@@ -15,18 +15,7 @@ from ...settings.why_not import has_motion, mapped_markers, rig_at_hand, why_no_
 from ..operators.base import folded
 from ..operators.motion import has_to_be_played
 from ..translations import CONTEXT, ui_text
-from .base import (
-    AboutRig,
-    MotionTab,
-    Rows,
-    chosen_in,
-    draw_lines,
-    draw_names,
-    draw_switch,
-    draw_target,
-    fitted,
-    next_in_motion,
-)
+from . import base
 
 # Pixels for a take's name.
 _ROOM: Final = 90.0
@@ -58,15 +47,15 @@ class FABRIK_MT_takes(Menu):
             choose.take = take.name
 
 
-class FABRIK_PT_take(MotionTab, Panel):
+class FABRIK_PT_take(base.MotionTab, Panel):
     """The next step, and the scene's recordings."""
 
     bl_label = "Takes"
     guide = "markers"
 
     def draw_rig(self, context: Context, layout: UILayout, rig: Object | None) -> None:
-        sentence, step = next_in_motion(context, rig)
-        draw_lines(layout, sentence, "INFO")
+        sentence, step = base.next_in_motion(context, rig)
+        base.draw_lines(layout, sentence, "INFO")
         layout.operator("fabrik.import_markers", icon="IMPORT")
         if rig is None or why_no_rig(rig):
             return
@@ -77,7 +66,9 @@ class FABRIK_PT_take(MotionTab, Panel):
                 row.menu("FABRIK_MT_takes", text=ui_text("Choose Take"), translate=False)
             else:
                 state = state_of_take(rig, take)
-                row.menu("FABRIK_MT_takes", text=fitted(take.name, _ROOM), icon=_TAKE_ICONS[state], translate=False)
+                row.menu(
+                    "FABRIK_MT_takes", text=base.fitted(take.name, _ROOM), icon=_TAKE_ICONS[state], translate=False
+                )
                 if state in _WORDS:
                     row.label(text=ui_text(_WORDS[state]), translate=False)
         elif len(bpy.data.armatures) > 1 and not mapped_markers(rig):
@@ -102,20 +93,22 @@ _MARKER_ICONS: Final[dict[str, Any]] = {
 }
 
 
-class FABRIK_UL_markers(Rows, UIList):
+class FABRIK_UL_markers(base.Rows, UIList):
     """One line per marker: a switch, its state, its bone, and after a bake the size of its error"""
 
     @staticmethod
     def draw_row(layout: UILayout, marker: FabrikMarker) -> None:
         state = marker.state
-        names = draw_switch(layout, marker, active=state not in ("OFF", "FREE"))
+        names = base.draw_switch(layout, marker, active=state not in ("OFF", "FREE"))
         names.alert = state in ("GONE", "BAD")
         bone = f"{marker.bone}?" if marker.is_guess else marker.bone or "–"
         icon = "QUESTION" if marker.is_guess and state == "READY" else _MARKER_ICONS[state]
-        draw_names(names, marker.name, bone, icon=icon, share=0.45, boxes=1)
+        split = names.split(factor=0.45)
+        base.draw_name(split, marker.name, icon, boxes=1, share=0.45)
+        base.draw_name(split, bone, "NONE", boxes=1, share=0.55)
 
 
-class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
+class FABRIK_PT_marker_list(base.AboutRig, base.MotionTab, Panel):
     """The mapping of markers to bones: the bone of each marker."""
 
     bl_label = "Marker Mapping"
@@ -135,18 +128,18 @@ class FABRIK_PT_marker_list(AboutRig, MotionTab, Panel):
         row = layout.row()
         row.use_property_split = False
         row.template_list("FABRIK_UL_markers", "", capture, "markers", capture, "active_marker", rows=3, maxrows=3)
-        marker = chosen_in(capture.markers, capture.active_marker)
+        marker = base.chosen_in(capture.markers, capture.active_marker)
         if marker is not None:
             bone = layout.row(align=True)
             bone.prop_search(marker, "bone", rig.pose, "bones")
             bone.operator("fabrik.marker_bone", text="", icon="EYEDROPPER")
             if marker.is_guess:
                 guess = ui_text("Guessed: moves {far:.0f} mm on this bone", far=1000.0 * marker.guess)
-                draw_lines(layout, guess, "QUESTION")
+                base.draw_lines(layout, guess, "QUESTION")
         for doubt in capture.doubts.splitlines() if capture.report is None else ():
-            draw_lines(layout, doubt, "ERROR")
+            base.draw_lines(layout, doubt, "ERROR")
         if marker is not None and (advanced := folded(layout, "Advanced", "marker_list")) is not None:
-            draw_target(advanced, marker, "target", "target_bone")
+            base.draw_target(advanced, marker, "target", "target_bone")
             advanced.prop(marker, "point")
             if marker.point == "OFFSET":
                 advanced.prop(marker, "offset")
@@ -160,7 +153,7 @@ def draw_match(layout: UILayout, rig: Object) -> None:
     match.take = take.name if take is not None else ""
 
 
-class FABRIK_PT_calibration(AboutRig, MotionTab, Panel):
+class FABRIK_PT_calibration(base.AboutRig, base.MotionTab, Panel):
     """Settings that fit the rig to a recorded person."""
 
     bl_label = "Calibration"
@@ -170,7 +163,7 @@ class FABRIK_PT_calibration(AboutRig, MotionTab, Panel):
         layout.operator("fabrik.calibrate_markers", icon="CON_SIZELIKE")
         capture, column = rig_settings(rig).capture, layout.column(align=True)
         for found in capture.calibrated.splitlines():
-            draw_lines(column, found, "DOT")
+            base.draw_lines(column, found, "DOT")
         layout.prop(capture, "proportions")
         floor = layout.column()
         floor.enabled = capture.proportions != "NONE"
@@ -181,7 +174,7 @@ class FABRIK_PT_calibration(AboutRig, MotionTab, Panel):
             advanced.prop(capture, "refine")
 
 
-class FABRIK_PT_bake(AboutRig, MotionTab, Panel):
+class FABRIK_PT_bake(base.AboutRig, base.MotionTab, Panel):
     """Bake moving targets to keyframes."""
 
     bl_label = "Bake"
@@ -230,10 +223,10 @@ def draw_result(layout: UILayout, rig: Object) -> None:
     """Draw the result of the last bake, line by line."""
     column = layout.column(align=True)
     for line in seen(rig).last_result.splitlines():
-        draw_lines(column, line, "BLANK1")
+        base.draw_lines(column, line, "BLANK1")
 
 
-class FABRIK_PT_marker_report(AboutRig, MotionTab, Panel):
+class FABRIK_PT_marker_report(base.AboutRig, base.MotionTab, Panel):
     """The report of the last bake from markers."""
 
     bl_label = "Report"
@@ -247,16 +240,16 @@ class FABRIK_PT_marker_report(AboutRig, MotionTab, Panel):
     def draw_rig(self, _context: Context, layout: UILayout, rig: Object) -> None:
         draw_result(layout, rig)
         for doubt in rig_settings(rig).capture.doubts.splitlines():
-            draw_lines(layout, doubt, "ERROR")
+            base.draw_lines(layout, doubt, "ERROR")
         row = layout.row(align=True)
         row.operator("fabrik.worst_frame", text="Worst Frame", icon="PREV_KEYFRAME")
         row.operator("fabrik.export_report", text="Export", icon="EXPORT")
         capture, column = seen(rig).capture, layout.column(align=True)
-        marker = chosen_in(capture.markers, capture.active_marker)
+        marker = base.chosen_in(capture.markers, capture.active_marker)
         if marker is None:
             return
         if marker.error < 0.0:
-            draw_lines(column, ui_text("{marker}: not seen, or not on a bone", marker=marker.name), "DOT")
+            base.draw_lines(column, ui_text("{marker}: not seen, or not on a bone", marker=marker.name), "DOT")
             return
         figures = {"marker": marker.name, "rms": 1000.0 * marker.error, "worst": 1000.0 * marker.worst}
         row = column.row()
@@ -266,16 +259,18 @@ class FABRIK_PT_marker_report(AboutRig, MotionTab, Panel):
         column.label(text=share, icon="BLANK1", translate=False)
 
 
-class FABRIK_UL_bone_pairs(Rows, UIList):
+class FABRIK_UL_bone_pairs(base.Rows, UIList):
     """One line per bone: a switch, the rig's bone and the source's bone"""
 
     @staticmethod
     def draw_row(layout: UILayout, pair: FabrikBonePair) -> None:
-        names = draw_switch(layout, pair, active=pair.enabled)
-        draw_names(names, pair.name, pair.source or "–", icon="BONE_DATA", share=0.55, boxes=1)
+        names = base.draw_switch(layout, pair, active=pair.enabled)
+        split = names.split(factor=0.55)
+        base.draw_name(split, pair.name, "BONE_DATA", boxes=1, share=0.55)
+        base.draw_name(split, pair.source or "–", "NONE", boxes=1, share=0.45)
 
 
-class FABRIK_PT_from_armature(AboutRig, MotionTab, Panel):
+class FABRIK_PT_from_armature(base.AboutRig, base.MotionTab, Panel):
     """Retarget another armature's motion to the rig."""
 
     bl_label = "Retarget"
@@ -289,10 +284,10 @@ class FABRIK_PT_from_armature(AboutRig, MotionTab, Panel):
         layout.prop(settings, "places")
         layout.row().prop(rig_settings(rig).bake, "plant_feet", expand=True)
         if may_be_control_rig(rig):
-            draw_lines(layout, "Constraints move the rig's bones: set up a control rig first", "ERROR")
+            base.draw_lines(layout, "Constraints move the rig's bones: set up a control rig first", "ERROR")
             layout.operator("fabrik.use_control_rig", icon="CON_ARMATURE")
         layout.operator("fabrik.retarget", icon="ARMATURE_DATA")
-        pair = chosen_in(settings.pairs, settings.active_pair)
+        pair = base.chosen_in(settings.pairs, settings.active_pair)
         if (mapping := folded(layout, "Bone Mapping", "retarget")) is not None:
             buttons = mapping.row(align=True)
             buttons.operator("fabrik.match_bones", icon="VIEWZOOM")
@@ -314,7 +309,7 @@ class FABRIK_PT_from_armature(AboutRig, MotionTab, Panel):
             draw_fewer(advanced, rig_settings(rig).bake)
 
 
-class FABRIK_PT_edit(AboutRig, MotionTab, Panel):
+class FABRIK_PT_edit(base.AboutRig, base.MotionTab, Panel):
     """Trails of the rig's motion, holds, and the spread of drags."""
 
     bl_label = "Motion Editing"

@@ -11,32 +11,20 @@ from ...settings.why_not import has_motion, rig_at_hand, shared_targets, why_no_
 from ..operators.base import folded
 from ..overlays.handlers import GOALS_SWITCH, add_missing_handlers
 from ..translations import CONTEXT, ui_text
-from .base import (
-    AboutRig,
-    PoseTab,
-    Rows,
-    chosen_in,
-    draw_lines,
-    draw_name,
-    draw_names,
-    draw_reach,
-    draw_switch,
-    draw_target,
-    next_in_pose,
-)
+from . import base
 
 # The scale of the button that new users press first.
 _LARGE = 1.6
 
 
-class FABRIK_PT_drag(PoseTab, Panel):
+class FABRIK_PT_drag(base.PoseTab, Panel):
     """The next step, and tools that pose the rig."""
 
     bl_label = "Drag and Solve"
     guide = "drag"
 
     def draw_rig(self, context: Context, layout: UILayout, rig: Object | None) -> None:
-        draw_lines(layout, next_in_pose(rig), "INFO")
+        base.draw_lines(layout, base.next_in_pose(rig), "INFO")
         if why_no_rig(rig) or rig is None:
             return
         add_missing_handlers(rig)
@@ -61,12 +49,12 @@ class FABRIK_PT_drag(PoseTab, Panel):
             row.prop(settings, "live", toggle=True, icon="PLAY")
             row.operator("fabrik.solve", text="Solve", icon="CON_KINEMATIC").start = "PRESENT"
         if is_live:
-            draw_lines(layout, settings.live_trouble, "ERROR")
-            draw_lines(layout, "Live poses don't render: bake first", "INFO")
+            base.draw_lines(layout, settings.live_trouble, "ERROR")
+            base.draw_lines(layout, "Live poses don't render: bake first", "INFO")
         if (options := folded(layout, "Options", "drag")) is not None:
             settings = rig_settings(rig)
             options.prop(settings, "root")
-            draw_reach(options, settings.drag)
+            base.draw_reach(options, settings.drag)
             options.prop(settings.drag, "keep_orientation")
             if has_motion(rig):
                 options.prop(settings.drag, "spread")
@@ -75,19 +63,19 @@ class FABRIK_PT_drag(PoseTab, Panel):
                 options.prop(settings, "influence", slider=True)
 
 
-class FABRIK_UL_effectors(Rows, UIList):
+class FABRIK_UL_effectors(base.Rows, UIList):
     """One line per target or pin: a switch, its bone, and an icon for its kind"""
 
     @staticmethod
     def draw_row(layout: UILayout, effector: FabrikEffector) -> None:
-        names = draw_switch(layout, effector, active=effector.enabled)
+        names = base.draw_switch(layout, effector, active=effector.enabled)
         # The name of the target is below the list.
         kind: Any = "PINNED" if effector.kind == "PIN" else "EMPTY_DATA" if effector.target else "ERROR"
-        draw_name(names, effector.shown_bone or ui_text("No bone"), "BONE_DATA", boxes=4)
+        base.draw_name(names, effector.shown_bone or ui_text("No bone"), "BONE_DATA", boxes=4)
         names.label(text="", icon=kind)
 
 
-class FABRIK_PT_effectors(AboutRig, PoseTab, Panel):
+class FABRIK_PT_effectors(base.AboutRig, base.PoseTab, Panel):
     """The points of the rig that have targets or are pinned."""
 
     bl_label = "Targets and Pins"
@@ -96,7 +84,7 @@ class FABRIK_PT_effectors(AboutRig, PoseTab, Panel):
     def draw_rig(self, _context: Context, layout: UILayout, rig: Object) -> None:
         settings = seen(rig)
         if not len(settings.effectors):
-            draw_lines(layout, "Select a bone, then pin it or add a target", "INFO")
+            base.draw_lines(layout, "Select a bone, then pin it or add a target", "INFO")
             return
         row = layout.row()
         row.use_property_split = False
@@ -105,14 +93,14 @@ class FABRIK_PT_effectors(AboutRig, PoseTab, Panel):
         buttons.operator("fabrik.remove_effector", text="", icon="REMOVE")
         buttons.operator("fabrik.order_effectors", text="", icon="SORTSIZE")
         if shared_targets(rig):
-            draw_lines(layout, "Another rig has the same targets", "INFO")
+            base.draw_lines(layout, "Another rig has the same targets", "INFO")
             layout.operator("fabrik.own_targets")
-        effector = chosen_in(settings.effectors, settings.active_effector)
+        effector = base.chosen_in(settings.effectors, settings.active_effector)
         if effector is not None:
             if effector.kind == "TARGET":
-                draw_target(layout, effector, "target", "target_bone")
+                base.draw_target(layout, effector, "target", "target_bone")
             layout.prop(effector, "hold_rotation")
-            draw_target(layout, effector, "bend_target", "bend_bone")
+            base.draw_target(layout, effector, "bend_target", "bend_bone")
             if (advanced := folded(layout, "Advanced", "effectors")) is not None:
                 advanced.prop_search(effector, "bone", rig.pose, "bones")
                 advanced.prop(effector, "point")
@@ -127,7 +115,7 @@ class FABRIK_PT_effectors(AboutRig, PoseTab, Panel):
         row.operator("fabrik.solve", text="From Rest").start = "REST"
 
 
-class FABRIK_PT_posture(AboutRig, PoseTab, Panel):
+class FABRIK_PT_posture(base.AboutRig, base.PoseTab, Panel):
     """Settings that choose among all poses that meet the goals, for dragging, live posing and solving."""
 
     bl_label = "Posture"
@@ -138,7 +126,7 @@ class FABRIK_PT_posture(AboutRig, PoseTab, Panel):
         preferred.prop(settings, "preferred_pose")
         preferred.operator("fabrik.keep_pose", text="", icon="PINNED")
         if settings.preferred_pose == "KEPT" and not settings.kept_pose:
-            draw_lines(layout, "Store a pose first: press the button on the right", "INFO")
+            base.draw_lines(layout, "Store a pose first: press the button on the right", "INFO")
         layout.row().prop(settings, "balance", expand=True)
         layout.prop(settings, "free_limbs_hang")
         layout.row().prop(settings.bake, "self_collision", expand=True)
@@ -154,16 +142,18 @@ class FABRIK_PT_posture(AboutRig, PoseTab, Panel):
 _ICONS: dict[str, Any] = {"TURNS": "ORIENTATION_GIMBAL", "SWINGS": "ORIENTATION_NORMAL", "HAND": "VIEW_PAN"}
 
 
-class FABRIK_UL_carriers(Rows, UIList):
+class FABRIK_UL_carriers(base.Rows, UIList):
     """One line per deform bone: its name and its control"""
 
     @staticmethod
     def draw_row(layout: UILayout, carrier: FabrikCarrier) -> None:
         control = carrier.control or ui_text("Not controlled")
-        draw_names(layout, carrier.name, control, icon="BONE_DATA", second_icon=_ICONS[carrier.found])
+        split = layout.split(factor=0.5)
+        base.draw_name(split, carrier.name, "BONE_DATA", boxes=0, share=0.5)
+        base.draw_name(split, control, _ICONS[carrier.found], boxes=0, share=0.5)
 
 
-class FABRIK_PT_control_rig(AboutRig, PoseTab, Panel):
+class FABRIK_PT_control_rig(base.AboutRig, base.PoseTab, Panel):
     """The deform bones and their controls"""
 
     bl_label = "Control Rig"
@@ -182,7 +172,7 @@ class FABRIK_PT_control_rig(AboutRig, PoseTab, Panel):
             return
         layout.active = setup.use
         layout.template_list("FABRIK_UL_carriers", "", setup, "carriers", setup, "active", rows=4)
-        carrier = chosen_in(setup.carriers, setup.active)
+        carrier = base.chosen_in(setup.carriers, setup.active)
         if carrier is not None:
             layout.prop_search(carrier, "control", rig.pose, "bones")
         if len(setup.switches):
