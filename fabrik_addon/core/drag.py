@@ -26,7 +26,7 @@ from .arrays import CLOSE, ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, jo
 from .kernel.bodies import AT_REST, MAX_ROTATION, Bodies, Motions, Pose, cross, joint_axes
 from .kernel.bounds import Bounds, Floor, Support
 from .kernel.capsules import Contacts, SelfCollision
-from .kernel.goals import PRIORITY, Goals, Wanted
+from .kernel.goals import LEVER, PRIORITY, Goals, Wanted
 from .kernel.hanging import HangFrom, HangingTerm
 from .kernel.joint_limits import OUT_OF_REACH, ConstraintRows, Holder, JointLimits, Outlines
 from .kernel.posture import FOLLOWS, Away, Coupled, Masses, PostureTerm
@@ -292,7 +292,10 @@ class DragSolver:
         self.tolerance = SINGLE * float(self.goals.lengths.max())
         ranks = np.unique([each.priority for each in effectors], return_inverse=True)[1].reshape(-1)
         caps = np.array([each.weight for each in effectors]) * _CAP * self.size * PRIORITY ** (ranks.max() - ranks)
-        self.caps: FloatArray = np.concatenate([caps, caps[self.goals.oriented] * self.goals.shares])
+        # The torque that holds an orientation depends on the body's size. With `arms`, the path to the bone's end, it
+        # would be three times as large for hips whose bone is three times as long.
+        torques = caps[self.goals.oriented] * self.goals.shares * LEVER * self.size
+        self.caps: FloatArray = np.concatenate([caps, torques / self.goals.arms])
         self.begin(*self.preferred)
 
     def _hang(self, start: HangFrom) -> HangingTerm | None:
@@ -538,7 +541,11 @@ class DragSolver:
         local = pose.local.copy()
         for body in bent:
             axis = bodies.axes[bodies.first[body]]
-            turns = quaternion_from_rotation_vector(np.array([_BEND * axis, -_BEND * axis]))
+            about = pose.orientations[bodies.parents[body]] @ bodies.rest_turns[body] @ axis
+            angle = float(about @ np.cross(upper[body - 1], along[body - 1])) / float(lengths(upper[body - 1]))
+            # A limb that is bent backward, such as an overextended knee, is bent beyond straight.
+            bends = np.array([_BEND - min(angle, 0.0), -_BEND - max(angle, 0.0)])
+            turns = quaternion_from_rotation_vector(np.outer(bends, axis))
             both = np.repeat(pose.local[None], 2, axis=0)
             both[:, body] = product(turns, pose.local[body])
             inside = np.array([self.limits.clamped(each)[body] for each in both])

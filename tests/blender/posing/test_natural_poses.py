@@ -11,6 +11,7 @@ from support.dragging import active, world
 from benchmarks.natural_paths import Live, Path3, follow
 from benchmarks.natural_rigs import MIXAMO, open_metarig, open_mixamo
 from fabrik_addon.blender.goals.body import center_of_mass, support_of
+from fabrik_addon.blender.limits.editing import apply_preset
 from fabrik_addon.blender.posing.drag import begin_drag
 
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
@@ -346,6 +347,34 @@ def test_a_squat_in_a_front_view_sits_back(human):
     assert result.deeper == pytest.approx(gone[1], abs=0.01)
     assert tilt(human, "upper_chest") > 15.0
     assert room(human) > 0.0
+
+
+@pytest.mark.parametrize("length", [0.03, 0.3])
+def test_the_trunk_leans_in_a_squat_however_long_the_hips_bone_is(human, length):
+    """The hips kept their orientation with a torque in proportion to that length.
+
+    With 30 cm the trunk stayed upright, and the body fell backward.
+    """
+    bpy.ops.object.mode_set(mode="EDIT")
+    human.data.edit_bones["spine"].use_connect = False
+    human.data.edit_bones["hips"].length = length
+    bpy.ops.object.mode_set(mode="POSE")
+    _, result = drag(human, "hips", (0.0, 0.0, -0.45), "HEAD", depth=FRONT)
+    assert result.error < 1e-3
+    assert 25.0 < tilt(human, "upper_chest") < 36.0
+    assert room(human) > 0.05
+
+
+def test_knees_that_rest_overextended_bend_as_the_hips_are_lowered(human):
+    """They were bent back to straight, but not beyond, so the legs stayed stiff and the hips missed by 30 cm."""
+    bpy.ops.object.mode_set(mode="EDIT")
+    for side in "LR":
+        human.data.edit_bones[f"thigh.{side}"].tail.y += 0.034
+    bpy.ops.object.mode_set(mode="POSE")
+    apply_preset(human, list(human.pose.bones))
+    _, result = drag(human, "hips", (0.0, 0.0, -0.3), "HEAD", depth=FRONT)
+    assert result.error < 1e-4
+    assert min(knee(human, side) for side in "LR") > 60.0
 
 
 def test_in_a_side_view_it_stops_where_the_ankles_do(human):
