@@ -549,9 +549,9 @@ class DragSolver:
             both = np.repeat(pose.local[None], 2, axis=0)
             both[:, body] = product(turns, pose.local[body])
             inside = np.array([self.limits.clamped(each)[body] for each in both])
-            angles = angle_between(inside, pose.local[body])
+            shares = angle_between(inside, pose.local[body]) / np.abs(bends)
             # If both sides are free, always choose the same one; otherwise rounding would choose.
-            local[body] = inside[int(angles[1] > angles[0] + AT_REST)]
+            local[body] = inside[int(shares[1] > shares[0] + AT_REST)]
         return self._state(local, pose.root, state.wanted)
 
     def solve_from_preferred(

@@ -88,7 +88,7 @@ _EASED: Final = {"shin": 90.0, "upper_arm": 40.0}
 # Head: if dragged forward and down, it tilts by 40 degrees; with 0.004, by 89.
 # Hips tilt only for balance. With 0.11, the trunk tilts back in a squat instead of forward.
 # Hands are free: with a share of 0.0001 or more, wrists jerk when released.
-KEEPS_ORIENTATION: Final = {"foot": 0.0011, "toe": 0.0011, "head": 0.0082, "hips": 0.097}
+KEEPS_ORIENTATION: Final = {"foot": 0.0011, "toe": 0.0011, "head": 0.0075, "hips": 0.097}
 # Hips that are dragged or have a target are released at this share of the force that releases other bones. The same
 # holds for bones that move with such hips. With 1, the trunk folds by 45 degrees or more if ankles at their limits stop
 # hips that are lowered. With a tenth, balance keeps hips that are dragged aside 11 mm farther from the mouse.
