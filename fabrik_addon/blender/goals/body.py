@@ -91,6 +91,24 @@ def part_of(armature: Object, bone: str) -> str:
     return "" if role is None else role.part
 
 
+def hips_on_root(armature: Object) -> str:
+    """A person's hips if their location is free below a bone that carries the whole rig; "" if there are none.
+
+    Such a bone, as of characters for games, is for the way through a scene, so poses don't move it. Control rigs have
+    a control for that, which is not a bone of the body.
+    """
+    names = (
+        []
+        if control_rig(armature)
+        else [name for name, role in match(solved_parents(armature)).items() if role.part == "hips"]
+    )
+    for bone in (armature.pose.bones[name] for name in names[:1]):
+        own = bone.bone
+        if own.parent and own.use_local_location and own.use_inherit_rotation:
+            return "" if own.use_connect or any(bone.lock_location) else bone.name
+    return ""
+
+
 def center_of_mass(armature: Object) -> FloatArray:
     """(3,) the center of mass of all bones in their current pose, in armature space.
 

@@ -5,8 +5,9 @@ from pathlib import Path
 import bpy
 import numpy as np
 import pytest
-from mathutils import Vector
+from mathutils import Quaternion, Vector
 from support.dragging import active, world
+from support.takes import curves
 
 from benchmarks.natural_paths import Live, Path3, follow
 from benchmarks.natural_rigs import MIXAMO, open_metarig, open_mixamo
@@ -323,6 +324,48 @@ def test_the_trunk_does_not_fold_to_bring_hips_nearer_that_ankles_stop(clean_sce
     drag(rig, hips, (0.0, 0.0, -0.4), "HEAD", feet)
     assert tilt(rig, hips) < 40.0
     assert room(rig, feet) > -0.015
+
+
+@pytest.fixture
+def on_root(human):
+    """The person on a root bone, which is not at rest."""
+    bpy.ops.object.mode_set(mode="EDIT")
+    bones = human.data.edit_bones
+    root = bones.new("root")
+    root.tail = (0.0, 0.2, 0.0)
+    bones["hips"].parent = root
+    bpy.ops.object.mode_set(mode="POSE")
+    human.pose.bones["root"].rotation_mode = "QUATERNION"
+    human.pose.bones["root"].rotation_quaternion = Quaternion((0.2, 0.3, 1.0), 0.5)
+    human.pose.bones["root"].location = (0.1, 0.2, 0.3)
+    bpy.context.view_layer.update()
+    return human
+
+
+@pytest.mark.parametrize(("bone", "pinned"), [("hips", FEET), ("hips", ()), ("hand.L", FEET)])
+def test_a_bone_that_carries_the_whole_rig_stays(on_root, bone, pinned):
+    """With feet pinned, it turned about its head on the floor by 24 to 52 degrees. Without pins, hips did not move."""
+    before = on_root.pose.bones["root"].matrix.copy()
+    start = world(on_root, "hips", "head")
+    gone, result = drag(on_root, bone, (0.05, -0.05, -0.12), "HEAD" if bone == "hips" else "TAIL", pinned)
+    assert result.error < 1e-4
+    assert result.pin_error < 1e-4
+    np.testing.assert_allclose(gone, (0.05, -0.05, -0.12), atol=1e-4)
+    assert on_root.pose.bones["root"].matrix == before
+    assert (np.linalg.norm(world(on_root, "hips", "head") - start) > 0.1) == (bone == "hips")
+
+
+def test_hips_on_a_root_bone_have_their_location_restored_and_keyed(on_root):
+    before = on_root.pose.bones["hips"].location.copy()
+    session = begin_drag(bpy.context, on_root, "hips", point="HEAD")
+    session.step(session.start - (0.0, 0.0, 0.1))
+    session.cancel()
+    assert on_root.pose.bones["hips"].location == before
+    bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
+    drag(on_root, "hips", (0.0, 0.0, -0.1), "HEAD")
+    paths = {path for path, _ in curves(on_root)}
+    assert 'pose.bones["hips"].location' in paths
+    assert not any('"root"' in path for path in paths)
 
 
 @pytest.mark.parametrize(("kind", "hips"), [("human", "hips"), ("metarig", "spine"), ("mixamo", "mixamorig:Hips")])
