@@ -131,13 +131,11 @@ class RigProblem:
         locks: Mapping[int, WithLocks] | None = None,
         hang_from: HangFrom | None = None,
         stiff: Collection[str] = (),
-        placed: Collection[str] = (),
     ) -> DragSolver:
         """A solver that continues from pose to pose, near a preferred pose, which must be set before use.
 
         Masses, floor, balance and self-collision are the rig's. hang_from: the pose whose tilts are kept by limbs
-        without goals; None if such limbs are rigid. stiff: names of bones that move as one piece. placed: those that
-        IK keeps in place, and that therefore don't meet the floor.
+        without goals; None if such limbs are rigid. stiff: names of bones that move as one piece.
         """
         rig, skeleton = self.rig, self.tree.skeleton
         # All goals that lead the body get the force of the weakest, so that none pulls another off its target.
@@ -155,7 +153,8 @@ class RigProblem:
             limits=self.all_limits,
             still={*skeleton.names}.difference(self.bone_names, self.held),
             root="FREE" if self.free_root else "FIXED",
-            floor=floor_of(rig, without=placed),
+            # Limbs that IK keeps in place do not move with the body.
+            floor=floor_of(rig, without=self.posed.on_ik.difference(self.bone_names)),
             support=support_of(rig, self.pinned),
             locks=locks,
             hang_from=hang_from,

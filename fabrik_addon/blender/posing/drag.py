@@ -198,7 +198,6 @@ class DragPart:
             locks=self.problem.locks(tree.rotations),
             hang_from=HangFrom(*start, up_of(armature)[0], hangs) if follows else None,
             stiff=self._trunk,
-            placed=posed.on_ik - {skeleton.names[bone] for bone in solved},
         )
         self._preferred = preferred_pose(armature, tree, *start, bones=self.turned, moves_root=self.moves_root)
         self.session.prefer(*self._preferred)
