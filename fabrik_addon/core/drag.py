@@ -26,7 +26,7 @@ from .arrays import CLOSE, ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, jo
 from .kernel.bodies import AT_REST, MAX_ROTATION, Bodies, Motions, Pose, cross, joint_axes
 from .kernel.bounds import Bounds, Floor, Support
 from .kernel.capsules import Contacts, SelfCollision
-from .kernel.goals import PRIORITY, Goals, Wanted
+from .kernel.goals import LEVER, PRIORITY, Goals, Wanted
 from .kernel.hanging import HangFrom, HangingTerm
 from .kernel.joint_limits import OUT_OF_REACH, ConstraintRows, Holder, JointLimits, Outlines
 from .kernel.posture import FOLLOWS, Away, Coupled, Masses, PostureTerm
@@ -285,6 +285,7 @@ class DragSolver:
             self.bodies, floor, support, collision and collision.without_loops(skeleton, self.effectors)
         )
         self._free: BoolArray = ~np.isin(bones, with_goals)
+        self._joint = self._find_joints()
         self.hanging = None if hang_from is None else self._hang(hang_from)
         self._up = hang_from.up if hang_from and hang_from.hangs else None
         self._coupled = self._find_coupled()
@@ -292,8 +293,23 @@ class DragSolver:
         self.tolerance = SINGLE * float(self.goals.lengths.max())
         ranks = np.unique([each.priority for each in effectors], return_inverse=True)[1].reshape(-1)
         caps = np.array([each.weight for each in effectors]) * _CAP * self.size * PRIORITY ** (ranks.max() - ranks)
-        self.caps: FloatArray = np.concatenate([caps, caps[self.goals.oriented] * self.goals.shares])
+        # The torque that holds an orientation depends on the body's size. With `arms`, the path to the bone's end, it
+        # would be three times as large for hips whose bone is three times as long.
+        torques = caps[self.goals.oriented] * self.goals.shares * LEVER * self.size
+        self.caps: FloatArray = np.concatenate([caps, torques / self.goals.arms])
         self.begin(*self.preferred)
+
+    def _find_joints(self) -> IntArray:
+        """(B,) the body whose joint moves each body: itself, or the body of a limb that carries it rigidly.
+
+        Some rigs, such as MakeHuman's, split the bones of limbs into halves, of which the far one does not rotate.
+        """
+        joint, bodies, limbs = np.arange(len(self.bodies.bones)), self.bodies, self.masses.hanging
+        for body in np.flatnonzero((bodies.counts == 0) & (bodies.parents >= 0)).tolist():
+            above = joint[bodies.parents[body]]
+            if limbs is not None and limbs[bodies.bones[above]] > 0.0:
+                joint[body] = above
+        return joint
 
     def _hang(self, start: HangFrom) -> HangingTerm | None:
         """The term of the limbs that hang; None if there are none."""
@@ -302,12 +318,13 @@ class DragSolver:
             return None
         limbs: list[list[int]] = []
         for body in np.flatnonzero(self._free & (shares[bodies.bones] > 0.0)).tolist():
-            above = next((limb for limb in limbs if limb[-1] == bodies.parents[body]), [])
+            above = next((limb for limb in limbs if limb[-1] == self._joint[bodies.parents[body]]), [])
             above.append(body)
             limbs += [above] if len(above) == 1 else []
         carriers = np.array([limb[0] for limb in limbs], dtype=np.int64)
         while (free := self._free[carriers]).any():
             carriers[free] = bodies.parents[carriers[free]]
+        carriers = self._joint[carriers]
         kept = [float(shares[bodies.bones[limb[-1]]]) for limb in limbs]
         on_limbs = carriers[shares[bodies.bones[carriers]] > 0.0].tolist()
         masses = [float(self.masses.shares[bodies.bones[limb]].sum()) for limb in limbs]
@@ -538,13 +555,17 @@ class DragSolver:
         local = pose.local.copy()
         for body in bent:
             axis = bodies.axes[bodies.first[body]]
-            turns = quaternion_from_rotation_vector(np.array([_BEND * axis, -_BEND * axis]))
+            about = pose.orientations[bodies.parents[body]] @ bodies.rest_turns[body] @ axis
+            angle = float(about @ np.cross(upper[body - 1], along[body - 1])) / float(lengths(upper[body - 1]))
+            # A limb that is bent backward, such as an overextended knee, is bent beyond straight.
+            bends = np.array([_BEND - min(angle, 0.0), -_BEND - max(angle, 0.0)])
+            turns = quaternion_from_rotation_vector(np.outer(bends, axis))
             both = np.repeat(pose.local[None], 2, axis=0)
             both[:, body] = product(turns, pose.local[body])
             inside = np.array([self.limits.clamped(each)[body] for each in both])
-            angles = angle_between(inside, pose.local[body])
+            shares = angle_between(inside, pose.local[body]) / np.abs(bends)
             # If both sides are free, always choose the same one; otherwise rounding would choose.
-            local[body] = inside[int(angles[1] > angles[0] + AT_REST)]
+            local[body] = inside[int(shares[1] > shares[0] + AT_REST)]
         return self._state(local, pose.root, state.wanted)
 
     def solve_from_preferred(
@@ -617,16 +638,18 @@ class DragSolver:
         found: list[Coupled] = []
         for body in np.flatnonzero((self.bodies.counts > 0) & (self.bodies.parents >= 0)).tolist():
             bone = int(self.bodies.bones[body])
-            axis, above = self._bend_axis(body), int(self.bodies.parents[body])
+            axis, above = self._bend_axis(body), int(self._joint[self.bodies.parents[body]])
             if self.masses.eased is not None and self.masses.eased[bone] > 0.0 and axis is not None:
                 # A joint is stiffer toward the side with the shorter range: stiffness is proportional to 1 / range².
                 # A range of more than 90° counts as 90°.
-                bends = self.skeleton.rest_turn(bone) @ axis * np.array([[-0.5 * np.pi], [0.5 * np.pi]])
+                rest = self.skeleton.rest[[bone, self.bodies.bones[above]], :3, :3]
+                behind = rest[1].T @ rest[0] @ axis
+                bends = behind * np.array([[-0.5 * np.pi], [0.5 * np.pi]])
                 local = np.repeat(np.tile(IDENTITY, (len(self.bodies.bones), 1))[None], 2, axis=0)
                 local[:, above] = quaternion_from_rotation_vector(bends)
                 ranges = angle_between(self.limits.clamped(local)[:, above], IDENTITY)
                 stiffer = max(1.0, float(ranges[0] / max(ranges[1], _BEND))) ** 2
-                found.append(Coupled(body, above, axis, float(self.masses.eased[bone]), stiffer))
+                found.append(Coupled(body, above, axis, behind, float(self.masses.eased[bone]), stiffer))
         return found
 
     def _bend_axis(self, body: int) -> FloatArray | None:
@@ -641,12 +664,12 @@ class DragSolver:
         or upper arm; and the effectors on the limb. A shin without goals uses those on its thigh; otherwise a straight
         leg would not begin to hang when its thigh is raised.
         """
-        found, bodies, on = [], self.bodies, self.goals.on[: self.goals.count]
+        found, bodies, on = [], self.bodies, self._joint[self.goals.on[: self.goals.count]]
         for each in self._coupled:
             bone, limb = int(bodies.bones[each.hinge]), each.above if self._free[each.hinge] else each.hinge
             bent = float(rotation_vector_from_quaternion(self.preferred[0][bone]) @ each.axis)
-            bend = max(0.0, each.eased - bent) * each.axis
-            turns = {each.hinge: bend, each.above: -FOLLOWS * self.skeleton.rest_turn(bone) @ bend}
+            bend = max(0.0, each.eased - bent)
+            turns = {each.hinge: bend * each.axis, each.above: -FOLLOWS * bend * each.behind}
             found.append((turns, each.hinge, np.flatnonzero(bodies.above[limb, on])))
         if self._up is not None and self.masses.eased is not None:
             relaxed = self.masses.eased[bodies.bones]
@@ -657,7 +680,7 @@ class DragSolver:
                 most = max(0.0, relaxed[arm] - from_level)
                 axis *= most / max(float(np.linalg.norm(axis)), ROUNDING)
                 found.append(({arm: axis @ frame}, arm, np.flatnonzero(bodies.above[arm, on] & (on != arm))))
-                for elbow in np.flatnonzero(self._free & (bodies.parents == arm)).tolist():
+                for elbow in np.flatnonzero(self._free & (self._joint[bodies.parents] == arm)).tolist():
                     hinge, forearm = self._bend_axis(elbow), self._preferred_pose.orientations[elbow]
                     if hinge is not None:
                         bends = cross(forearm @ hinge, forearm[:, 1])

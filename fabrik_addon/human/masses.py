@@ -82,13 +82,13 @@ _HANGS: Final = {"upper_arm": 1.0, "forearm": 1.0, "thigh": 1.0, "shin": 1.0, "n
 # Upper arm: degrees by which a level arm is lowered once its hand is dragged away; less above or below level. With 0,
 # the elbows of a rig in a T pose are above its shoulders when its hands are at a wall.
 _EASED: Final = {"shin": 90.0, "upper_arm": 40.0}
-# How strongly a dragged bone keeps its orientation, as a share of the force on its position.
-# Foot: if lifted by 30 cm, it tilts by 13 degrees; if free to rotate, by 46. With 0.03, the heel stays down even with
+# How strongly a dragged bone keeps its orientation, as a share of the torque that holds a target rotation.
+# Foot: if lifted by 30 cm, it tilts by 13 degrees; if free to rotate, by 46. With 0.017, the heel stays down even with
 # the ankle at its limit, and the pelvis tilts instead.
-# Head: if dragged forward and down, it tilts by 40 degrees; with 0.01, by 89.
-# Hips tilt only for balance. With 2.2, the trunk tilts back in a squat instead of forward.
-# Hands are free: with a share of 0.0002 or more, wrists jerk when released.
-KEEPS_ORIENTATION: Final = {"foot": 0.002, "toe": 0.002, "head": 0.02, "hips": 1.9}
+# Head: if dragged forward and down, it tilts by 40 degrees; with 0.004, by 89.
+# Hips tilt only for balance. With 0.11, the trunk tilts back in a squat instead of forward.
+# Hands are free: with a share of 0.0001 or more, wrists jerk when released.
+KEEPS_ORIENTATION: Final = {"foot": 0.0011, "toe": 0.0011, "head": 0.0075, "hips": 0.097}
 # Hips that are dragged or have a target are released at this share of the force that releases other bones. The same
 # holds for bones that move with such hips. With 1, the trunk folds by 45 degrees or more if ankles at their limits stop
 # hips that are lowered. With a tenth, balance keeps hips that are dragged aside 11 mm farther from the mouse.

@@ -186,7 +186,7 @@ def _add(
         Effector(contact.bone, bone_offset(bones[contact.bone], contact.point), rotation_weight=1.0)
         for contact, _ in held
     ]
-    setup = DragSetup(armature, bone, settings.point, DragSettings())
+    setup = DragSetup(armature, bone, settings.point, DragSettings(), over_time=True)
     take = EditedTake(armature, tree_of(armature, bone))
     names = take.skeleton.names
     keys = take.key_frames(names)

@@ -552,7 +552,7 @@ def begin_spread(
     if "LAYER" not in spread.to:
         check_not_shared(armature)
     context.view_layer.update()
-    return SpreadDrag(context, DragSetup(armature, bone, point, settings or DragSettings()), spread)
+    return SpreadDrag(context, DragSetup(armature, bone, point, settings or DragSettings(), over_time=True), spread)
 
 
 def begin_any_drag(

@@ -91,6 +91,24 @@ def part_of(armature: Object, bone: str) -> str:
     return "" if role is None else role.part
 
 
+def hips_on_root(armature: Object) -> str:
+    """A person's hips if their location is free below a bone that carries the whole rig; "" if there are none.
+
+    Such a bone, as of characters for games, is for the way through a scene, so poses don't move it. Control rigs have
+    a control for that, which is not a bone of the body.
+    """
+    names = (
+        []
+        if control_rig(armature)
+        else [name for name, role in match(solved_parents(armature)).items() if role.part == "hips"]
+    )
+    for bone in (armature.pose.bones[name] for name in names[:1]):
+        own = bone.bone
+        if own.parent and own.use_local_location and own.use_inherit_rotation:
+            return "" if own.use_connect or any(bone.lock_location) else bone.name
+    return ""
+
+
 def center_of_mass(armature: Object) -> FloatArray:
     """(3,) the center of mass of all bones in their current pose, in armature space.
 
@@ -249,15 +267,24 @@ def support_of(armature: Object, pinned: Collection[str]) -> Support | None:
     return Support(corners, (up[0], up[1], up[2])) if len(corners) >= _OUTLINE else None
 
 
-def floor_of(armature: Object) -> Floor | None:
-    """The floor for feet, hands, knees and the skin of a person; None without a floor."""
+def floor_of(armature: Object, *, without: Collection[str] = ()) -> Floor | None:
+    """The floor for feet, hands, knees and the skin of a person; None without a floor.
+
+    without: bones that don't meet it, with all bones below.
+    """
     settings = rig_settings(armature)
     if not settings.use_floor:
         return None
     up, scale = up_of(armature)
     height = (settings.floor_height - armature.matrix_world.translation.z) / scale
     _, points = _floor_points(*rest_key(armature))
-    return Floor(points, (up[0], up[1], up[2]), height, _shape(armature)[1])
+    above, balls, left_out = solved_parents(armature), _shape(armature)[1], set(without)
+    for bone, parent in above.items():
+        if parent in left_out:
+            left_out.add(bone)
+    points = tuple(each for each in points if each[0] not in left_out)
+    balls = tuple(each for each in balls if each[0] not in left_out)
+    return Floor(points, (up[0], up[1], up[2]), height, balls)
 
 
 def up_of(armature: Object) -> tuple[FloatArray, float]:

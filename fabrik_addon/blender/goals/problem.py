@@ -153,7 +153,8 @@ class RigProblem:
             limits=self.all_limits,
             still={*skeleton.names}.difference(self.bone_names, self.held),
             root="FREE" if self.free_root else "FIXED",
-            floor=floor_of(rig),
+            # Limbs that IK keeps in place do not move with the body.
+            floor=floor_of(rig, without=self.posed.on_ik.difference(self.bone_names)),
             support=support_of(rig, self.pinned),
             locks=locks,
             hang_from=hang_from,

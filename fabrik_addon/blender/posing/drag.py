@@ -26,7 +26,7 @@ from ...human.masses import KEEPS_ORIENTATION
 from ..control.posed_rig import PosedRig, posed_rig
 from ..control.writer import MOST_OFF
 from ..goals import effectors
-from ..goals.body import floor_of, masses_of, part_of, trunk_of_animal, up_of
+from ..goals.body import floor_of, hips_on_root, masses_of, part_of, trunk_of_animal, up_of
 from ..goals.problem import rig_problem, root_mode
 from ..limits.editing import opposite_bone
 from ..rig import armature as armatures
@@ -124,7 +124,7 @@ class DragPart:
         self.tree = tree = armatures.tree_below(whole, posed.current_matrices(whole), top, setup.owned, setup.frozen)
         skeleton = tree.skeleton
         root = "FIXED"
-        if top not in setup.frozen and posed.may_move_freely(top):
+        if top not in setup.frozen and (top == setup.hips_on_root or posed.may_move_freely(top)):
             pinned = any(pin.bone in skeleton.names for pin in setup.held)
             dragged = top if top in setup.dragged else next(iter(setup.dragged))
             root = root_mode(armature, pinned=pinned, dragged=dragged, top=top, setting=setup.settings.root)
@@ -276,12 +276,18 @@ class DragSetup:
         armature: the object. posed: the rig. point: the dragged end of the bones. settings: those of the drag.
         held: the pins of other bones. trees: by bone, its tree in the current pose.
         dragged: the dragged bones, each with factors (3,) on the translation. The user's bone is the first.
+        hips_on_root: hips whose parent carries the whole rig and does not follow; "" for none.
         owned: bones that constraints move, with the reason. No bones above them follow.
         frozen: bones that cannot be keyed, with the reason. They follow rigidly.
     """
 
-    def __init__(self, armature: Object, bone: str, point: str, settings: DragSettings) -> None:
-        """Read the armature in its evaluated pose. Raises RigError if the bone cannot be dragged."""
+    def __init__(
+        self, armature: Object, bone: str, point: str, settings: DragSettings, *, over_time: bool = False
+    ) -> None:
+        """Read the armature in its evaluated pose. Raises RigError if the bone cannot be dragged.
+
+        over_time: for edits over time, which move only the root of a tree.
+        """
         armatures.check_rig(armature)
         armatures.check_editable(armature)
         armatures.check_bones(armature, bone)
@@ -289,6 +295,7 @@ class DragSetup:
         self.armature, self.point, self.settings = armature, point, settings
         self.posed = posed_rig(armature)
         self.owned, self.frozen = self.posed.owned, self.posed.frozen
+        self.hips_on_root = "" if over_time else hips_on_root(armature)
         if bone in self.owned:
             raise armatures.RigError(f"Bone {bone!r} can't be dragged: {self.owned[bone]}; {OTHERWISE}")
         # Bones keep their current lengths, because dragging does not stretch them.
@@ -355,6 +362,8 @@ class DragSetup:
         skeleton = self.trees[bone].skeleton
         path = [skeleton.names[each] for each in skeleton.path(skeleton.index(bone))]
         first = max((index + 1 for index, name in enumerate(path) if name in self.owned), default=0)
+        if self.hips_on_root in path[first:]:
+            first = path.index(self.hips_on_root)
         return path[first:]
 
     def grips(

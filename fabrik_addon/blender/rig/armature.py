@@ -231,9 +231,17 @@ def check_editable(armature: Object) -> None:
         raise RigError(reason)
 
 
+def _root_at_rest(pose_bone: PoseBone) -> FloatArray:
+    """(4, 4) a root bone at rest, in armature space. If it has a parent, the parent is in its current pose."""
+    rest, above = as_array(pose_bone.bone.matrix_local), pose_bone.parent
+    if above is None:
+        return rest
+    return np.asarray(as_array(above.matrix) @ np.linalg.inv(as_array(above.bone.matrix_local)) @ rest)
+
+
 def root_location_channel(pose_bone: PoseBone, root_locations: npt.ArrayLike) -> FloatArray:
     """(..., 3) values of a root bone's `location` for heads `root_locations` (..., 3) in armature space."""
-    rest = as_array(pose_bone.bone.matrix_local)
+    rest = _root_at_rest(pose_bone)
     moves: FloatArray = np.asarray(root_locations, dtype=np.float64) - rest[:3, 3]
     if not pose_bone.bone.use_local_location:
         return moves
@@ -243,7 +251,7 @@ def root_location_channel(pose_bone: PoseBone, root_locations: npt.ArrayLike) ->
 
 def root_place(pose_bone: PoseBone, location: npt.ArrayLike) -> FloatArray:
     """(..., 3) a root bone's head in armature space, for `location` channels (..., 3)."""
-    rest = as_array(pose_bone.bone.matrix_local)
+    rest = _root_at_rest(pose_bone)
     axes = rest[:3, :3] if pose_bone.bone.use_local_location else np.eye(3)
     return rest[:3, 3] + np.asarray(location, dtype=np.float64) @ axes.T
 

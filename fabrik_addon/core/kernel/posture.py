@@ -77,13 +77,15 @@ class Coupled(NamedTuple):
     """A hinge and the joint above it, which follows the hinge in a relaxed limb: knee and hip.
 
     The joint above rotates in the opposite direction, by FOLLOWS times the angle. hinge, above: their bodies. axis:
-    (3,) of the hinge, in the direction of its bend. eased: radians of its bend in a relaxed limb. stiffer: the factor
-    on the stiffness of the joint above if it extends by more than `slack` radians.
+    (3,) of the hinge, in the direction of its bend. behind: (3,) the same in the frame of the joint above, at rest.
+    eased: radians of its bend in a relaxed limb. stiffer: the factor on the stiffness of the joint above if it extends
+    by more than `slack` radians.
     """
 
     hinge: int
     above: int
     axis: FloatArray
+    behind: FloatArray
     eased: float
     stiffer: float = 1.0
     slack: float = 0.0
@@ -155,10 +157,7 @@ class PostureTerm:
         # (K, 3) the axes about which the joints above extend, in the frames that carry them; (K, D) the same as rows;
         # (K,) the joints' slack; (K,) the stiffness that is added beyond it.
         plain, self._above = bodies.vectors(np.eye(bodies.columns)), [each.above for each in coupled]
-        axes = [
-            matrix_from_quaternion(pose.local[each.above]) @ bodies.rest_turns[each.hinge] @ each.axis
-            for each in coupled
-        ]
+        axes = [matrix_from_quaternion(pose.local[each.above]) @ each.behind for each in coupled]
         self._behind: FloatArray = np.array(axes).reshape(-1, 3)
         # (3 B, 3 B) the map from rotation vectors of hinges to those of the joints above, which follow them.
         self._follows: FloatArray = np.zeros((3 * len(bodies.bones),) * 2)

@@ -344,3 +344,17 @@ def test_controls_that_get_no_key_are_named(preferences, available):
     assert bool(added) is not available
     wanted = "No keys inserted for spine_fk, .* so their poses change on all frames: switch it off"
     assert any(re.match(wanted, each) for each in drag.left_alone) is available, drag.left_alone
+
+
+def test_a_floor_does_not_hold_a_torso_above_feet_that_ik_keeps_in_place():
+    """The legs counted as fixed to the body, so a torso without pinned feet could not be lowered at all."""
+    rig = open_set_up("Basic.basic_human")
+    rig.fabrik.use_floor = True
+    drag = begin_drag(bpy.context, rig, "torso")
+    for share in np.linspace(0.1, 1.0, 10):
+        result = drag.step(drag.start + share * np.array((0.0, 0.0, -0.3)))
+    drag.finish(bpy.context)
+    bpy.context.view_layer.update()
+    assert result.error < EXACT
+    foot = np.array(rig.pose.bones["ORG-foot.L"].head)
+    assert foot == pytest.approx(np.array(rig.data.bones["ORG-foot.L"].head_local), abs=CLOSE)

@@ -5,12 +5,14 @@ from pathlib import Path
 import bpy
 import numpy as np
 import pytest
-from mathutils import Vector
+from mathutils import Quaternion, Vector
 from support.dragging import active, world
+from support.takes import curves
 
 from benchmarks.natural_paths import Live, Path3, follow
 from benchmarks.natural_rigs import MIXAMO, open_metarig, open_mixamo
 from fabrik_addon.blender.goals.body import center_of_mass, support_of
+from fabrik_addon.blender.limits.editing import apply_preset
 from fabrik_addon.blender.posing.drag import begin_drag
 
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
@@ -120,6 +122,22 @@ def test_a_foot_drawn_along_the_floor_bends_the_knee(human, shift):
     assert tilt(human, "hips") < 15.0
     assert np.linalg.norm(world(human, "hips", "head") - hips) < 0.11
     assert room(human, ("foot.R",)) > 0.0
+
+
+def test_a_thigh_of_two_bones_flexes_with_its_knee(human):
+    """Only a bone whose parent was the hip's joint bent with it. The knee bent by 21 degrees instead of 29."""
+    bpy.ops.object.mode_set(mode="EDIT")
+    bones = human.data.edit_bones
+    for side in "LR":
+        thigh, half = bones[f"thigh.{side}"], bones.new(f"upperleg02.{side}")
+        half.head, half.tail, half.roll = thigh.center, thigh.tail, thigh.roll
+        half.parent, bones[f"shin.{side}"].parent = thigh, half
+        thigh.tail = half.head
+    bpy.ops.object.mode_set(mode="POSE")
+    apply_preset(human, list(human.pose.bones))
+    _, result = drag(human, "foot.L", (0.0, -0.25, 0.0), pinned=("foot.R",))
+    assert result.error < 1e-4
+    assert 25.0 < knee(human) < 40.0
 
 
 @pytest.mark.parametrize("bone", ["foot.L", "thigh.L", "hand.L"])
@@ -324,6 +342,48 @@ def test_the_trunk_does_not_fold_to_bring_hips_nearer_that_ankles_stop(clean_sce
     assert room(rig, feet) > -0.015
 
 
+@pytest.fixture
+def on_root(human):
+    """The person on a root bone, which is not at rest."""
+    bpy.ops.object.mode_set(mode="EDIT")
+    bones = human.data.edit_bones
+    root = bones.new("root")
+    root.tail = (0.0, 0.2, 0.0)
+    bones["hips"].parent = root
+    bpy.ops.object.mode_set(mode="POSE")
+    human.pose.bones["root"].rotation_mode = "QUATERNION"
+    human.pose.bones["root"].rotation_quaternion = Quaternion((0.2, 0.3, 1.0), 0.5)
+    human.pose.bones["root"].location = (0.1, 0.2, 0.3)
+    bpy.context.view_layer.update()
+    return human
+
+
+@pytest.mark.parametrize(("bone", "pinned"), [("hips", FEET), ("hips", ()), ("hand.L", FEET)])
+def test_a_bone_that_carries_the_whole_rig_stays(on_root, bone, pinned):
+    """With feet pinned, it turned about its head on the floor by 24 to 52 degrees. Without pins, hips did not move."""
+    before = on_root.pose.bones["root"].matrix.copy()
+    start = world(on_root, "hips", "head")
+    gone, result = drag(on_root, bone, (0.05, -0.05, -0.12), "HEAD" if bone == "hips" else "TAIL", pinned)
+    assert result.error < 1e-4
+    assert result.pin_error < 1e-4
+    np.testing.assert_allclose(gone, (0.05, -0.05, -0.12), atol=1e-4)
+    assert on_root.pose.bones["root"].matrix == before
+    assert (np.linalg.norm(world(on_root, "hips", "head") - start) > 0.1) == (bone == "hips")
+
+
+def test_hips_on_a_root_bone_have_their_location_restored_and_keyed(on_root):
+    before = on_root.pose.bones["hips"].location.copy()
+    session = begin_drag(bpy.context, on_root, "hips", point="HEAD")
+    session.step(session.start - (0.0, 0.0, 0.1))
+    session.cancel()
+    assert on_root.pose.bones["hips"].location == before
+    bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
+    drag(on_root, "hips", (0.0, 0.0, -0.1), "HEAD")
+    paths = {path for path, _ in curves(on_root)}
+    assert 'pose.bones["hips"].location' in paths
+    assert not any('"root"' in path for path in paths)
+
+
 @pytest.mark.parametrize(("kind", "hips"), [("human", "hips"), ("metarig", "spine"), ("mixamo", "mixamorig:Hips")])
 def test_live_hips_that_come_back_up_do_not_lag(human, kind, hips):
     """On the meta-rig the trunk folded by 80 degrees, and after four rests joints were still off by 25."""
@@ -346,6 +406,34 @@ def test_a_squat_in_a_front_view_sits_back(human):
     assert result.deeper == pytest.approx(gone[1], abs=0.01)
     assert tilt(human, "upper_chest") > 15.0
     assert room(human) > 0.0
+
+
+@pytest.mark.parametrize("length", [0.03, 0.3])
+def test_the_trunk_leans_in_a_squat_however_long_the_hips_bone_is(human, length):
+    """The hips kept their orientation with a torque in proportion to that length.
+
+    With 30 cm the trunk stayed upright, and the body fell backward.
+    """
+    bpy.ops.object.mode_set(mode="EDIT")
+    human.data.edit_bones["spine"].use_connect = False
+    human.data.edit_bones["hips"].length = length
+    bpy.ops.object.mode_set(mode="POSE")
+    _, result = drag(human, "hips", (0.0, 0.0, -0.45), "HEAD", depth=FRONT)
+    assert result.error < 1e-3
+    assert 25.0 < tilt(human, "upper_chest") < 36.0
+    assert room(human) > 0.05
+
+
+def test_knees_that_rest_overextended_bend_as_the_hips_are_lowered(human):
+    """They were bent back to straight, but not beyond, so the legs stayed stiff and the hips missed by 30 cm."""
+    bpy.ops.object.mode_set(mode="EDIT")
+    for side in "LR":
+        human.data.edit_bones[f"thigh.{side}"].tail.y += 0.034
+    bpy.ops.object.mode_set(mode="POSE")
+    apply_preset(human, list(human.pose.bones))
+    _, result = drag(human, "hips", (0.0, 0.0, -0.3), "HEAD", depth=FRONT)
+    assert result.error < 1e-4
+    assert min(knee(human, side) for side in "LR") > 60.0
 
 
 def test_in_a_side_view_it_stops_where_the_ankles_do(human):

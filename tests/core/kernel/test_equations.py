@@ -58,7 +58,9 @@ def slopes(bodies, pose, function):
 def coupled_to(bodies, stiffer=1.0, slack=0.0):
     """A posture term with a hinge that is coupled with the joint above."""
     hinge = int(np.flatnonzero(bodies.counts == 1)[0])
-    coupled = [Coupled(hinge, int(bodies.parents[hinge]), -bodies.axes[bodies.first[hinge]], 1.0, stiffer, slack)]
+    axis = -bodies.axes[bodies.first[hinge]]
+    behind = bodies.rest_turns[hinge] @ axis
+    coupled = [Coupled(hinge, int(bodies.parents[hinge]), axis, behind, 1.0, stiffer, slack)]
     random = np.random.default_rng(5)
     masses = Masses(np.full(7, 1.0 / 7.0), np.full(7, 0.4), np.ones(7))
     preferred = unit(random.normal(size=(7, 4)))
@@ -94,10 +96,11 @@ def test_a_joint_that_follows_a_hinge_prefers_a_share_of_its_angle():
     above, axis = int(bodies.parents[hinge]), bodies.axes[bodies.first[hinge]]
     masses = Masses(np.full(7, 1.0 / 7.0), np.full(7, 0.4), np.ones(7))
     rest, location = np.tile([1.0, 0.0, 0.0, 0.0], (7, 1)), np.zeros(3)
-    posture = PostureTerm(bodies, masses, rest, location, coupled=[Coupled(hinge, above, axis, 1.0)])
+    behind = bodies.rest_turns[hinge] @ axis
+    posture = PostureTerm(bodies, masses, rest, location, coupled=[Coupled(hinge, above, axis, behind, 1.0)])
     local = rest[bodies.bones].copy()
     local[hinge] = quaternion_from_rotation_vector(0.8 * axis)
-    local[above] = quaternion_from_rotation_vector(-0.64 * bodies.rest_turns[hinge] @ axis)
+    local[above] = quaternion_from_rotation_vector(-0.64 * behind)
     turned = posture.away(bodies.pose(local, location)).turned
     assert np.abs(turned[above]).max() < 1e-12
     assert turned[hinge] == pytest.approx(0.8 * axis)
@@ -110,13 +113,14 @@ def test_a_joint_above_a_hinge_is_stiffer_if_it_extends_beyond_its_slack():
     above, axis = int(bodies.parents[hinge]), bodies.axes[bodies.first[hinge]]
     masses = Masses(np.full(7, 1.0 / 7.0), np.full(7, 0.4), np.ones(7))
     rest, location = np.tile([1.0, 0.0, 0.0, 0.0], (7, 1)), np.zeros(3)
+    behind = bodies.rest_turns[hinge] @ axis
 
     def joints_cost(extended, stiffer, slack):
         posture = PostureTerm(
-            bodies, masses, rest, location, coupled=[Coupled(hinge, above, axis, 1.0, stiffer, slack)]
+            bodies, masses, rest, location, coupled=[Coupled(hinge, above, axis, behind, 1.0, stiffer, slack)]
         )
         local = rest[bodies.bones].copy()
-        local[above] = quaternion_from_rotation_vector(extended * bodies.rest_turns[hinge] @ axis)
+        local[above] = quaternion_from_rotation_vector(extended * behind)
         away = posture.away(bodies.pose(local, location))
         return posture.value(away) - 0.5 * float(posture.masses @ (away.moved**2).sum(axis=1)), posture.inertia[above]
 
