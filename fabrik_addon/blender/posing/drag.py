@@ -643,10 +643,9 @@ class Drag(DragBase):
 
         Moves a live rig's targets to the pose. Returns the number of changed bones.
         """
-        if self._asked is not None:
-            self.step(*self._asked, settled=True)
+        shown = 0.0 if self._asked is None else self.step(*self._asked, settled=True).error
         context.view_layer.update()
-        self._correct()
+        self._correct(shown)
         self.left_alone += [sentence for writer in self._writers for sentence in writer.settle()]
         changed = {key: values for writer in self._writers for key, values in writer.changed().items()}
         switched = {path: value for writer in self._writers for path, value in writer.switched().items()}
@@ -677,13 +676,18 @@ class Drag(DragBase):
                 live.resume(self._armature)
         return len({bone for bone, _ in changed})
 
-    def _correct(self) -> None:
-        """Move an elbow or knee of a limb that IK stretches to its target, while each step brings it nearer."""
+    def _correct(self, shown: float) -> None:
+        """Move an elbow or knee of a limb that IK stretches to its target, while each step brings it nearer.
+
+        shown: the error of the dragged point during the drag, in world meters. Larger errors are reported.
+        """
         error, bone = self._ik_error()
         for _ in range(_CORRECTIONS):
-            if self._asked is None or error < MOST_OFF[0]:
+            before, found = self._ik_offsets, self._find_ik_offsets()
+            gaps = [self._scale * float(np.linalg.norm(found[each] - before[each])) for each in found]
+            if self._asked is None or max(gaps, default=0.0) < MOST_OFF[0]:
                 break
-            before, self._ik_offsets = self._ik_offsets, self._find_ik_offsets()
+            self._ik_offsets = found
             self.step(*self._asked, settled=True)
             new_error, new_bone = self._ik_error()
             if new_error >= error:
@@ -691,14 +695,19 @@ class Drag(DragBase):
                 self.step(*self._asked, settled=True)
                 break
             error, bone = new_error, new_bone
-        if error > SHOWN:
+        if error > shown + SHOWN:
             self._note_miss(bone, error)
 
     def _ik_error(self) -> tuple[float, str]:
-        """The largest error of a dragged point that IK adds to the solver's, in world meters, and its bone."""
-        found = self._find_ik_offsets()
-        errors = ((self._scale * float(np.linalg.norm(found[bone] - self._ik_offsets[bone])), bone) for bone in found)
-        return max(errors, default=(0.0, ""))
+        """The largest distance of a dragged point of a limb on IK from its target, in world meters, and its bone."""
+        shift = np.zeros(3) if self._asked is None else self._armature_shift(self._asked[0])
+        errors = [(0.0, "")]
+        for grip in (grip for part in self._last_parts for grip in part.grips):
+            if grip.is_dragged and (bone := grip.effector.bone) in self._ik_offsets:
+                point = np.array(armature_point(self._armature.pose.bones[bone], self._setup.point))
+                target = grip.armature_position + grip.shift_factors * shift
+                errors.append((self._scale * float(np.linalg.norm(target - point)), bone))
+        return max(errors)
 
     def cancel(self) -> None:
         """Restore everything exactly, including the pins; live posing continues."""

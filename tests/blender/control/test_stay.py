@@ -11,6 +11,7 @@ from support.takes import curves
 
 from fabrik_addon.blender.control.posed_rig import posed_rig
 from fabrik_addon.blender.posing.drag import begin_drag
+from fabrik_addon.blender.rig.armature import length_text
 
 pytestmark = pytest.mark.usefixtures("clean_scene", "preferences")
 
@@ -223,6 +224,23 @@ def test_a_dragged_elbow_or_knee_of_a_limb_that_ik_stretches_follows_the_mouse(c
     assert drag.left_alone == []
     assert np.array(rig.pose.bones[middle].head) == pytest.approx(drag.start + shift, abs=EXACT)
     assert apart(rig, limb) < CLOSE
+
+
+def test_a_knee_that_ik_leaves_short_of_its_target_is_named():
+    """The feet are pinned, so the solver misses as well; the message must count both errors."""
+    rig = keyed_human()
+    go_to(20)
+    bpy.ops.fabrik.pin(bones="foot_ik.L,foot_ik.R")
+    drag, shift = begin_drag(bpy.context, rig, "thigh_ik.R"), np.array((0.0, -0.1, 0.0))
+    for share in (0.25, 0.5, 0.75, 1.0):
+        result = drag.step(drag.start + share * shift, settled=True)
+    drag.finish(bpy.context)
+    bpy.context.view_layer.update()
+    error = np.linalg.norm(np.array(rig.pose.bones["ORG-thigh.R"].tail) - drag.start - shift)
+    assert error > result.error + 0.01
+    assert drag.left_alone == [
+        f"Bone 'thigh_fk.R' ends {length_text(error)} from its target, farther than during the drag"
+    ]
 
 
 def test_an_elbow_that_is_dragged_back_to_its_start_leaves_everything():
