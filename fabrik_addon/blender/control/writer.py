@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
-from bpy.types import Object, PoseBone
+from bpy.types import Context, Object, PoseBone
 from mathutils import Matrix, Vector
 
 from ...core import forward_kinematics
@@ -642,11 +642,11 @@ class ControlWriter:
         before = self._before_switches.items()
         return {path: value for path, value in before if value != read_switch(self._rig, path)}
 
-    def key_switches(self, frame: float) -> None:
-        """Insert keys for the changed switches on a frame."""
+    def key_switches(self, context: Context) -> None:
+        """Insert keys for the changed switches on the current frame."""
         switched = self.switched()
         for path in keyed_switches(self._setup, {path: read_switch(self._rig, path) for path in switched}):
-            key_in_steps(self._rig, path, frame, switched[path])
+            key_in_steps(context, self._rig, path, switched[path])
 
     def ready_model(self) -> ControlModel:
         """The model of the controls, once the limbs that will be written are on FK."""

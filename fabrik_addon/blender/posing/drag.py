@@ -661,7 +661,7 @@ class Drag(DragBase):
                 self.left_alone.append(locked)
             if keyed or why:
                 for writer in self._writers:
-                    writer.key_switches(context.scene.frame_current_final)
+                    writer.key_switches(context)
                 forget_posed(self._armature, [*keyed, *switched])
                 why = why or unavailable_note(context, self._armature, changed)
             elif not locked:

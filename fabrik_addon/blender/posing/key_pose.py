@@ -118,7 +118,7 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
         raise
     switched = {kept.name: kept.value for kept in rig_settings(rig).unkeyed if kept.name not in rig.pose.bones}
     for path in switches:
-        key_in_steps(rig, path, frame, switched.get(path))
+        key_in_steps(context, rig, path, switched.get(path))
     forget_posed(rig, [*keyed, *switched])
     return keyed
 

@@ -262,5 +262,5 @@ class PoseWriter:
         """Return no sentences, because plain rigs need no correction at the end."""
         return []
 
-    def key_switches(self, frame: float) -> None:
+    def key_switches(self, context: Context) -> None:
         """Do nothing, because plain rigs have no switches."""
