@@ -33,6 +33,7 @@ from ..goals.effectors import (
     move_pins_with,
     pins,
     pins_left_behind,
+    posable_bone,
     rotating_bones,
     set_pin,
 )
@@ -45,7 +46,6 @@ from ..rig.armature import (
     armature_point,
     as_array,
     bone_matrices,
-    check_bones,
     check_editable,
     check_rig,
     check_unscaled,
@@ -59,7 +59,6 @@ from ..rig.keyframes import KeyframeError, check_action
 from ..rig.keying import is_auto_keying, key_channels, locked_note, unavailable_note, why_no_key
 from ..rig.locks import OTHERWISE
 from ..rig.pose_writer import PoseKeeper
-from ..settings.control import solved_bone
 from ..settings.rig import FabrikEffector, rig_settings
 from ..settings.why_not import enabled_effectors
 from . import live
@@ -309,8 +308,7 @@ class DragSetup:
         """Read the armature in its evaluated pose. Raises RigError if the bone cannot be dragged."""
         check_rig(armature)
         check_editable(armature)
-        check_bones(armature, bone)
-        bone = solved_bone(armature, bone)
+        bone = posable_bone(armature, bone)
         self.armature, self.point, self.settings = armature, point, settings
         self.posed = posed_rig(armature)
         self.owned, self.frozen = self.posed.owned, self.posed.frozen
@@ -319,8 +317,6 @@ class DragSetup:
         # Bones keep their current lengths, because dragging does not stretch them.
         trees = [stretched(armature, tree) for tree in self.posed.trees()]
         self.trees = {name: tree for tree in trees for name in tree.skeleton.names}
-        if bone not in self.trees:
-            raise RigError(f"Bone {bone!r} can't be dragged: it is part of the rig's mechanism; drag a control")
         self.dragged: dict[str, FloatArray] = {}
         left_out = {*self.owned, *(pin.bone for pin in pins(armature))}
         others = [name for name in settings.others if name in self.trees and name not in left_out]
