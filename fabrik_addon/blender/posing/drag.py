@@ -56,7 +56,7 @@ from ..rig.armature import (
     tree_below,
 )
 from ..rig.keyframes import KeyframeError, check_action
-from ..rig.keying import is_auto_keying, key_channels, locked_note, unavailable_note, why_no_key
+from ..rig.keying import is_auto_keying, key_channels, locked_note, unkeyed_note, why_no_key
 from ..rig.locks import OTHERWISE
 from ..rig.pose_writer import PoseKeeper
 from ..settings.rig import FabrikEffector, rig_settings
@@ -659,7 +659,7 @@ class Drag(DragBase):
                 for writer in self._writers:
                     writer.key_switches(context)
                 forget_posed(self._armature, [*keyed, *switched])
-                why = why or unavailable_note(context, self._armature, changed)
+                why = why or unkeyed_note(context, self._armature, changed)
             elif not locked:
                 why = why_no_key(context, automatic=True)
             self.left_alone += [why] if why else []

@@ -188,20 +188,30 @@ def why_no_key(context: Context, *, automatic: bool) -> str:
     return "No keys inserted (the bones are already at their keyed pose): pose them first"
 
 
-def unavailable_note(context: Context, armature: Object, channels: Iterable[tuple[str, str]]) -> str:
-    """A sentence about bones that auto-keying leaves out because they have no curves yet; "" if there are none.
+def unkeyed_note(context: Context, armature: Object, channels: Iterable[tuple[str, str]]) -> str:
+    """A sentence about bones that have no curves after auto-keying; "" if there are none.
 
     Since these bones have no keys, their poses change on all frames.
     """
-    if _keying_set(context, automatic=True) or "INSERTKEY_AVAILABLE" not in _options(context, automatic=True):
-        return ""
     keyed = {curve.data_path for curve in curves(armature)}
     bones = dict.fromkeys(bone for bone, path, _ in _unlocked(armature, channels) if path not in keyed)
-    sentence = (
-        f"No keys inserted for {first_few(bones)} (Only Insert Available is on in the preferences), "
+    keying_set, shown = _keying_set(context, automatic=True), first_few(bones)
+    if not bones:
+        return ""
+    if keying_set is not None:
+        return (
+            f"No keys inserted for {shown} ({keying_set.bl_label} does not contain all that changed), "
+            "so their poses change on all frames: choose another keying set"
+        )
+    if "INSERTKEY_REPLACE" in _options(context, automatic=True):
+        return (
+            f"No keys inserted for {shown} (auto keying only replaces keys), "
+            "so their poses change on all frames: key the bones once"
+        )
+    return (
+        f"No keys inserted for {shown} (Only Insert Available is on in the preferences), "
         "so their poses change on all frames: switch it off, or key the bones once"
     )
-    return sentence if bones else ""
 
 
 def _options(context: Context, *, automatic: bool) -> set[Any]:

@@ -362,3 +362,27 @@ def test_controls_that_get_no_key_are_named(preferences, available):
     assert bool(added) is not available
     wanted = "No keys inserted for spine_fk, .* so their poses change on all frames: switch it off"
     assert any(re.match(wanted, each) for each in drag.left_alone) is available, drag.left_alone
+
+
+def test_controls_that_the_keying_set_leaves_without_keys_are_named():
+    """Their rotations changed on all frames, without a message."""
+    rig = keyed_human()
+    scene = bpy.context.scene
+    scene.tool_settings.use_keyframe_insert_auto = scene.tool_settings.use_keyframe_insert_keyingset = True
+    scene.keying_sets_all.active = scene.keying_sets_all["Location"]
+    go_to(20)
+    drag = drag_in_steps(rig, "hand_ik.L", DRAGS["hand_ik.L"][0])
+    wanted = r"No keys inserted for spine_fk, .* \(Location does not contain all that changed\), so their poses change"
+    assert any(re.match(wanted, each) for each in drag.left_alone), drag.left_alone
+
+
+def test_controls_that_only_replaced_keys_leave_without_keys_are_named():
+    rig = keyed_human()
+    bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
+    bpy.context.scene.tool_settings.auto_keying_mode = "REPLACE_KEYS"
+    go_to(LAST)
+    drag = drag_in_steps(rig, "hand_ik.L", DRAGS["hand_ik.L"][0])
+    wanted = (
+        r"No keys inserted for spine_fk, .* \(auto keying only replaces keys\), so their poses change on all frames"
+    )
+    assert any(re.match(wanted, each) for each in drag.left_alone), drag.left_alone
