@@ -24,7 +24,7 @@ from ...core.model.effector import with_factors_applied
 from ...core.rotations import product, quaternion_from_rotation_vector
 from ...human.masses import KEEPS_ORIENTATION
 from ..control.posed_rig import PosedRig, posed_rig
-from ..control.writer import MOST_OFF
+from ..control.writer import most_off
 from ..goals.body import floor_of, masses_of, part_of, trunk_of_animal, up_of
 from ..goals.effectors import (
     Partner,
@@ -460,6 +460,8 @@ _LEAST_SHIFT: Final = 1e-7
 _LEAST_TURN: Final = 1e-7
 # On release, an elbow or knee of a limb that IK stretches is moved to its target in at most this many steps.
 _CORRECTIONS: Final = 4
+# A miss is named if it is at least this many times the largest error of a bone without a warning.
+_NAMED: Final = 5
 
 
 class DragBase:
@@ -678,10 +680,11 @@ class Drag(DragBase):
         shown: the error of the dragged point during the drag, in world meters. Larger errors are reported.
         """
         error, bone = self._ik_error()
+        most = self._scale * most_off(self._last_parts[0].tree.skeleton.extent)
         for _ in range(_CORRECTIONS):
             before, found = self._ik_offsets, self._find_ik_offsets()
             gaps = [self._scale * float(np.linalg.norm(found[each] - before[each])) for each in found]
-            if self._asked is None or max(gaps, default=0.0) < MOST_OFF[0]:
+            if self._asked is None or max(gaps, default=0.0) < most:
                 break
             self._ik_offsets = found
             self.step(*self._asked, settled=True)
@@ -691,7 +694,7 @@ class Drag(DragBase):
                 self.step(*self._asked, settled=True)
                 break
             error, bone = new_error, new_bone
-        if error > shown + SHOWN:
+        if error > shown + _NAMED * most:
             self._note_miss(bone, error)
 
     def _ik_error(self) -> tuple[float, str]:

@@ -45,7 +45,7 @@ def check_action(owner: Object, *, new: bool) -> None:
     animation = owner.animation_data
     if not new and animation is not None and animation.action is not None and not animation.action.is_editable:
         name = animation.action.name
-        raise KeyframeError(f"Action {name!r} is linked from another file: bake to a new action instead")
+        raise KeyframeError(f"Action {name!r} is linked from another file: make it local, or use a new action")
 
 
 def check_not_shared(owner: Object) -> None:

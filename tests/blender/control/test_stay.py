@@ -226,6 +226,22 @@ def test_a_dragged_elbow_or_knee_of_a_limb_that_ik_stretches_follows_the_mouse(c
     assert apart(rig, limb) < CLOSE
 
 
+@pytest.mark.parametrize("scale", [0.01, 100.0])
+@pytest.mark.parametrize(
+    ("control", "shift"), [("upper_arm_ik.R", (0.03, 0.05, 0.06)), ("thigh_ik.L", (0.05, -0.06, 0.03))]
+)
+def test_elbows_and_knees_follow_the_mouse_on_rigs_of_any_scale(control, shift, scale):
+    """Small rigs missed by 5 mm of a person's size without a message, and large rigs reported 0.01 mm."""
+    rig = keyed_human()
+    rig.scale = (scale, scale, scale)
+    go_to(20)
+    bpy.context.view_layer.update()
+    drag = drag_in_steps(rig, control, scale * np.array(shift))
+    posed = rig.matrix_world @ rig.pose.bones[rig.fabrik.control.controls[control].stands_for].tail
+    assert np.array(posed) / scale == pytest.approx((drag.start + scale * np.array(shift)) / scale, abs=2e-4)
+    assert drag.left_alone == []
+
+
 def test_a_knee_that_ik_leaves_short_of_its_target_is_named():
     """The feet are pinned, so the solver misses as well; the message must count both errors."""
     rig = keyed_human()
