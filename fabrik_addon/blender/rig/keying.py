@@ -126,15 +126,16 @@ def _other_keys_kept(
     held |= _without_effect(context, armature, frames, new)
     yield
     by_key = curves_by_key(curves(armature)) if held else {}
-    for key, values in held.items():
+    for key, values in held.items() if by_key else ():
+        curve, least = by_key.get(key), _ROUNDING * np.maximum(1.0, np.abs(values))
         # Each new key changes the curve between its neighbors.
-        is_changed = key in by_key
-        while is_changed:
-            is_changed = False
-            for each, value in zip(frames.tolist(), values.tolist(), strict=True):
-                if abs(by_key[key].evaluate(each) - value) > _ROUNDING * max(1.0, abs(value)):
-                    by_key[key].keyframe_points.insert(each, value)
-                    is_changed = True
+        for _ in frames if curve is not None else ():
+            changed = np.flatnonzero(np.abs(values_at(curve, frames) - values) > least)
+            for row in changed.tolist():
+                if abs(curve.evaluate(frames[row]) - values[row]) > least[row]:
+                    curve.keyframe_points.insert(frames[row], values[row])
+            if not len(changed):
+                break
 
 
 def _without_effect(
