@@ -6,6 +6,7 @@ import bpy
 import numpy as np
 import pytest
 from mathutils import Matrix, Vector
+from support.limited import select
 from support.rigify import open_set_up
 from support.takes import curves
 
@@ -363,6 +364,20 @@ def test_key_pose_after_a_drag_that_switched_a_limb_keeps_the_poses_of_other_key
         assert np.abs(body(rig) - before[frame])[:, :3, 3].max() < EXACT, frame
     go_to(20)
     assert np.abs(body(rig) - posed)[:, :3, 3].max() < EXACT
+
+
+@pytest.mark.parametrize("bones", ["POSED", "SELECTED", "WHOLE"])
+def test_key_pose_keys_only_the_switches_of_the_limbs_that_it_keys(bones):
+    """The switches of all limbs got keys."""
+    rig = keyed_human(on_fk=("thigh.L",))
+    bpy.context.scene.tool_settings.use_keyframe_insert_auto = False
+    bpy.ops.object.mode_set(mode="POSE")
+    go_to(20)
+    drag_in_steps(rig, "hand_ik.L", DRAGS["hand_ik.L"][0])
+    select(rig, ["hand_ik.L"])
+    bpy.ops.fabrik.key_pose(bones=bones)
+    keyed = {path.split('"')[1] for path, _ in curves(rig) if path.endswith('["IK_FK"]')}
+    assert keyed == (set(LIMBS.values()) if bones == "WHOLE" else {"upper_arm_parent.L"})
 
 
 @pytest.mark.parametrize("available", [True, False])
