@@ -285,9 +285,8 @@ class PlainRig:
         """The bones whose rotation, and those whose location, store a pose."""
         return bones, roots
 
-    @property
-    def switches(self) -> list[str]:
-        """The paths of the switches that are keyed with a pose."""
+    def switches(self, posed: Collection[str]) -> list[str]:
+        """The paths of the switches that are keyed with a pose of some bones: those of the limbs that they pose."""
         return []
 
 
@@ -575,11 +574,14 @@ class ControlRig(PlainRig):
         moved = [*(setup.place for _ in roots[:1]), *(row.name for row in setup.controls if row.limb in limbs)]
         return [*(setup.carriers[bone].control for bone in bones if bone not in on_ik), *moved], moved
 
-    @property
-    def switches(self) -> list[str]:
+    def switches(self, posed: Collection[str]) -> list[str]:
         self._check_names()
-        rows = (*self._setup.switches, *self._setup.along)
-        return [*keyed_switches(self._setup, {row.name: read_switch(self.rig, row.name) for row in rows})]
+        setup = self._setup
+        limbs = {row.limb for row in setup.controls if row.name in posed}
+        limbs |= {row.switch for row in setup.carriers if row.control in posed}
+        paths = [row.name for row in setup.switches if row.name in limbs]
+        paths += [row.name for row in setup.along if row.switch in limbs]
+        return [*keyed_switches(setup, {path: read_switch(self.rig, path) for path in paths})]
 
 
 PosedRig: TypeAlias = PlainRig

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
-from bpy.types import Object, PoseBone
+from bpy.types import Context, Object, PoseBone
 from mathutils import Matrix, Vector
 
 from ...core import forward_kinematics
@@ -29,12 +29,13 @@ from ...core.rotations import (
     slerp,
 )
 from ..rig.armature import as_array, bone_matrices, meters_per_unit, object_scale, rest_matrices, unscaled
+from ..rig.keying import key_in_steps
 from ..rig.locks import locked_channels, moved_by, with_locks
 from ..rig.pose_writer import ChannelGroup, HeldChannels, channel_groups, read_switch
 from ..rig.rotation_modes import from_channels, local_rotation, property_name, to_channels
 from ..settings.control import FabrikControlRig, moves
 from ..settings.why_not import enabled_effectors
-from .switches import limbs_of, switch_limbs, with_linked_values
+from .switches import keyed_switches, limbs_of, switch_limbs, with_linked_values
 
 
 def free_channels(bone: PoseBone) -> BoolArray:
@@ -483,10 +484,15 @@ def _find_pole(update: Update, limb: LimbOnIk, wanted: FloatArray) -> None:
 _LEAST_MOVE: Final = 1e-7
 # Rounds of correction. Each one reads the controls' parents again and corrects the remaining error.
 _MENDS: Final = 3
-# The largest error of a bone without a warning, in meters and radians (0.05 degrees).
-MOST_OFF: Final = (1e-4, 8.7e-4)
+# The largest error of a bone without a warning, in units of the armature and radians (0.05 degrees).
+_MOST_OFF: Final = (1e-4, 8.7e-4)
 # The largest distance without a warning, as a share of the body's size: large rigs have lower precision.
 _MOST_OFF_OF_SIZE: Final = 6e-5
+
+
+def most_off(size: float) -> float:
+    """The largest distance without a warning, for a body of some size; both in units of the armature."""
+    return max(_MOST_OFF[0], _MOST_OFF_OF_SIZE * size)
 
 
 class Deviation(NamedTuple):
@@ -640,6 +646,12 @@ class ControlWriter:
         before = self._before_switches.items()
         return {path: value for path, value in before if value != read_switch(self._rig, path)}
 
+    def key_switches(self, context: Context) -> None:
+        """Insert keys for the changed switches on the current frame."""
+        switched = self.switched()
+        for path in keyed_switches(self._setup, {path: read_switch(self._rig, path) for path in switched}):
+            key_in_steps(context, self._rig, path, switched[path])
+
     def ready_model(self) -> ControlModel:
         """The model of the controls, once the limbs that will be written are on FK."""
         if self._model is None:
@@ -679,13 +691,13 @@ def deviations(rig: Object, setup: FabrikControlRig, names: Sequence[str], wante
     angles = np.linalg.norm(rotation_vector_from_matrix(turns), axis=1)
     swings = np.arctan2(np.hypot(turns[:, 0, 1], turns[:, 2, 1]), turns[:, 1, 1])
     meters = meters_per_unit(rig)
-    most = max(MOST_OFF[0] / meters, _MOST_OFF_OF_SIZE * float(np.ptp(wanted[:, :3, 3], axis=0).max()))
+    most = most_off(float(np.ptp(wanted[:, :3, 3], axis=0).max()))
     found = []
-    for row in np.flatnonzero((distances > most) | (angles > MOST_OFF[1])).tolist():
+    for row in np.flatnonzero((distances > most) | (angles > _MOST_OFF[1])).tolist():
         carrier = setup.carriers[names[row]]
         # If the rig determines the twist, compare only the swing.
         angle = float((swings if carrier.found == "SWINGS" else angles)[row])
-        if carrier.control in rig.pose.bones and (distances[row] > most or angle > MOST_OFF[1]):
+        if carrier.control in rig.pose.bones and (distances[row] > most or angle > _MOST_OFF[1]):
             found.append(Deviation(names[row], meters * float(distances[row]), angle))
     return found
 

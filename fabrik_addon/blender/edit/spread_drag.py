@@ -576,5 +576,5 @@ def begin_any_drag(
         return begin_spread(context, armature, bone, spread, point=point, settings=settings)
     drag = begin_drag(context, armature, bone, point=point, settings=settings)
     if spread.before:
-        drag.left_alone.append(f"Only this frame was changed: {trouble}")
+        drag.left_alone.append(f"Only this frame was changed. {trouble}")
     return drag

@@ -193,6 +193,15 @@ def core_effector(effector: FabrikEffector | FabrikMarker) -> Effector:
     )
 
 
+def posable_bone(rig: Object, bone: str) -> str:
+    """The solved bone that a bone belongs to. Raises RigError for an unknown bone, or one of a rig's mechanism."""
+    check_bones(rig, bone)
+    solved = solved_bone(rig, bone)
+    if solved not in solved_parents(rig):
+        raise RigError(f"Bone {bone!r} is part of the rig's mechanism and can't be posed: choose a control")
+    return solved
+
+
 def add_effector(
     context: Context,
     rig: Object,
@@ -206,10 +215,7 @@ def add_effector(
 
     Raises RigError, before anything is changed, for an invalid bone or target.
     """
-    check_bones(rig, bone)
-    chosen, bone = bone, solved_bone(rig, bone)
-    if bone not in solved_parents(rig):
-        raise RigError(f"Bone {bone!r} can't have a target: it is part of the rig's mechanism; choose a control")
+    chosen, bone = bone, posable_bone(rig, bone)
     reason = why_no_target(rig, target, target_bone) if target else ""
     if reason:
         raise RigError(reason)
@@ -350,13 +356,9 @@ def pin_bones(armature: Object, bones: Sequence[str], *, point: str = "TAIL", ho
         RigError: before anything is changed, for a bone that does not exist or a rig that can't be changed.
     """
     check_editable(armature)
-    check_bones(armature, *bones)
-    chosen = {solved_bone(armature, name): name for name in reversed(bones)}
-    bones = list(dict.fromkeys(solved_bone(armature, name) for name in bones))
-    parents = solved_parents(armature)
-    for name in bones:
-        if name not in parents:
-            raise RigError(f"Bone {name!r} can't be pinned: it is part of the rig's mechanism; choose a control")
+    solved = {name: posable_bone(armature, name) for name in bones}
+    chosen = {bone: name for name, bone in reversed(solved.items())}
+    bones = list(chosen)[::-1]
     unpin_bones(armature, bones)
     settings = rig_settings(armature)
     for name in bones:

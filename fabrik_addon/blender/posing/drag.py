@@ -24,17 +24,16 @@ from ...core.model.effector import with_factors_applied
 from ...core.rotations import product, quaternion_from_rotation_vector
 from ...human.masses import KEEPS_ORIENTATION
 from ..control.posed_rig import PosedRig, posed_rig
-from ..control.writer import MOST_OFF
+from ..control.writer import most_off
 from ..goals import effectors
 from ..goals.body import floor_of, hips_on_root, masses_of, part_of, trunk_of_animal, up_of
 from ..goals.problem import rig_problem, root_mode
 from ..limits.editing import opposite_bone
 from ..rig import armature as armatures
 from ..rig.keyframes import KeyframeError, check_action
-from ..rig.keying import is_auto_keying, key_channels, key_in_steps, locked_note, unavailable_note, why_no_key
+from ..rig.keying import is_auto_keying, key_channels, locked_note, unkeyed_note, why_no_key
 from ..rig.locks import OTHERWISE
 from ..rig.pose_writer import PoseKeeper
-from ..settings.control import solved_bone
 from ..settings.rig import FabrikEffector, rig_settings
 from ..settings.why_not import enabled_effectors
 from . import live
@@ -290,8 +289,7 @@ class DragSetup:
         """
         armatures.check_rig(armature)
         armatures.check_editable(armature)
-        armatures.check_bones(armature, bone)
-        bone = solved_bone(armature, bone)
+        bone = effectors.posable_bone(armature, bone)
         self.armature, self.point, self.settings = armature, point, settings
         self.posed = posed_rig(armature)
         self.owned, self.frozen = self.posed.owned, self.posed.frozen
@@ -301,10 +299,6 @@ class DragSetup:
         # Bones keep their current lengths, because dragging does not stretch them.
         trees = [armatures.stretched(armature, tree) for tree in self.posed.trees()]
         self.trees = {name: tree for tree in trees for name in tree.skeleton.names}
-        if bone not in self.trees:
-            raise armatures.RigError(
-                f"Bone {bone!r} can't be dragged: it is part of the rig's mechanism; drag a control"
-            )
         self.dragged: dict[str, FloatArray] = {}
         left_out = {*self.owned, *(pin.bone for pin in effectors.pins(armature))}
         others = [name for name in settings.others if name in self.trees and name not in left_out]
@@ -450,6 +444,8 @@ _LEAST_SHIFT: Final = 1e-7
 _LEAST_TURN: Final = 1e-7
 # On release, an elbow or knee of a limb that IK stretches is moved to its target in at most this many steps.
 _CORRECTIONS: Final = 4
+# A miss is named if it is at least this many times the largest error of a bone without a warning.
+_NAMED: Final = 5
 
 
 class DragBase:
@@ -631,10 +627,9 @@ class Drag(DragBase):
 
         Moves a live rig's targets to the pose. Returns the number of changed bones.
         """
-        if self._asked is not None:
-            self.step(*self._asked, settled=True)
+        shown = 0.0 if self._asked is None else self.step(*self._asked, settled=True).error
         context.view_layer.update()
-        self._correct()
+        self._correct(shown)
         self.left_alone += [sentence for writer in self._writers for sentence in writer.settle()]
         changed = {key: values for writer in self._writers for key, values in writer.changed().items()}
         switched = {path: value for writer in self._writers for path, value in writer.switched().items()}
@@ -649,10 +644,10 @@ class Drag(DragBase):
             if locked := locked_note(self._armature, changed, switched):
                 self.left_alone.append(locked)
             if keyed or why:
-                for path in [path for path in self._setup.posed.switches if path in switched]:
-                    key_in_steps(self._armature, path, context.scene.frame_current_final, switched[path])
+                for writer in self._writers:
+                    writer.key_switches(context)
                 forget_posed(self._armature, [*keyed, *switched])
-                why = why or unavailable_note(context, self._armature, changed)
+                why = why or unkeyed_note(context, self._armature, changed)
             elif not locked:
                 why = why_no_key(context, automatic=True)
             self.left_alone += [why] if why else []
@@ -665,13 +660,19 @@ class Drag(DragBase):
                 live.resume(self._armature)
         return len({bone for bone, _ in changed})
 
-    def _correct(self) -> None:
-        """Move an elbow or knee of a limb that IK stretches to its target, while each step brings it nearer."""
+    def _correct(self, shown: float) -> None:
+        """Move an elbow or knee of a limb that IK stretches to its target, while each step brings it nearer.
+
+        shown: the error of the dragged point during the drag, in world meters. Larger errors are reported.
+        """
         error, bone = self._ik_error()
+        most = self._scale * most_off(self._last_parts[0].tree.skeleton.extent)
         for _ in range(_CORRECTIONS):
-            if self._asked is None or error < MOST_OFF[0]:
+            before, found = self._ik_offsets, self._find_ik_offsets()
+            gaps = [self._scale * float(np.linalg.norm(found[each] - before[each])) for each in found]
+            if self._asked is None or max(gaps, default=0.0) < most:
                 break
-            before, self._ik_offsets = self._ik_offsets, self._find_ik_offsets()
+            self._ik_offsets = found
             self.step(*self._asked, settled=True)
             new_error, new_bone = self._ik_error()
             if new_error >= error:
@@ -679,14 +680,19 @@ class Drag(DragBase):
                 self.step(*self._asked, settled=True)
                 break
             error, bone = new_error, new_bone
-        if error > SHOWN:
+        if error > shown + _NAMED * most:
             self._note_miss(bone, error)
 
     def _ik_error(self) -> tuple[float, str]:
-        """The largest error of a dragged point that IK adds to the solver's, in world meters, and its bone."""
-        found = self._find_ik_offsets()
-        errors = ((self._scale * float(np.linalg.norm(found[bone] - self._ik_offsets[bone])), bone) for bone in found)
-        return max(errors, default=(0.0, ""))
+        """The largest distance of a dragged point of a limb on IK from its target, in world meters, and its bone."""
+        shift = np.zeros(3) if self._asked is None else self._armature_shift(self._asked[0])
+        errors = [(0.0, "")]
+        for grip in (grip for part in self._last_parts for grip in part.grips):
+            if grip.is_dragged and (bone := grip.effector.bone) in self._ik_offsets:
+                point = np.array(armatures.armature_point(self._armature.pose.bones[bone], self._setup.point))
+                target = grip.armature_position + grip.shift_factors * shift
+                errors.append((self._scale * float(np.linalg.norm(target - point)), bone))
+        return max(errors)
 
     def cancel(self) -> None:
         """Restore everything exactly, including the pins; live posing continues."""

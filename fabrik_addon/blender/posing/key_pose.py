@@ -16,7 +16,7 @@ from ..rig import keyframes
 from ..rig.armature import RigError, check_editable
 from ..rig.keyframes import bone_path, check_action
 from ..rig.keying import key_channels, key_in_steps, locked_note, why_no_key
-from ..rig.pose_writer import HeldChannels
+from ..rig.pose_writer import HeldChannels, read_switch
 from ..rig.rotation_modes import from_channels, property_name, to_channels
 from ..settings.control import solved_parents
 from ..settings.rig import rig_settings
@@ -77,7 +77,6 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
     check_editable(rig)
     check_action(rig, new=False)
     frame, posed = context.scene.frame_current_final, posed_rig(rig)
-    switches = posed.switches
     if bones == "SELECTED":
         chosen: list[_Channel] = [pair for bone in picked_bones(context, rig) for pair in _all_channels(bone)]
     elif bones == "WHOLE":
@@ -98,6 +97,7 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
         raise RigError(
             f"No bone of {rig.name!r} was posed since its last key: drag one, or set Bones to Key to Whole Body"
         )
+    switches = posed.switches({bone for bone, _ in chosen})
     turned = dict.fromkeys(bone for bone, channel in chosen if channel not in ("location", "scale"))
     held = HeldChannels(rig, turned)
     for bone in turned:
@@ -118,8 +118,8 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
         raise
     switched = {kept.name: kept.value for kept in rig_settings(rig).unkeyed if kept.name not in rig.pose.bones}
     for path in switches:
-        key_in_steps(rig, path, frame, switched.get(path))
-    forget_posed(rig, [*keyed, *switched])
+        key_in_steps(context, rig, path, switched.get(path, read_switch(rig, path)))
+    forget_posed(rig, [*keyed, *switches])
     return keyed
 
 

@@ -46,7 +46,7 @@ def check_action(owner: Object, *, new: bool) -> None:
     animation = owner.animation_data
     if not new and animation is not None and animation.action is not None and not animation.action.is_editable:
         name = animation.action.name
-        raise KeyframeError(f"Action {name!r} is linked from another file: bake to a new action instead")
+        raise KeyframeError(f"Action {name!r} is linked from another file: make it local, or use a new action")
 
 
 def check_not_shared(owner: Object) -> None:
@@ -398,12 +398,11 @@ def neighboring_keys(curve: FCurve, frame: float) -> tuple[float, float]:
     return points[place - 1].co[0] if place else -inf, points[place].co[0] if place < len(points) else inf
 
 
-def neighboring_frames(armature: Object, frame: float) -> list[float]:
-    """The nearest frames before and after a frame on which an armature has keys, if there are any."""
-    every = curves(armature)
-    last = max((neighboring_keys(curve, frame - SAME_FRAME)[0] for curve in every), default=-inf)
-    following = min((neighboring_keys(curve, frame + SAME_FRAME)[1] for curve in every), default=inf)
-    return [each for each in (last, following) if abs(each) < inf]
+def other_keyed_frames(armature: Object, frame: float) -> FloatArray:
+    """(F,) the frames on which an armature has keys, except a frame, from the nearest to it to the farthest."""
+    frames = np.unique(np.concatenate([np.zeros(0), *(keys(curve)[:, 0] for curve in curves(armature))]))
+    apart = np.abs(frames - frame)
+    return frames[np.argsort(apart)][np.count_nonzero(apart < SAME_FRAME) :]
 
 
 def scale_values(curve: FCurve, factor: float, shift: float | FloatArray) -> None:

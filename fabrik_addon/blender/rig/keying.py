@@ -6,24 +6,29 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import bpy
+import numpy as np
 from bpy.types import Context, Object
 
+from ...core.arrays import FloatArray
 from ...core.errors import first_few
 from .keyframes import (
     KeyframeError,
+    active_strips,
     bone_in_path,
     bone_path,
     curves,
     curves_by_key,
+    curves_of,
     is_locked,
     make_steps,
-    neighboring_frames,
+    other_keyed_frames,
+    values_at,
 )
 from .locks import unlocked_location, unlocked_rotation
-from .pose_writer import has_property
+from .pose_writer import PoseKeeper, has_property, read_switch
 
-# Values that differ by less than this count as equal; the differences are rounding errors.
-_ROUNDING: Final = 1e-7
+# Values that differ by less than this share, or number below 1, count as equal. The pose hardly changes.
+_ROUNDING: Final = 1e-5
 
 
 def is_auto_keying(context: Context) -> bool:
@@ -41,8 +46,8 @@ def key_channels(
 ) -> list[str]:
     """Key (bone, property) pairs on the current frame, except locked components; returns the bones that got a key.
 
-    The nearest keyed frames of the armature keep their pose: a property without a key there gets a key with its former
-    value.
+    The other keyed frames of the armature keep their pose: a property without a key there gets one if its value would
+    change.
 
     If there is an active keying set, its properties are keyed instead; for automatic keys only if the scene is set to
     use it.
@@ -72,7 +77,7 @@ def key_channels(
         for number in range(len(values or "wxyz")) if index < 0 else (index,):
             former[path, number] = None if values is None else values[number]
     first = not any(True for _ in curves(armature))
-    with _neighbors_kept(armature, frame, former):
+    with _other_keys_kept(context, armature, frame, former):
         for bone, path, index in found:
             # Without a frame, Blender would ignore the subframe.
             if armature.keyframe_insert(path, index=index, frame=frame, group=bone, options=options, keytype=kind):
@@ -85,40 +90,78 @@ def key_channels(
     return list(keyed)
 
 
-def key_in_steps(armature: Object, path: str, frame: float, before: float | None = None) -> None:
-    """Key a number property with constant interpolation, unless its curve is locked.
+def key_in_steps(context: Context, armature: Object, path: str, before: float | None = None) -> None:
+    """Key a number property on the current frame with constant interpolation, unless its curve is locked.
 
-    Its values on the nearest keyed frames of the armature don't change. before: its former value, if it has no curve.
+    Its values on the other keyed frames of the armature don't change. before: its former value, if it has no curve.
     """
     curve = curves_by_key(curves(armature)).get((path, 0))
     if curve is not None and is_locked(curve):
         return
-    with _neighbors_kept(armature, frame, {(path, 0): before}):
+    frame = context.scene.frame_current_final
+    with _other_keys_kept(context, armature, frame, {(path, 0): before}):
         armature.keyframe_insert(path, frame=frame)
         make_steps(curves_by_key(curves(armature))[path, 0])
     make_steps(curves_by_key(curves(armature))[path, 0])
 
 
 @contextmanager
-def _neighbors_kept(armature: Object, frame: float, former: Mapping[tuple[str, int], float | None]) -> Iterator[None]:
-    """Keep the pose on the nearest keyed frames of an armature while the block inserts keys on a frame.
+def _other_keys_kept(
+    context: Context, armature: Object, frame: float, former: Mapping[tuple[str, int], float | None]
+) -> Iterator[None]:
+    """Keep the pose on the other keyed frames of an armature while the block inserts keys on a frame.
 
     former: by data path and index, the value before the change, for properties without keys; None if it is unknown.
     """
-    neighbors, by_key = neighboring_frames(armature, frame), curves_by_key(curves(armature))
-    held: dict[tuple[str, int], list[float]] = {}
-    for key, value in former.items() if neighbors else ():
+    frames, by_key = other_keyed_frames(armature, frame), curves_by_key(curves(armature))
+    held, new = dict[tuple[str, int], FloatArray](), list[tuple[str, int]]()
+    for key, value in former.items() if len(frames) else ():
         curve = by_key.get(key)
         if curve is not None and len(curve.keyframe_points):
-            held[key] = [curve.evaluate(each) for each in neighbors]
+            # Modifiers change values between the keys and their frames.
+            held |= {} if curve.modifiers else {key: values_at(curve, frames)}
         elif value is not None:
-            held[key] = [value] * len(neighbors)
+            held[key] = np.full(len(frames), value)
+            new.append(key)
+    held |= _without_effect(context, armature, frames, new)
     yield
     by_key = curves_by_key(curves(armature)) if held else {}
-    for key, curve in by_key.items():
-        for each, value in zip(neighbors, held.get(key, ()), strict=False):
-            if abs(curve.evaluate(each) - value) > _ROUNDING:
-                curve.keyframe_points.insert(each, value)
+    for key, values in held.items() if by_key else ():
+        curve, least = by_key.get(key), _ROUNDING * np.maximum(1.0, np.abs(values))
+        # Each new key changes the curve between its neighbors.
+        for _ in frames if curve is not None else ():
+            changed = np.flatnonzero(np.abs(values_at(curve, frames) - values) > least)
+            for row in changed.tolist():
+                if abs(curve.evaluate(frames[row]) - values[row]) > least[row]:
+                    curve.keyframe_points.insert(frames[row], values[row])
+            if not len(changed):
+                break
+
+
+def _without_effect(
+    context: Context, armature: Object, frames: FloatArray, missing: Sequence[tuple[str, int]]
+) -> dict[tuple[str, int], FloatArray]:
+    """(F,) values of curves that leave the pose of the NLA strips below the action unchanged, by path and index.
+
+    missing: the curves that the action does not have yet. Those that the strips do not have either are left out.
+    """
+    animation = armature.animation_data
+    strips = active_strips(armature) if missing and animation.use_nla else ()
+    below = curves_by_key(curve for each in strips for curve in curves_of(each.action, each.action_slot))
+    found = {key: np.zeros(len(frames)) for key in missing if key in below}
+    if found and animation.action_blend_type == "REPLACE":
+        keeper = PoseKeeper(context.scene, armature)
+        for row, frame in enumerate(frames.tolist()):
+            context.scene.frame_set(int(frame // 1.0), subframe=frame % 1.0)
+            for (path, index), values in found.items():
+                values[row] = np.ravel(read_switch(armature, path))[index]
+        keeper.restore()
+        context.view_layer.update()
+    elif found and animation.action_blend_type in {"MULTIPLY", "COMBINE"}:
+        for (path, index), values in found.items():
+            is_factor = path.endswith(".scale") or (path.endswith(".rotation_quaternion") and not index)
+            values[:] = is_factor or animation.action_blend_type == "MULTIPLY"
+    return found
 
 
 def locked_note(armature: Object, channels: Iterable[tuple[str, str]], switches: Iterable[str] = ()) -> str:
@@ -146,20 +189,30 @@ def why_no_key(context: Context, *, automatic: bool) -> str:
     return "No keys inserted (the bones are already at their keyed pose): pose them first"
 
 
-def unavailable_note(context: Context, armature: Object, channels: Iterable[tuple[str, str]]) -> str:
-    """A sentence about bones that auto-keying leaves out because they have no curves yet; "" if there are none.
+def unkeyed_note(context: Context, armature: Object, channels: Iterable[tuple[str, str]]) -> str:
+    """A sentence about bones that have no curves after auto-keying; "" if there are none.
 
     Since these bones have no keys, their poses change on all frames.
     """
-    if _keying_set(context, automatic=True) or "INSERTKEY_AVAILABLE" not in _options(context, automatic=True):
-        return ""
     keyed = {curve.data_path for curve in curves(armature)}
     bones = dict.fromkeys(bone for bone, path, _ in _unlocked(armature, channels) if path not in keyed)
-    sentence = (
-        f"No keys inserted for {first_few(bones)} (Only Insert Available is on in the preferences), "
+    keying_set, shown = _keying_set(context, automatic=True), first_few(bones)
+    if not bones:
+        return ""
+    if keying_set is not None:
+        return (
+            f"No keys inserted for {shown} ({keying_set.bl_label} does not contain all that changed), "
+            "so their poses change on all frames: choose another keying set"
+        )
+    if "INSERTKEY_REPLACE" in _options(context, automatic=True):
+        return (
+            f"No keys inserted for {shown} (auto keying only replaces keys), "
+            "so their poses change on all frames: key the bones once"
+        )
+    return (
+        f"No keys inserted for {shown} (Only Insert Available is on in the preferences), "
         "so their poses change on all frames: switch it off, or key the bones once"
     )
-    return sentence if bones else ""
 
 
 def _options(context: Context, *, automatic: bool) -> set[Any]:

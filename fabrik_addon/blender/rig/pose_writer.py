@@ -271,3 +271,6 @@ class PoseWriter:
     def settle(self) -> list[str]:
         """Return no sentences, because plain rigs need no correction at the end."""
         return []
+
+    def key_switches(self, context: Context) -> None:
+        """Do nothing, because plain rigs have no switches."""

@@ -385,7 +385,7 @@ def test_a_mechanism_bone_is_refused_and_not_dragged_along(human):
     """The drag ended with a traceback."""
     mechanism = "MCH-thigh_ik_target.parent.L"
     before = channels(human)
-    with pytest.raises(RuntimeError, match="can't be dragged: it is part of the rig's mechanism; drag a control"):
+    with pytest.raises(RuntimeError, match="is part of the rig's mechanism and can't be posed: choose a control"):
         bpy.ops.fabrik.drag(bone=mechanism, translation=(0.0, -0.1, 0.0))
     assert channels(human) == before
     assert bpy.ops.fabrik.drag(bone="hand_ik.L", others=mechanism, translation=(0.0, -0.1, 0.0)) == {"FINISHED"}
@@ -395,7 +395,7 @@ def test_a_mechanism_bone_is_not_pinned(human):
     """It was pinned, and every later drag then moved nothing."""
     mechanism = "MCH-thigh_ik_target.parent.L"
     for use in (bpy.ops.fabrik.pin, lambda bones: bpy.ops.fabrik.add_effector(bone=bones)):
-        with pytest.raises(RuntimeError, match=f"Bone '{mechanism}' can't .*: it is part of the rig's mechanism"):
+        with pytest.raises(RuntimeError, match=f"Bone '{mechanism}' is part of the rig's mechanism"):
             use(bones=mechanism)
     assert len(human.fabrik.effectors) == 0
 

@@ -6,11 +6,13 @@ import bpy
 import numpy as np
 import pytest
 from mathutils import Matrix, Vector
+from support.limited import select
 from support.rigify import open_set_up
 from support.takes import curves
 
 from fabrik_addon.blender.control.posed_rig import posed_rig
 from fabrik_addon.blender.posing.drag import begin_drag
+from fabrik_addon.blender.rig.armature import length_text
 
 pytestmark = pytest.mark.usefixtures("clean_scene", "preferences")
 
@@ -225,6 +227,39 @@ def test_a_dragged_elbow_or_knee_of_a_limb_that_ik_stretches_follows_the_mouse(c
     assert apart(rig, limb) < CLOSE
 
 
+@pytest.mark.parametrize("scale", [0.01, 100.0])
+@pytest.mark.parametrize(
+    ("control", "shift"), [("upper_arm_ik.R", (0.03, 0.05, 0.06)), ("thigh_ik.L", (0.05, -0.06, 0.03))]
+)
+def test_elbows_and_knees_follow_the_mouse_on_rigs_of_any_scale(control, shift, scale):
+    """Small rigs missed by 5 mm of a person's size without a message, and large rigs reported 0.01 mm."""
+    rig = keyed_human()
+    rig.scale = (scale, scale, scale)
+    go_to(20)
+    bpy.context.view_layer.update()
+    drag = drag_in_steps(rig, control, scale * np.array(shift))
+    posed = rig.matrix_world @ rig.pose.bones[rig.fabrik.control.controls[control].stands_for].tail
+    assert np.array(posed) / scale == pytest.approx((drag.start + scale * np.array(shift)) / scale, abs=2e-4)
+    assert drag.left_alone == []
+
+
+def test_a_knee_that_ik_leaves_short_of_its_target_is_named():
+    """The feet are pinned, so the solver misses as well; the message must count both errors."""
+    rig = keyed_human()
+    go_to(20)
+    bpy.ops.fabrik.pin(bones="foot_ik.L,foot_ik.R")
+    drag, shift = begin_drag(bpy.context, rig, "thigh_ik.R"), np.array((0.0, -0.1, 0.0))
+    for share in (0.25, 0.5, 0.75, 1.0):
+        result = drag.step(drag.start + share * shift, settled=True)
+    drag.finish(bpy.context)
+    bpy.context.view_layer.update()
+    error = np.linalg.norm(np.array(rig.pose.bones["ORG-thigh.R"].tail) - drag.start - shift)
+    assert error > result.error + 0.01
+    assert drag.left_alone == [
+        f"Bone 'thigh_fk.R' ends {length_text(error)} from its target, farther than during the drag"
+    ]
+
+
 def test_an_elbow_that_is_dragged_back_to_its_start_leaves_everything():
     rig = keyed_human()
     go_to(20)
@@ -331,6 +366,20 @@ def test_key_pose_after_a_drag_that_switched_a_limb_keeps_the_poses_of_other_key
     assert np.abs(body(rig) - posed)[:, :3, 3].max() < EXACT
 
 
+@pytest.mark.parametrize("bones", ["POSED", "SELECTED", "WHOLE"])
+def test_key_pose_keys_only_the_switches_of_the_limbs_that_it_keys(bones):
+    """The switches of all limbs got keys."""
+    rig = keyed_human(on_fk=("thigh.L",))
+    bpy.context.scene.tool_settings.use_keyframe_insert_auto = False
+    bpy.ops.object.mode_set(mode="POSE")
+    go_to(20)
+    drag_in_steps(rig, "hand_ik.L", DRAGS["hand_ik.L"][0])
+    select(rig, ["hand_ik.L"])
+    bpy.ops.fabrik.key_pose(bones=bones)
+    keyed = {path.split('"')[1] for path, _ in curves(rig) if path.endswith('["IK_FK"]')}
+    assert keyed == (set(LIMBS.values()) if bones == "WHOLE" else {"upper_arm_parent.L"})
+
+
 @pytest.mark.parametrize("available", [True, False])
 def test_controls_that_get_no_key_are_named(preferences, available):
     """Only the hand's control has keys. The spine changed on all frames without a message."""
@@ -358,3 +407,27 @@ def test_a_floor_does_not_hold_a_torso_above_feet_that_ik_keeps_in_place():
     assert result.error < EXACT
     foot = np.array(rig.pose.bones["ORG-foot.L"].head)
     assert foot == pytest.approx(np.array(rig.data.bones["ORG-foot.L"].head_local), abs=CLOSE)
+
+
+def test_controls_that_the_keying_set_leaves_without_keys_are_named():
+    """Their rotations changed on all frames, without a message."""
+    rig = keyed_human()
+    scene = bpy.context.scene
+    scene.tool_settings.use_keyframe_insert_auto = scene.tool_settings.use_keyframe_insert_keyingset = True
+    scene.keying_sets_all.active = scene.keying_sets_all["Location"]
+    go_to(20)
+    drag = drag_in_steps(rig, "hand_ik.L", DRAGS["hand_ik.L"][0])
+    wanted = r"No keys inserted for spine_fk, .* \(Location does not contain all that changed\), so their poses change"
+    assert any(re.match(wanted, each) for each in drag.left_alone), drag.left_alone
+
+
+def test_controls_that_only_replaced_keys_leave_without_keys_are_named():
+    rig = keyed_human()
+    bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
+    bpy.context.scene.tool_settings.auto_keying_mode = "REPLACE_KEYS"
+    go_to(LAST)
+    drag = drag_in_steps(rig, "hand_ik.L", DRAGS["hand_ik.L"][0])
+    wanted = (
+        r"No keys inserted for spine_fk, .* \(auto keying only replaces keys\), so their poses change on all frames"
+    )
+    assert any(re.match(wanted, each) for each in drag.left_alone), drag.left_alone

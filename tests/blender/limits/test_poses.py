@@ -208,6 +208,22 @@ class TestCheckAction:
         assert printed.count("exceeds its limit on frame") == 4
         assert "Bones outside their limits: 4, frames: " in printed
 
+    def test_only_fixing_makes_an_undo_step(self, moving_rig):
+        name, scene = moving_rig.name, bpy.context.scene
+        last = scene.frame_end
+        bpy.ops.ed.undo_push(message="before")
+        scene.frame_end = last + 7
+        bpy.ops.ed.undo_push(message="changed")
+        bpy.ops.fabrik.check_action("EXEC_DEFAULT", True)
+        bpy.ops.ed.undo()
+        assert bpy.context.scene.frame_end == last
+        bpy.ops.fabrik.check_action("EXEC_DEFAULT", True, mend=True)
+        rig = bpy.data.objects[name]
+        assert check_action(bpy.context, rig, rig.pose.bones) == []
+        bpy.ops.ed.undo()
+        rig = bpy.data.objects[name]
+        assert len(check_action(bpy.context, rig, rig.pose.bones)) == 4
+
     def test_an_action_inside_its_limits_is_reported_as_valid(self, rig, capfd):
         bone = rig.pose.bones["forearm.L"]
         write_limit(bone, Hinge("X", 0.0, 1.0))

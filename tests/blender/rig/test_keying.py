@@ -3,10 +3,12 @@
 import bpy
 import numpy as np
 import pytest
+from mathutils import Quaternion
 from support import scenes
 
 from fabrik_addon.blender.posing.drag import DragSettings, begin_drag
 from fabrik_addon.blender.rig.keyframes import curves, keys
+from fabrik_addon.blender.rig.rotation_modes import property_name
 
 pytestmark = pytest.mark.usefixtures("clean_scene", "preferences")
 
@@ -64,6 +66,57 @@ def test_the_first_keys_over_a_strip_play(rig, tools):
     posed = np.array(rig.pose.bones["forearm.L"].matrix)
     bpy.context.scene.frame_set(10)
     np.testing.assert_allclose(rig.pose.bones["forearm.L"].matrix, posed, atol=1e-5)
+
+
+def poses(rig, frames):
+    """(F, 4, 4) matrices of the forearm on frames."""
+    found = []
+    for frame in frames:
+        bpy.context.scene.frame_set(frame)
+        found.append(np.array(rig.pose.bones["forearm.L"].matrix))
+    return np.array(found)
+
+
+def key_angles(rig, bone, angles):
+    """Key a bone's rotation in its own mode: an angle (radians) about one axis, by frame."""
+    posed = rig.pose.bones[bone]
+    for frame, angle in angles.items():
+        posed.rotation_euler = (angle, 0.0, 0.0)
+        posed.rotation_quaternion = Quaternion((0.6, 0.8, 0.0), angle)
+        posed.rotation_axis_angle = (angle, 0.6, 0.8, 0.0)
+        channel = property_name(posed.rotation_mode)
+        posed.keyframe_insert(channel, frame=frame)
+
+
+def test_all_other_keyed_frames_keep_their_pose(rig):
+    """The curves' handles change with a new key, so frames farther away than the nearest keys would change."""
+    key_angles(rig, "spine", {1: 0.0, 15: 0.1, 25: 0.05, 40: 0.2})
+    key_angles(rig, "upper_arm.L", {1: 0.1, 40: -0.4})
+    key_angles(rig, "forearm.L", {1: 0.2, 25: 0.6, 40: 0.1})
+    before = poses(rig, (1, 15, 25, 40))
+    bpy.context.scene.frame_set(-4)
+    automatically(rig)
+    assert poses(rig, (1, 15, 25, 40)) == pytest.approx(before, abs=2e-5)
+
+
+@pytest.mark.parametrize("blending", ["REPLACE", "COMBINE", "ADD"])
+@pytest.mark.parametrize("mode", ["QUATERNION", "AXIS_ANGLE", "XYZ"])
+def test_other_keyed_frames_of_a_layer_keep_their_pose(rig, mode, blending):
+    """Bones without keys in the layer got the pose of the drag's frame there."""
+    for bone in ("upper_arm.L", "forearm.L"):
+        rig.pose.bones[bone].rotation_mode = mode
+        key_angles(rig, bone, {1: 0.1, 15: 0.2, 40: 0.5})
+    animation = rig.animation_data
+    animation.nla_tracks.new().strips.new("Walk", 1, animation.action)
+    animation.action = bpy.data.actions.new("Layer")
+    animation.action_blend_type = blending
+    key_angles(rig, "head", dict.fromkeys((1, 15, 40), 0.0))
+    before = poses(rig, (1, 15, 40))
+    bpy.context.scene.frame_set(20)
+    automatically(rig)
+    posed = np.array(rig.pose.bones["forearm.L"].matrix)
+    assert poses(rig, (1, 15, 40)) == pytest.approx(before, abs=2e-5)
+    assert poses(rig, (20,))[0] == pytest.approx(posed, abs=2e-5)
 
 
 @pytest.mark.parametrize("how", [by_hand, automatically])

@@ -400,6 +400,27 @@ def test_a_marker_s_state(made, values, state):
     assert marker.state == state
 
 
+def test_keys_can_be_inserted_once_something_is_posed(made):
+    """The button was enabled before, and then refused."""
+
+    def is_enabled():
+        columns = [each for each in drawn(panels.pose.FABRIK_PT_drag).children if isinstance(each, Layout)]
+        (column,) = (each for each in columns if each.texts() == ["Keyframe Solved Bones"])
+        return column.enabled
+
+    bpy.ops.object.mode_set(mode="POSE")
+    assert not is_enabled()
+    made.fabrik.key_bones = "WHOLE"
+    assert is_enabled()
+    made.fabrik.key_bones = "POSED"
+    bpy.ops.fabrik.drag(bone="forearm.L", translation=(0.0, -0.1, 0.1))
+    assert is_enabled()
+    bpy.ops.fabrik.key_pose()
+    assert not is_enabled()
+    bpy.ops.fabrik.pin(bones="shin.L")
+    assert is_enabled()
+
+
 @pytest.mark.parametrize("sentence", ["", "short", "a sentence of several words " * 6, "x" * 60])
 def test_long_sentences_are_wrapped_between_words(sentence):
     lines = short_lines(sentence, 200.0)

@@ -3,6 +3,7 @@
 from math import radians
 from typing import TYPE_CHECKING, Any
 
+import bpy
 from bpy.props import EnumProperty, FloatProperty, FloatVectorProperty
 from bpy.types import Context, Event, Object, Operator
 
@@ -177,6 +178,8 @@ class FABRIK_OT_check_action(OnBones, Operator):
     """List bones that exceed limits in the action or NLA strips, with frames. Checks all bones if none is selected"""
 
     bl_label = "Check Action Limits"
+    # Checking changes nothing.
+    bl_options: Any = {"REGISTER"}
 
     mend: Bool("Fix Violations", "Insert keys to clamp the animation to the limits")
 
@@ -189,6 +192,8 @@ class FABRIK_OT_check_action(OnBones, Operator):
     def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         if self.mend:
             found, left = action.fix_action(context, rig, bones)
+            # With this name, "Adjust Last Operation" undoes it.
+            bpy.ops.ed.undo_push(message=self.bl_label)
         else:
             found = left = action.check_action(context, rig, bones)
         if not found:

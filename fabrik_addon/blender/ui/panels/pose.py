@@ -7,7 +7,7 @@ from bpy.types import Context, Object, Panel, UILayout, UIList
 from ...settings.control import FabrikCarrier, may_be_control_rig
 from ...settings.in_use import seen
 from ...settings.rig import FabrikEffector, rig_settings
-from ...settings.why_not import has_motion, rig_at_hand, shared_targets, why_no_rig, why_no_solve
+from ...settings.why_not import enabled_effectors, has_motion, rig_at_hand, shared_targets, why_no_rig, why_no_solve
 from ..operators.base import folded
 from ..overlays.handlers import GOALS_SWITCH, add_missing_handlers
 from ..translations import CONTEXT, ui_text
@@ -41,7 +41,9 @@ class FABRIK_PT_drag(base.PoseTab, Panel):
         add = layout.column()
         add.enabled = rig.data.bones.active is not None
         add.operator("fabrik.add_effector", icon="ADD")
-        layout.operator("fabrik.key_pose", icon="KEY_HLT")
+        key, kept = layout.column(), seen(rig)
+        key.enabled = kept.key_bones != "POSED" or len(kept.unkeyed) > 0 or len(enabled_effectors(rig)) > 0
+        key.operator("fabrik.key_pose", icon="KEY_HLT")
         if is_live or not (why_no_solve(rig) or may_be_controls):
             settings = rig_settings(rig)
             row = layout.row(align=True)
