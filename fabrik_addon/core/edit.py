@@ -13,9 +13,11 @@ Each step is a Newton step for all frames of a block: a quadratic program (`opti
 Lagrangian, followed by a correction onto the goals with the same factorization. It is shortened until the sum above
 falls.
 
-A frame depends only on its own pose and goals, so a smooth change of the goals gives a smooth change of the poses. But
-the best pose may switch from one minimum to another, as an arm can bend two ways. `EditSolver.smoothed` therefore takes
-a solution, smooths its change over time, and prefers poses near that: one step of a proximal method for smoothness.
+Frames that are solved separately may jump: the best pose switches from one minimum to another, as an arm can bend two
+ways, and limbs jerk as they become straight. `EditSolver.over_time` therefore solves all frames at once, for the most
+probable change that is smooth over time (see `optimize.over_time`). `EditSolver.smoothed` keeps frames separate, which
+self-collision needs. It takes a solution, smooths its change over time, and prefers poses near that: one step of a
+proximal method for smoothness.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -35,7 +37,7 @@ from .limits.base import Limit
 from .model.bodies import participants
 from .model.effector import Effector
 from .model.skeleton import Skeleton
-from .optimize.over_time import ChangeOverTime, noise_share
+from .optimize.over_time import EXACT, ChangeOverTime, noise_share
 from .optimize.qp import MAX_SHORTER, SHORTER, QpStep, QuadraticProgram
 from .rotations import (
     conjugate,
@@ -63,12 +65,16 @@ _SPREAD: Final = 3.0
 # The smallest allowed eigenvalue of the Hessian, in units of the mass matrix. If necessary, a multiple of the mass
 # matrix is added. This is also the first damping.
 _MARGIN: Final = 0.2
-# The largest number of steps for a change over time.
-_MAX_TIMES: Final = 12
+# The largest number of steps for a change over time. With 12, knees jump if a foot is lifted by 20 cm over 60 frames.
+_MAX_TIMES: Final = 25
 # A limit replaces one that the joint met before if the cosine between their rows is above this.
 _ALIKE: Final = 0.9
 # The distance by which an effector may miss its target, as a share of the body's size.
 _MISSED: Final = 1e-5
+# The slack of dragged points in a change over time, on frames with only a part of the change: the variance of their
+# errors, as a share of that of their movements. Paths within reach are followed to 1 %. With a tenth of it, points that
+# are held near the edge of reach miss by millimeters; with ten times as much, dragged feet go through the floor.
+_FOLLOWING: Final = 1e-2
 # Number of frames solved together: their matrices fit the processor's cache.
 _BLOCK: Final = 12
 
@@ -113,6 +119,14 @@ class EditPoses:
     errors: FloatArray
 
 
+class KnownPose(NamedTuple):
+    """The pose on one of F frames: the frame's index, (J, 4) local rotations and the root's head (3,)."""
+
+    frame: int
+    rotations: FloatArray
+    root: FloatArray
+
+
 _Poses = TypeVar("_Poses", Pose, EditPoses)
 
 
@@ -143,12 +157,15 @@ class EditSolver:
         self.own_rotations: FloatArray = np.concatenate([block.own_rotations for block in self._blocks])
         self.overlaps: FloatArray = np.concatenate([block.overlaps for block in self._blocks])
 
-    def solve(self, targets: FloatArray, rotations: FloatArray, start: EditPoses | None = None) -> EditPoses:
+    def solve(
+        self, targets: FloatArray, rotations: FloatArray, start: EditPoses | None = None, *, settled: bool = False
+    ) -> EditPoses:
         """The poses for targets (F, E, 3) and rotations (F, E, 4) of effectors' bones, armature space; NaN for none.
 
-        start: nearby poses, such as those of the last move, from which a few steps are enough.
+        start: nearby poses, such as those of the last move, from which a few steps are enough. settled: take more steps
+        if necessary.
         """
-        steps = _MAX_STEPS if start is None else _STEPS_FROM_NEAR
+        steps = _MAX_STEPS if settled or start is None else _STEPS_FROM_NEAR
         return self._solve(targets, rotations, start or self._own, self._own, steps, cap=1.0)
 
     def smoothed(self, targets: FloatArray, rotations: FloatArray, found: EditPoses) -> EditPoses:
@@ -162,15 +179,23 @@ class EditSolver:
         smooth = EditPoses(turned, self._own.roots + _mean(found.roots - self._own.roots), found.errors)
         return self._solve(targets, rotations, smooth, smooth, _MAX_STEPS, cap=_CAP_NEAR)
 
-    def over_time(self, targets: FloatArray, rotations: FloatArray, frames: FloatArray, ease: float) -> EditPoses:
+    def over_time(
+        self,
+        targets: FloatArray,
+        rotations: FloatArray,
+        frames: FloatArray,
+        ease: float,
+        known: KnownPose | None = None,
+    ) -> EditPoses:
         """Poses for targets on some of the frames; on the others, the change fades in and out smoothly.
 
-        Self-collision is ignored, because avoiding it would need jumps.
-
         targets: (F, E, 3) and rotations: (F, E, 4), armature space; NaN for none. frames: (F,) increasing frame
-        numbers. ease: the number of frames over which the change fades.
+        numbers. ease: the number of frames over which the change fades. known: the pose on one frame. The other frames
+        follow its change by their shares, and all targets are shifted so that it meets them.
         """
         block = self._whole
+        if known is not None:
+            return block.over_time(*self._through(known, targets, rotations), frames, ease, known)
         found = block.over_time(targets, rotations, frames, ease)
         if not block.misses(found).any():
             return found
@@ -185,6 +210,17 @@ class EditSolver:
             found = replace(found, errors=lengths(targets - block.effectors(found)[0]))
         near = self._solve(targets, rotations, found, found, _MAX_STEPS, cap=_CAP_NEAR)
         return _chosen(block.misses(found), near, found)
+
+    def _through(self, known: KnownPose, targets: FloatArray, rotations: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Targets (F, E, 3) and rotations (F, E, 4) shifted so that a known pose meets them on its frame.
+
+        On other frames, they are shifted by their share of that.
+        """
+        points, turned = self._whole.effectors(EditPoses(known.rotations[None], known.root[None], np.empty(0)))
+        off = rotation_vector_from_quaternion(product(turned[0], conjugate(rotations[known.frame])))
+        turns = quaternion_from_rotation_vector(self._shares[:, None, None] * off)
+        shifts = self._shares[:, None, None] * (points[0] - targets[known.frame])
+        return targets + shifts, product(turns, rotations)
 
     @cached_property
     def _whole(self) -> "_Block":
@@ -300,45 +336,82 @@ class _Block:
         local[:, self._bones] = pose.local
         return local, pose.root, self._goals.points(pose)[:, : self._goals.count]
 
-    def over_time(self, targets: FloatArray, rotations: FloatArray, frames: FloatArray, ease: float) -> EditPoses:
+    def over_time(
+        self,
+        targets: FloatArray,
+        rotations: FloatArray,
+        frames: FloatArray,
+        ease: float,
+        known: KnownPose | None = None,
+    ) -> EditPoses:
         """The poses of `EditSolver.over_time` for targets within reach.
 
         Takes Gauss-Newton steps for the change of all frames. Its columns are rotation vectors relative to the frames'
         own poses.
         """
         bodies, goals, count = self._bodies, self._goals, len(frames)
-        wanted = goals.wanted(targets, rotations)
+        wanted, is_whole = goals.wanted(targets, rotations), (self._shares == 1.0)[:, None]
+        slack = np.where(self._is_held | is_whole, EXACT, _FOLLOWING)
         own = bodies.pose(self._rotations[:, self._bones], self._roots)
         posture = PostureTerm(bodies, self._model.masses, self._rotations, self._roots)
         mass = posture.equations(posture.away(own), own, bodies.motions(own))[0].mean(axis=0)
-        residual = goals.residual(own, wanted)
-        moves = wanted.seen & ~wanted.seen.all(axis=0)
-        rough = noise_share(np.where(moves[..., None], residual, np.nan).reshape(count, -1))
         units = np.where(np.arange(bodies.columns) < bodies.turning, 1.0, self._size)
-        prior = ChangeOverTime(frames, self._shares, ease, mass, rough, units)
-        pose, change, stops = own, np.zeros((count, bodies.columns)), _Stops(bodies, LEVER * self._size)
+        # The equations that keep a known pose, in units in which all are equally probable.
+        fixed, expected = np.zeros(0, dtype=np.int64), np.zeros((count, bodies.columns))
+        equal, values = np.zeros((0, bodies.columns)), np.zeros(0)
+        if known is not None:
+            wanted.seen[known.frame] = False
+            fixed, expected = np.full(bodies.columns, known.frame), self._shares[:, None] * self._change_to(known, own)
+            equal = np.linalg.cholesky(mass).T
+            values = equal @ expected[known.frame]
+        moves = wanted.seen & ~wanted.seen.all(axis=0)
+        missed = goals.residual(own, wanted)
+        rough = noise_share(np.where(moves[..., None], missed, np.nan).reshape(count, -1))
+        prior = ChangeOverTime(frames, self._shares, ease, mass, rough, units, expected)
+        change, stops = expected, _Stops(bodies, LEVER * self._size)
+        pose = self._moved(own, change)
+        residual = goals.residual(pose, wanted)
+
+        def cost(missed: FloatArray) -> float:
+            return float((squares(missed) * EXACT / slack).sum())
+
         for _ in range(_MAX_TIMES):
             rows = goals.rows(pose, bodies.motions(pose), wanted).reshape(count, -1, bodies.columns)
             rows[..., : bodies.turning] = rows[..., : bodies.turning] @ bodies.rates(change)
             missing = residual.reshape(count, -1) + times(rows, change)
             on, used = np.nonzero((rows != 0.0).any(axis=2))
-            step = stops.least(prior, on, rows[on, used], missing[on, used]) - change
-            if np.abs(step[:, : bodies.turning]).max(initial=0.0) < AT_REST:
-                break
+            found = stops.least(
+                prior,
+                np.concatenate([on, fixed]),
+                np.concatenate([rows[on, used], equal]),
+                np.concatenate([missing[on, used], values]),
+                np.concatenate([slack[on, used // 3], np.full(len(fixed), EXACT)]),
+            )
+            step = found - change
             for _ in range(MAX_SHORTER):
                 trial = self._moved(own, change + step)
                 left = goals.residual(trial, wanted)
-                if squares(left).sum() + stops.cost(change + step) <= squares(residual).sum() + stops.cost(change):
+                if cost(left) + stops.cost(change + step) <= cost(residual) + stops.cost(change):
                     break
                 step = SHORTER * step
             else:
                 break
             pose, residual = trial, left
+            is_met = lengths(residual)[:, self._is_held].max(initial=0.0) <= SINGLE * self._size
+            if is_met and np.abs(step[:, : bodies.turning]).max(initial=0.0) < _LAST_TURN:
+                break
             turned = rotation_vector_from_quaternion(product(pose.local, conjugate(own.local)))
             change = stops.met(change + step, turned)
         local = self._rotations.copy()
         local[:, self._bones] = pose.local
         return EditPoses(local, pose.root, lengths(targets - goals.points(pose)[:, : goals.count]))
+
+    def _change_to(self, known: KnownPose, own: Pose) -> FloatArray:
+        """(D,) the change from the own pose of a frame to a known one."""
+        bodies, frame = self._bodies, known.frame
+        turned = rotation_vector_from_quaternion(product(known.rotations[self._bones], conjugate(own.local[frame])))
+        moved = known.root - own.root[frame] if bodies.free_root else np.zeros(0)
+        return np.concatenate([bodies.columns_of(turned[None])[0], moved])
 
     def misses(self, found: EditPoses) -> BoolArray:
         """(F,) whether some effector misses its target."""
@@ -442,7 +515,9 @@ class _Stops:
         self._on: IntArray = np.zeros(0, dtype=np.int64)
         self._rows, self._values = np.zeros((0, bodies.columns)), np.zeros(0)
 
-    def least(self, prior: ChangeOverTime, on: IntArray, rows: FloatArray, wanted: FloatArray) -> FloatArray:
+    def least(
+        self, prior: ChangeOverTime, on: IntArray, rows: FloatArray, wanted: FloatArray, slack: FloatArray
+    ) -> FloatArray:
         """(F, D) the least change for rows (N, D) on frames (N,), while joints that have met limits are stopped.
 
         Drops limits whose multiplier has the wrong sign, so that their joints can move away.
@@ -452,6 +527,7 @@ class _Stops:
                 np.concatenate([on, self._on]),
                 np.concatenate([rows, self._rows]),
                 np.concatenate([wanted, self._values]),
+                np.concatenate([slack, np.full(len(self._on), EXACT)]),
             )
             pulls = forces[len(on) :] > 0.0
             if not pulls.any():
@@ -514,21 +590,3 @@ def _mean(change: FloatArray) -> FloatArray:
     frames = np.arange(count)
     inside = np.clip(np.minimum(frames, frames[::-1]) / _SPREAD, 0.0, 1.0)[:, None]
     return np.asarray(change + inside * (mean - change))
-
-
-def between(found: EditPoses, knots: IntArray, rotations: FloatArray, roots: FloatArray) -> EditPoses:
-    """Interpolate the changes of the poses found for K frames linearly to all F frames.
-
-    knots: (K,) increasing frames, including the first and the last. rotations: (F, J, 4), roots: (F, 3) before the
-    change. The errors are empty.
-    """
-    changed = product(found.rotations, conjugate(rotations[knots]))
-    changed = np.where(changed[..., :1] < 0.0, -changed, changed)
-    frames = np.arange(len(rotations))
-    after = np.clip(np.searchsorted(knots, frames, side="right"), 1, len(knots) - 1)
-    share = ((frames - knots[after - 1]) / (knots[after] - knots[after - 1]))[:, None]
-    turn = changed[after - 1] + share[..., None] * (changed[after] - changed[after - 1])
-    shift = found.roots - roots[knots]
-    moved = roots + shift[after - 1] + share * (shift[after] - shift[after - 1])
-    turned = product(turn / np.linalg.norm(turn, axis=-1, keepdims=True), rotations)
-    return EditPoses(turned, moved, np.empty(0))

@@ -1,8 +1,8 @@
 """Drags a bone over time: the frames around the current one follow by shares that a falloff defines.
 
-A span has the frames that an edit changes, the bones that it holds, and the contacts of feet with the floor. On each of
-its frames the original pose is the preferred one. While the mouse moves, only some of the frames are solved. On
-release, all frames with keys are solved and written.
+A span has the frames that an edit changes, the bones that it holds, and the contacts of feet with the floor. While the
+mouse moves, only the dragged frame and the one in the viewport are solved. On release, all frames with keys follow the
+dragged one smoothly, and are written.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from bpy.types import Context, Object, PoseBone, Scene
 
 from ...core import Effector, forward_kinematics
 from ...core.arrays import BoolArray, FloatArray, IntArray
-from ...core.edit import EditModel, EditPoses, EditSolver, between
+from ...core.edit import EditModel, EditPoses, EditSolver, KnownPose
 from ...core.falloff import falloff
 from ...core.kernel.bounds import Floor
 from ...core.model.bodies import effector_offset
@@ -157,9 +157,9 @@ def _contact(
 _LEG = frozenset({"thigh", "shin", "foot", "toe"})
 _ARM = frozenset({"shoulder", "upper_arm", "forearm", "hand", "palm", "finger"})
 # The cap of the force that holds a chest, as a share of the dragged hand's force. The trunk still follows a hand beyond
-# the arm's reach. If a walking person's hand is raised by 20 cm, the head moves by 9 cm without this force. It moves by
-# 1 cm with a share of 0.1, by 0.6 cm with 0.2, and not at all with 0.3.
-_CHEST: Final = 0.2
+# the arm's reach. If a walking person's hand is raised by 20 cm, the head moves by 9 cm without this force. If it is
+# raised by 40 cm, the head moves by 2.6 cm with a share of 0.2, and by less than 1 cm with 0.5.
+_CHEST: Final = 0.5
 
 
 def held_effectors(armature: Object, names: Sequence[str], dragged: set[str]) -> Iterator[Effector]:
@@ -400,10 +400,6 @@ def check_on_fk(armature: Object, bone: str) -> None:
         )
 
 
-# The number of frames that are solved while the mouse moves, including the current one.
-_KNOTS: Final = 16
-# Frames. Keys that are at most this far apart count as successive frames.
-_DENSE: Final = 1.5
 # Frames on each side over which a drag fades out if no spread is set.
 _FADES: Final = 10
 AnyDrag: TypeAlias = "Drag | SpreadDrag"
@@ -416,19 +412,18 @@ class SpreadDrag(DragBase):
         scene, here, self._layer = context.scene, context.scene.frame_current_final, "LAYER" in spread.to
         super().__init__(scene, setup)
         self._span = span = make_span(scene, setup, spread, here if spread.frame is None else spread.frame)
-        now, count = span.now, len(span.shares)
-        shown = np.flatnonzero(np.abs(span.motion.frames - here) < SAME_FRAME)
-        self._knots = np.unique([*np.linspace(0, count - 1, _KNOTS).round().astype(int), now, *shown])
-        self._row = int(np.searchsorted(self._knots, now))
         # If a point of a trail is dragged, the dragged frame is not the frame in the viewport.
-        self._shown = [int(row) for row in np.searchsorted(self._knots, shown)]
-        self._coarse = span.solver(self._knots)
+        now, shown = span.now, np.flatnonzero(np.abs(span.motion.frames - here) < SAME_FRAME)
+        self._rows = np.unique([now, *shown])
+        self._row = int(np.searchsorted(self._rows, now))
+        self._shown = np.searchsorted(self._rows, shown).tolist()
+        self._seen = span.solver(self._rows)
         self._last: EditPoses | None = None
         self._asked: tuple[npt.ArrayLike, npt.ArrayLike | None] | None = None
         # The same drag on the current frame only. It shows why the dragged point misses its target.
         self._alone = setup.parts(turning=False) if shown.tolist() == [now] else []
         self._writer = setup.posed.writer(
-            context.view_layer.update, span.model.skeleton, self._coarse.bones, moves_root=span.model.free_root
+            context.view_layer.update, span.model.skeleton, self._seen.bones, moves_root=span.model.free_root
         )
         self._is_dragged: BoolArray = np.array([each.bone in setup.dragged for each in span.model.effectors])
         self._is_held: BoolArray = np.array([each.priority == 0 for each in span.model.effectors])
@@ -442,7 +437,7 @@ class SpreadDrag(DragBase):
         self._own_path = posed[:, :3] @ self._world[:3, :3].T + self._world[:3, 3]
         self.left_alone += span.left_alone
         self.start = self._own_path[now]
-        self.axes = self._rotation_to_world @ matrix_from_quaternion(self._coarse.own_rotations[self._row, 0])
+        self.axes = self._rotation_to_world @ matrix_from_quaternion(self._seen.own_rotations[self._row, 0])
 
     def step(
         self, location: npt.ArrayLike, turn: npt.ArrayLike | None = None, _depth: npt.ArrayLike | None = None
@@ -453,10 +448,10 @@ class SpreadDrag(DragBase):
         ignored: the point always follows the location's depth.
         """
         self._asked = location, turn
-        found = self._last = self._coarse.solve(*self._goals(self._coarse, self._knots), self._last)
+        found = self._last = self._seen.solve(*self._goals(self._seen, self._rows), self._last)
         for row in self._shown:
             self._writer.write(found.rotations[row], found.roots[row])
-        error, why = self._error(found, self._row), ""
+        error, why = self._scale * found.errors[self._row, self._is_dragged].max(), ""
         if self._alone and error > SHOWN and turn is None:
             shift = self._armature_shift(location)
             misses = [part.solve(shift, np.zeros(3), settled=True)[1].error for part in self._alone]
@@ -464,10 +459,6 @@ class SpreadDrag(DragBase):
             why = worst.problem.why_short(worst.session)
         held = self._scale * found.errors[self._row, self._is_held]
         return StepResult(error, held.max(initial=0.0), why=why)
-
-    def _error(self, found: EditPoses, row: int) -> float:
-        """The largest distance of a dragged point from its target in one row of the poses, in world meters."""
-        return float(self._scale * found.errors[row, self._is_dragged].max())
 
     def paths_before_and_after(self) -> tuple[FloatArray, FloatArray]:
         """The original and the new path of the dragged point on the span's frames, (F, 3) each, in world space."""
@@ -478,20 +469,12 @@ class SpreadDrag(DragBase):
         """Solve all frames, and write the changes to the keys; returns the number of changed bones."""
         if self._last is None:
             return 0
-        span = self._span
-        solver = span.solver(slice(None))
-        goals, dragged_error = self._goals(solver, slice(None)), self._error(self._last, self._row)
-        if np.diff(span.motion.frames).max() <= _DENSE:
-            near = between(self._last, self._knots, span.motion.rotations, span.motion.roots)
-            found = solver.smoothed(*goals, near)
-            if dragged_error < SHOWN < self._error(found, span.now):
-                # The drag met its target, but the smoothed motion does not.
-                found = solver.solve(*goals, near)
-        else:
-            found = solver.solve(*goals)
+        span, row = self._span, self._row
+        last = self._seen.solve(*self._goals(self._seen, self._rows), self._last, settled=True)
+        solver, ease = span.solver(slice(None)), 0.5 * (span.ends[1] - span.ends[0])
+        known = KnownPose(span.now, last.rotations[row], last.roots[row])
+        found = solver.over_time(*self._goals(solver, slice(None)), span.motion.frames, ease, known)
         armature, names = self._armature, span.model.skeleton.names
-        if (error := self._error(found, span.now)) > dragged_error + SHOWN:
-            self._note_miss(next(iter(self._dragged)), error)
         changed, unkeyed = changed_channels(armature, span.take, span.motion, found.rotations, found.roots)
         self.left_alone += [f"Control {name!r} has no keys and was not changed: key it first" for name in unkeyed]
         if self._layer or span.take.is_layered:
@@ -499,7 +482,7 @@ class SpreadDrag(DragBase):
         else:
             changes = changes_of(span.take, span.motion.frames, changed)
             write_changes(armature, changes, (span.frame,), span.ends)
-        self._keeper.restore([span.take.place, *(span.take.holders[names[bone]] for bone in self._coarse.bones)])
+        self._keeper.restore([span.take.place, *(span.take.holders[names[bone]] for bone in self._seen.bones)])
         context.view_layer.update()
         move_pins_with(armature, self._dragged)
         return len({each.bone.name for each in changed})

@@ -1,94 +1,119 @@
 """The least change of a motion that meets linear equations on some of its frames, smooth over time.
 
 Finds the most probable change x of F frames, with D numbers each, that meets A x = b on the given rows, if changes are
-drawn from a Gaussian process (Rasmussen and Williams, *Gaussian Processes for Machine Learning*, 2006, chapter 2). Its
-covariance has two parts:
+drawn from a Gaussian process (Rasmussen and Williams, *Gaussian Processes for Machine Learning*, 2006, chapter 2) about
+an expected change. Its covariance has two parts:
 
 * a change that is smooth over time and moves the masses as little as possible: a Matérn kernel of order 3/2, whose most
   probable curve is a spline of least acceleration, times the inverse of the mass matrix;
-* a smaller one that differs from frame to frame. It takes up noise in b, such as that of recordings. Its variance falls
-  with the square of the mass of each number, so that light bones take up the noise and the trunk remains calm.
+* a smaller one that is independent on each frame. It takes up noise in b, such as that of recordings. Its variance
+  falls with the square of the mass of each number, so that light bones take up the noise and the trunk remains calm.
+
+The Matérn process is Markov in its value and velocity, so a Kalman filter and a smoother find the change in a time that
+is proportional to F (Hartikainen and Särkkä, *Kalman filtering and smoothing solutions to temporal Gaussian process
+regression models*, 2010).
 """
 
 from typing import Final
 
 import numpy as np
 
-from ..arrays import TINY, FloatArray, IntArray
+from ..arrays import SINGLE, TINY, FloatArray, IntArray
 
 # The length of the smooth kernel, as a share of the time in which a change fades. With 0.33, a hand jerks if a hold
 # moves it by 31 cm; with 1.0, limbs of some recorded walks jerk.
 _LENGTH: Final = 0.5
-# The smallest and the largest share of the variance for the part that differs from frame to frame.
+# The smallest and the largest share of the variance for the part that is independent on each frame.
 _ROUGH: Final = (1e-5, 0.1)
-# The variance of errors of the equations, as a share of the mean variance of their values. So equations that
-# contradict each other do not cause large changes.
-_SLACK: Final = 1e-6
-
-
-# The largest number of rows solved at once, since the time grows with its cube.
-_MAX_ROWS: Final = 900
-# The number of last frames of a part that the next part continues.
-_KNOWN: Final = 3
+# The variance of the error of an exact equation, as a share of the variance of its values. So equations that contradict
+# each other do not cause large changes.
+EXACT: Final = 1e-6
 
 
 class ChangeOverTime:
-    """The covariance of the changes of F frames."""
+    """The distribution of the changes of F frames: their expected values and their covariance."""
 
     def __init__(
-        self, frames: FloatArray, window: FloatArray, ease: float, mass: FloatArray, rough: float, units: FloatArray
+        self,
+        frames: FloatArray,
+        window: FloatArray,
+        ease: float,
+        mass: FloatArray,
+        rough: float,
+        units: FloatArray,
+        expected: FloatArray,
     ) -> None:
         """Prepare frames (F,), in increasing order.
 
-        window: (F,) factors on the changes, such as 0 on frames that must not change. ease: frames over which a change
-        fades in. mass: (D, D) the mass matrix. rough: the share of the variance that may change quickly. units: (D,)
-        the amount that counts as much as one radian: 1 for angles, the size of the body for lengths.
+        window: (F,) factors on the deviations from the expected changes, such as 0 on frames that must not deviate.
+        ease: frames over which a change fades in. mass: (D, D) the mass matrix. rough: the share of the variance that
+        may change quickly. units: (D,) the amount that counts as much as one radian: 1 for angles, the size of the body
+        for lengths. expected: (F, D) the change that nothing has to correct.
         """
-        self._frames, self._window, self._length = frames, window, _LENGTH * max(ease, 1.0)
-        self._light: FloatArray = np.linalg.inv(mass)
-        lightest, alike = 1.0 / (np.diag(mass) * units**2) ** 2, np.diag(self._light) / units**2
-        self._lightest: FloatArray = np.diag(rough * alike.sum() / lightest.sum() * lightest * units**2)
+        self._window, self._expected = window, expected
+        light = np.linalg.inv(mass)
+        # The smooth part is this matrix times D independent processes of variance 1.
+        self._mixing: FloatArray = np.linalg.cholesky(light)
+        lightest, alike = 1.0 / (np.diag(mass) * units**2) ** 2, np.diag(light) / units**2
+        # (D,) the variances of the part that is independent on each frame.
+        self._rough: FloatArray = rough * alike.sum() / lightest.sum() * lightest * units**2
+        # A process's value and velocity have the covariance `stationary`; over a time t they are multiplied by `moves`.
+        rate, apart = np.sqrt(3.0) / (_LENGTH * max(ease, 1.0)), np.diff(frames, prepend=frames[0])
+        turn = np.array([[rate, 1.0], [-(rate**2), -rate]])
+        self._moves: FloatArray = np.exp(-rate * apart)[:, None, None] * (np.eye(2) + apart[:, None, None] * turn)
+        self._stationary: FloatArray = np.diag([1.0, rate**2])
+        self._noise: FloatArray = self._stationary - self._moves @ self._stationary @ np.swapaxes(self._moves, 1, 2)
 
-    def least(self, on: IntArray, rows: FloatArray, wanted: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def least(
+        self, on: IntArray, rows: FloatArray, wanted: FloatArray, slack: FloatArray | float = EXACT
+    ) -> tuple[FloatArray, FloatArray]:
         """(F, D) the change for rows (N, D) with values (N,) on frames with the indices `on` (N,), and (N,) forces.
 
-        Long motions are solved part by part. Each part continues the last frames of the part before, and looks ahead by
-        its own length. A hold of 100 frames in two parts differs by 0.5 mm from one that is solved at once.
+        slack: (N,) variances of the errors of the equations, as shares of the variances of their values.
         """
-        count, columns = len(self._frames), rows.shape[1]
-        part = count if len(on) <= _MAX_ROWS else max(_MAX_ROWS * count // (2 * len(on)), 4 * _KNOWN)
-        change, forces = np.zeros((count, columns)), np.zeros(len(on))
-        # Scale the equations that keep the continued frames, so that they count as much as those of points.
-        units = 1.0 / np.sqrt(np.diag(self._light))
-        for first in range(0, count, part):
-            end = min(first + 2 * part, count)
-            known = np.arange(max(first - _KNOWN, 0), first)
-            here = np.flatnonzero((on >= first) & (on < end))
-            found, pushes = self._at_once(
-                slice(first - len(known), end),
-                np.concatenate([on[here], np.repeat(known, columns)]) - first + len(known),
-                np.concatenate([rows[here], np.tile(np.diag(units), (len(known), 1))]),
-                np.concatenate([wanted[here], (units * change[known]).ravel()]),
+        (count, columns), slack = self._expected.shape, np.broadcast_to(slack, on.shape)
+        missing = wanted - (rows * self._expected[on]).sum(axis=1)
+        # Frames that hardly deviate can't meet any equation.
+        own = [np.flatnonzero((on == frame) & (self._window[frame] > SINGLE)) for frame in range(count)]
+        mixed = [self._window[frame] * rows[own[frame]] @ self._mixing for frame in range(count)]
+        rough = self._window**2 * self._rough[:, None]
+        # Forward: the mean (2, D) of values and velocities, and their covariance (2 D, 2 D), from the equations so far.
+        mean, covariance = np.zeros((2, columns)), np.kron(self._stationary, np.eye(columns))
+        pulls, gains = [], []
+        for frame, (move, noise) in enumerate(zip(self._moves, self._noise, strict=True)):
+            if frame:
+                mean, moved = move @ mean, (move @ covariance.reshape(2, -1)).reshape(2 * columns, 2, columns)
+                covariance = (move @ moved).reshape(2 * columns, -1)
+                np.einsum("iaja->ija", covariance.reshape(2, columns, 2, columns))[...] += noise[..., None]
+            here, onto = rows[own[frame]], mixed[frame]
+            own_variance = (here * rough[:, frame]) @ here.T
+            own_variance += np.diag(slack[own[frame]] * np.diag(onto @ onto.T + own_variance))
+            across = covariance[:, :columns] @ onto.T
+            solved = np.linalg.solve(
+                onto @ across[:columns] + own_variance,
+                np.column_stack([missing[own[frame]] - onto @ mean[0], across.T]),
             )
-            change[first:end], forces[here] = found[len(known) :], pushes[: len(here)]
+            pulls.append(solved[:, 0])
+            gains.append(gain := solved[:, 1:])
+            mean = mean + (across @ solved[:, 0]).reshape(2, columns)
+            covariance = covariance - gain.T @ across.T
+            # Without this, rounding errors grow if equations are almost exact.
+            covariance = 0.5 * (covariance + covariance.T)
+        # Backward: the forces of the equations, and the pull (2, D) of all later ones on each frame.
+        forces, later, total = np.zeros(len(on)), np.zeros((2, columns)), np.zeros((count, 2, columns))
+        for frame in reversed(range(count)):
+            forces[own[frame]] = pulls[frame] - gains[frame] @ later.ravel()
+            later[0] += forces[own[frame]] @ mixed[frame]
+            total[frame] = later
+            later = self._moves[frame].T @ later
+        # Forward again: the smoothed values (Koopman, Biometrika 80, 1993).
+        change, state = self._expected.copy(), np.zeros((2, columns))
+        for frame in range(count):
+            noise = self._noise[frame] if frame else self._stationary
+            state = self._moves[frame] @ state + noise @ total[frame]
+            change[frame] += self._window[frame] * (self._mixing @ state[0])
+            change[frame] += rough[:, frame] * (forces[own[frame]] @ rows[own[frame]])
         return change, forces
-
-    def _at_once(
-        self, part: slice, on: IntArray, rows: FloatArray, wanted: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """The change of `least` for a part of the frames; `on` are indices in this part."""
-        apart = np.abs(self._frames[part, None] - self._frames[part])
-        both, scaled = self._window[part, None] * self._window[part], np.sqrt(3.0) * apart / self._length
-        smooth = both * (1.0 + scaled) * np.exp(-scaled)
-        # The standard deviation is one frame.
-        rough = both * np.exp(-0.5 * apart**2)
-        pairs = np.ix_(on, on)
-        values = smooth[pairs] * (rows @ self._light @ rows.T) + rough[pairs] * (rows @ self._lightest @ rows.T)
-        values[np.diag_indices(len(on))] += _SLACK * np.trace(values) / max(len(on), 1)
-        forces = np.linalg.solve(values, wanted)
-        pulls = np.zeros((len(smooth), rows.shape[1]))
-        np.add.at(pulls, on, forces[:, None] * rows)
-        return smooth @ pulls @ self._light + rough @ pulls @ self._lightest, forces
 
 
 def noise_share(values: FloatArray) -> float:

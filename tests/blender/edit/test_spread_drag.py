@@ -86,7 +86,7 @@ class TestWalk:
         drag(bone="hand.R", point="HEAD", translation=(0.0, 0.0, 0.2))
         moved = (takes.poses(walk, FRAMES)[:, place] - before)[:, :3, 3]
         share = np.clip(1.0 - np.abs(FRAMES - HERE) / SPREAD, 0.0, 1.0)
-        assert np.abs(moved - (share**3 * (10 - 15 * share + 6 * share**2))[:, None] * (0.0, 0.0, 0.2)).max() < 1e-5
+        assert np.abs(moved - (share**3 * (10 - 15 * share + 6 * share**2))[:, None] * (0.0, 0.0, 0.2)).max() < 1e-3
 
     def test_a_rotation_fades_out_as_well(self, walk):
         place = walk.pose.bones.find("hand.R")
@@ -128,12 +128,12 @@ class TestWalk:
         now = takes.poses(walk, FRAMES)[..., :3, 3]
         assert takes.accelerations(now).max() < 1.5 * takes.accelerations(path).max()
 
-    def test_hips_out_of_reach_that_end_farther_away_than_told_are_named(self, walk):
-        was, _ = self.drag_hips(walk, 45, (0.06, -0.14, 0.04))
+    def test_hips_out_of_reach_end_where_the_drag_showed_them(self, walk):
+        was, path = self.drag_hips(walk, 45, (0.06, -0.14, 0.04))
         off = np.linalg.norm(world(walk, "hips") - was - (0.06, -0.14, 0.04))
-        assert off > self.told + 0.01
-        (note,) = self.held.left_alone
-        assert note.startswith(f"Bone 'hips' ends {100.0 * off:.2f} cm from its target")
+        assert off > 0.01
+        assert off == pytest.approx(self.told, abs=1e-4)
+        assert takes.accelerations(takes.poses(walk, FRAMES)[..., :3, 3]).max() < 1.5 * takes.accelerations(path).max()
 
     def drag_hips(self, walk, here, shift):
         """Drag the hips on a frame. Returns their tail, and the heads of all bones, before the drag."""
@@ -203,6 +203,28 @@ def test_limbs_that_become_straight_do_not_jerk(options, exact):
     heads, old = after[..., :3, 3], before[..., :3, 3]
     assert takes.accelerations(heads).max() < 1.2 * takes.accelerations(old).max()
     assert np.abs(heads - old)[:, places(rig, FEET)].max() < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("bone", "point", "shift"),
+    [
+        ("hand.R", "TAIL", (0.0, -0.3, 0.1)),
+        ("foot.L", "TAIL", (0.0, 0.0, 0.2)),
+        ("foot.L", "TAIL", (0.0, -0.3, 0.1)),
+        ("hips", "HEAD", (0.0, -0.3, 0.1)),
+    ],
+)
+def test_joints_accelerate_no_more_after_a_large_drag(bone, point, shift):
+    """With each frame solved by itself, knees jumped by up to 20 cm per frame squared."""
+    frames = np.arange(1, 142)
+    rig = takes.walking_human(141, first=130)
+    go_to(71)
+    before = takes.poses(rig, frames)[..., :3, 3]
+    drag(bone=bone, point=point, translation=shift, spread=60)
+    after = takes.poses(rig, frames)[..., :3, 3]
+    assert takes.accelerations(after).max() < 1.2 * takes.accelerations(before).max()
+    held = places(rig, [foot for foot in FEET if not bone.startswith("foot") or foot[-1] != bone[-1]])
+    assert np.abs(after - before)[:, held].max() < 3e-4
 
 
 def test_the_contact_moves_with_a_planted_foot(walk):
@@ -357,7 +379,7 @@ def test_a_span_longer_than_a_loop_is_limited_to_one_cycle():
     assert np.abs(moved[100:200] - moved[:100]).max() < 1e-5
     share = np.clip(1.0 - np.abs(np.arange(-20, 81) - 30) / 50, 0.0, 1.0)
     lift = 0.1 * share**3 * (10 - 15 * share + 6 * share**2)
-    assert np.abs(moved[79:180] - lift[:, None] * (0.0, 0.0, 1.0)).max() < 1e-4
+    assert np.abs(moved[79:180] - lift[:, None] * (0.0, 0.0, 1.0)).max() < 2e-3
     with pytest.raises(FabrikError, match="more than one cycle of 100 frames"):
         add_hold(bpy.context, rig, "hand.R", (10.0, 115.0))
 
