@@ -3,9 +3,10 @@
 Rotations are rotation vectors (axis times angle) of each joint relative to its parent. Their key is `poses` (F, 3 J),
 where J is 22 to 24 for SMPL, 52 for SMPL-H and 55 for SMPL-X; or `root_orient` (F, 3) and `pose_body` (F, 63),
 optionally with `pose_hand` (F, 90). Other keys: `trans` (F, 3), meters, and `mocap_framerate` or `mocap_frame_rate`. In
-the package smplx the keys are `global_orient`, `body_pose`, `left_hand_pose`, `right_hand_pose` and `transl`. Rotations
-may also be (F, J, 3) or matrices (F, J, 3, 3). `betas`, `dmpls`, eyes, jaw and gender are not used. Sources:
-nghorbani/amass (notebook 01) and vchoutas/smplx (joint_names.py).
+the package smplx the keys are `global_orient`, `body_pose`, `left_hand_pose`, `right_hand_pose` and `transl`. Inter-X,
+WHAM, Meshcapade's smplcodec and others have names of their own; SLAHMR has a first axis of people. Rotations may also
+be (F, J, 3) or matrices (F, J, 3, 3). `betas`, `dmpls`, eyes, jaw and gender are not used. Sources: nghorbani/amass
+(notebook 01), vchoutas/smplx (joint_names.py) and Meshcapade/smplcodec.
 
 With zero rotations all of these models hold their arms out to the sides, Y up, facing Z. The skeleton here is in that
 pose and contains no data of the models: it is our own, of an average adult of 1.72 m. As in the models, legs are 5°
@@ -34,12 +35,15 @@ from ...markers.files.reading import rate_or_usual, unknown_up
 from ..motion import RetargetError
 from .recorded import Recorded, in_meters, in_other_axes, whole_frames
 
+# The keys of each part; the first one that a file has is used.
+_WHOLE: Final = ("poses", "fullpose", "pose_world", "bodyPose", "smpl_poses", "pose")
 _ROOT: Final = ("root_orient", "global_orient")
 _BODY: Final = ("pose_body", "body_pose")
 _HANDS: Final = ("pose_hand", "hand_pose")
-_LEFT_HAND, _RIGHT_HAND = "left_hand_pose", "right_hand_pose"
-_TRANS: Final = ("trans", "transl")
-_KEYS: Final = ("poses", *_ROOT, *_BODY, *_HANDS, _LEFT_HAND, _RIGHT_HAND, *_TRANS, *RATES)
+_LEFT_HAND: Final = ("left_hand_pose", "pose_lhand", "leftHandPose")
+_RIGHT_HAND: Final = ("right_hand_pose", "pose_rhand", "rightHandPose")
+_TRANS: Final = ("trans_world", "trans", "transl", "bodyTranslation", "smpl_trans")
+_PARTS: Final = (*_WHOLE, *_ROOT, *_BODY, *_HANDS, *_LEFT_HAND, *_RIGHT_HAND, *_TRANS)
 
 
 class _Joint(NamedTuple):
@@ -122,7 +126,7 @@ def parse_smpl(content: bytes, up_axis: str | None = None, rate: float | None = 
     are no poses, if their format is unknown, or if no frame is complete; MarkerFileError if the file is truncated or
     would have to be unpickled. Neither names the file.
     """
-    found = arrays_in(content, _KEYS)
+    found = _of_one_person(arrays_in(content, (*_PARTS, *RATES)))
     poses, notes = _poses(found)
     count = poses.shape[1]
     trans = _first(found, _TRANS)
@@ -162,7 +166,19 @@ def parse_smpl(content: bytes, up_axis: str | None = None, rate: float | None = 
 
 def has_poses(content: bytes) -> bool:
     """Whether a .npz file has poses. Raises MarkerFileError if it is truncated."""
-    return bool({"poses", *_ROOT} & set(names_in(content)))
+    return not {*_WHOLE, *_ROOT}.isdisjoint(names_in(content))
+
+
+def _of_one_person(found: Mapping[str, npt.NDArray[Any]]) -> Mapping[str, npt.NDArray[Any]]:
+    """The arrays without their first axis if it counts people, as in (1, F, 3); raises RetargetError for several."""
+    trans = _first(found, _TRANS)
+    if trans is None or trans.ndim < 3 or trans.shape[1] == 1:
+        return found
+    if len(trans) > 1:
+        raise RetargetError(f"it has {len(trans)} people: save each of them in a file of its own")
+    return {
+        key: array[0] if key in _PARTS and array.shape[:2] == trans.shape[:2] else array for key, array in found.items()
+    }
 
 
 def _first(found: Mapping[str, npt.NDArray[Any]], keys: tuple[str, ...]) -> npt.NDArray[Any] | None:
@@ -175,25 +191,28 @@ def _poses(found: Mapping[str, npt.NDArray[Any]]) -> tuple[FloatArray, tuple[str
     Raises RetargetError for other shapes.
     """
     notes: tuple[str, ...] = ()
-    if "poses" in found:
-        poses = _quaternions("poses", found["poses"])
+    whole, root, body, *hands = (
+        _first(found, keys) for keys in (_WHOLE, _ROOT, _BODY, _HANDS, _LEFT_HAND, _RIGHT_HAND)
+    )
+    if whole is not None:
+        parts = [_quaternions("poses", whole)]
+    elif root is None or body is None:
+        missing = " and ".join(key for key, part in (("root_orient", root), ("pose_body", body)) if part is None)
+        raise RetargetError(f"it has neither poses nor {missing}: choose a file of SMPL, SMPL-H or SMPL-X poses")
     else:
-        parts = {key: _first(found, keys) for key, keys in (("root_orient", _ROOT), ("pose_body", _BODY))}
-        if any(part is None for part in parts.values()):
-            missing = " and ".join(key for key, part in parts.items() if part is None)
-            raise RetargetError(f"it has neither poses nor {missing}: choose a file of SMPL, SMPL-H or SMPL-X poses")
-        quaternions = [_quaternions(key, part) for key, part in parts.items() if part is not None]
-        hands = [_first(found, _HANDS)] if _first(found, _HANDS) is not None else []
-        hands = hands or [found[key] for key in (_LEFT_HAND, _RIGHT_HAND) if key in found]
-        joints = [_quaternions("pose_hand", hand) for hand in hands if hand is not None and _is_rotations(hand)]
+        parts = [_quaternions("root_orient", root), _quaternions("pose_body", body)]
+    hands = hands[1:] if hands[0] is None else hands[:1]
+    joints = [hand for hand in hands if hand is not None]
+    if joints and sum(part.shape[1] for part in parts) <= _BODY_JOINTS + 2:
+        joints = [_quaternions("pose_hand", hand) for hand in joints if _is_rotations(hand)]
         if sum(part.shape[1] for part in joints) == 2 * _HAND_JOINTS:
-            quaternions += joints
-        elif hands:
+            # SMPL's own two joints of the hands, after the wrists, are left out.
+            parts = [*parts[:-1], parts[-1][:, : _BODY_JOINTS + 1 - len(parts)], *joints]
+        else:
             notes = ("left out the hands, because they don't have rotations of 15 joints each",)
-        if len({len(part) for part in quaternions}) > 1:
-            raise RetargetError("its parts have different numbers of frames: export it again")
-        # SMPL has 23 joints besides the root; the last two, its hands, are left out.
-        poses = np.concatenate([quaternions[0], quaternions[1][:, : _BODY_JOINTS - 1], *quaternions[2:]], axis=1)
+    if len({len(part) for part in parts}) > 1:
+        raise RetargetError("its parts have different numbers of frames: export it again")
+    poses = np.concatenate(parts, axis=1)
     if poses.shape[1] not in _BETWEEN or not len(poses):
         counts = ", ".join(map(str, _BETWEEN))
         raise RetargetError(

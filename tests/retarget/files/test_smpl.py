@@ -110,6 +110,36 @@ class TestPlaces:
 
 
 class TestKeys:
+    # xrmocap, smplcodec, EDGE, WHAM (whose `pose` and `trans` are in the camera's axes), Inter-X.
+    @pytest.mark.parametrize(("own", "trans", "hands", "others"), [
+        ("fullpose", "transl", (), ()), ("bodyPose", "bodyTranslation", ("leftHandPose", "rightHandPose"), ()),
+        ("smpl_poses", "smpl_trans", (), ()), ("pose_world", "trans_world", (), ("pose", "trans")),
+        ("poses", "trans", ("pose_lhand", "pose_rhand"), ()), ("pose", "trans", (), ()),
+    ])  # fmt: skip
+    def test_other_programs_have_other_names(self, npz, own, trans, hands, others):
+        poses, moved = motion(joints=52)
+        parts = {own: poses[:, :22], trans: moved, "frameRate": np.float32(60.0)}
+        parts |= {name: poses[:, first : first + 15] for name, first in zip(hands, (22, 37), strict=False)}
+        parts |= {name: np.zeros((FRAMES, count)) for name, count in zip(others, (72, 3), strict=False)}
+        body = read_recorded(saved(npz, **parts))
+        assert holds_poses(npz)
+        whole = read_recorded(saved(npz, poses=poses[:, : 52 if hands else 22], trans=moved, fps=60))
+        np.testing.assert_allclose(body.positions(), whole.positions(), atol=1e-12)
+        assert body.rate == 60.0
+
+    def test_a_first_axis_of_one_person_is_left_out_and_several_people_are_refused(self, npz):
+        """The shapes of SLAHMR: (people, frames, ...), and (people, 16) for `betas`."""
+        poses, trans = motion()
+        parts = {"root_orient": poses[:, 0], "pose_body": poses[:, 1:].reshape(FRAMES, -1), "trans": trans}
+        whole = read_recorded(saved(npz, **parts, fps=30)).positions()
+        body = read_recorded(
+            saved(npz, **{key: part[None] for key, part in parts.items()}, betas=np.ones((1, 16)), fps=30)
+        )
+        np.testing.assert_allclose(body.positions(), whole, atol=1e-12)
+        saved(npz, **{key: np.stack([part, part]) for key, part in parts.items()})
+        with pytest.raises(RetargetError, match="it has 2 people: save each of them in a file of its own"):
+            read_recorded(npz)
+
     @pytest.mark.parametrize(("root", "own", "trans"), [
         ("root_orient", "pose_body", "trans"), ("global_orient", "body_pose", "transl"),
     ])  # fmt: skip
