@@ -12,7 +12,7 @@ With zero rotations all of these models hold their arms out to the sides, Y up, 
 pose and contains no data of the models: it is our own, of an average adult of 1.72 m. As in the models, legs are 5°
 apart, knees bent by 5° and toes rotated out by 17°. How far the body moves while a foot is planted shows the length of
 the legs, and the skeleton is scaled to that. AMASS has Z up, video tools Y up or down: up is the trunk's direction on
-most frames.
+most frames, unless the body is on the floor of another axis.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ from ...core.rotations import (
     quaternion_from_rotation_vector,
 )
 from ...human.body_parts import FINGERS
-from ...markers.files.arrays import AMASS_RATES, RATES, arrays_in, names_in, rate_in
+from ...markers.files.arrays import RATES, arrays_in, names_in, rate_in
 from ...markers.files.reading import rate_or_usual, unknown_up
 from ..motion import RetargetError
 from .recorded import Recorded, in_meters, in_other_axes, whole_frames
@@ -101,10 +101,8 @@ _SAME: Final = np.array([1.0, 0.0, 0.0, 0.0])
 # Up is an axis if the trunk is within 45° of it on at least this share of the frames.
 _ALONG: Final = np.sqrt(0.5)
 _MAX: Final = 0.7
-# Meters, for a person lying down: the range of the lowest joint's height above the floor, and the pelvis's largest
-# height above that joint. A person who stands at the origin of a world with Y up reaches to 0.1 m behind it.
-_LOWEST, _HIGHEST = -0.05, 0.15
-_PELVIS: Final = 0.3
+# Meters: the pelvis of SMPL is this far below `trans`, along Y; that of SMPL-X is 0.13 m lower.
+_BELOW: Final = 0.22
 # Meters: feet are planted at most this far above the floor.
 _PLANTED_HEIGHT: Final = 0.04
 # Meters: a body's size is not measured if it moves by less than this while its feet are planted.
@@ -115,7 +113,7 @@ _SPAN: Final = 0.2
 _SMALLEST, _LARGEST = 0.75, 1.25
 # The floor is at this quantile of the lower foot's heights.
 _LOWER: Final = 0.05
-# The floor of AMASS may be this far from 0 (meters).
+# The floor may be this far from 0 (meters).
 _FLOOR_OFF: Final = 0.3
 
 
@@ -139,27 +137,15 @@ def parse_smpl(content: bytes, up_axis: str | None = None, rate: float | None = 
     frames, lost = whole_frames(poses, trans)
     rotations, root = poses[frames], np.asarray(trans[frames], dtype=np.float64)
     names, parents, heads, tails = _skeleton(count)
-    change, up_notes = _upright(rotations, up_axis)
     frame_rate, rate_notes = rate_or_usual(rate or rate_in(found))
-
-    def in_world(change: FloatArray) -> Recorded:
-        """The body, with its world rotated by the quaternion `change` (4,)."""
-        # At rest, Y is up for the models and Z for the skeleton, so the axes of all rotations change. In the world, Z
-        # may already be up.
-        turned = in_other_axes(rotations, _Y_UP)
-        turned[:, 0] = product(product(change, np.array([_Y_UP[0], -_Y_UP[1], 0.0, 0.0])), turned[:, 0])
-        moved = root @ matrix_from_quaternion(change).T
-        return Recorded(names, parents, heads, tails, frames, turned, moved, frame_rate)
-
-    body = in_world(change)
-    if up_axis is None and change is _Y_UP and found.keys() & AMASS_RATES:
-        # AMASS has Z up, so this may be a person lying on the floor, Z = 0. But some video tools write files like
-        # AMASS's with Y up.
-        lying = in_world(_SAME)
-        lowest = float(np.median(lying.positions()[:, :, 2].min(axis=1)))
-        lies = _LOWEST < lowest < _HIGHEST and float(np.median(root[:, 2])) < lowest + _PELVIS
-        body, change = (lying, _SAME) if lies else (body, change)
-        up_notes = (unknown_up("Z" if lies else "Y"),)
+    # At rest, Y is up for the models and Z for the skeleton, so the axes of all rotations change. In the file's world,
+    # Z may already be up.
+    turned = in_other_axes(rotations, _Y_UP)
+    turned[:, 0] = product(np.array([_Y_UP[0], -_Y_UP[1], 0.0, 0.0]), turned[:, 0])
+    body = Recorded(names, parents, heads, tails, frames, turned, root, frame_rate)
+    change, up_notes = _upright(body, up_axis)
+    turned[:, 0] = product(change, turned[:, 0])
+    body = replace(body, root=root @ matrix_from_quaternion(change).T)
     body = replace(body, notes=(*notes, *lost, *up_notes, *rate_notes))
     return _on_floor(_scaled(in_meters(body)), known=change is _SAME)
 
@@ -281,12 +267,13 @@ def _skeleton(count: int) -> tuple[list[str], npt.NDArray[np.intp], FloatArray, 
     return names, parents, heads, tails
 
 
-def _upright(rotations: FloatArray, up_axis: str | None) -> tuple[FloatArray, tuple[str, ...]]:
+def _upright(body: Recorded, up_axis: str | None) -> tuple[FloatArray, tuple[str, ...]]:
     """The quaternion that rotates the file's world to Z up, and a note.
 
-    rotations: (F, J, 4) in the models' own axes.
+    The trunk of most people points up on most frames. Someone whose trunk points along another axis, while the body is
+    on the floor of Z or Y up throughout, lies, crawls or is upside down. body: in the file's axes.
     """
-    trunks = matrix_from_quaternion(rotations[:, 0])[:, :, 1]
+    trunks = matrix_from_quaternion(body.rotations[:, 0])[:, :, 2]
     notes: tuple[str, ...] = ()
     if up_axis is not None:
         up = bool(np.median(trunks[:, "XYZ".index(up_axis)]) >= 0.0)
@@ -297,10 +284,20 @@ def _upright(rotations: FloatArray, up_axis: str | None) -> tuple[FloatArray, tu
             for up in (True, False)
         }
         axis, up = max(shares, key=lambda key: shares[key])
-        if shares[axis, up] < _MAX:
-            return _SAME, (unknown_up("Z"),)
+        lowest = body.positions().min(axis=1) - [0.0, _BELOW, 0.0]
+        near = (np.abs(lowest) <= _FLOOR_OFF).mean(axis=0) >= _MAX
+        # Someone upside down along Y is rather upright in front of a camera, whose Y points down.
+        others = (2,) if axis == 1 else (2, 1)
+        on_floor = [each for each in others if near[each] and (lowest[:, each] >= 0.0).mean() >= _MAX]
+        if on_floor and not (up and near[axis]):
+            axis, up = on_floor[0], True
+        elif shares[axis, up] < _MAX:
+            axis, up = 2, True
         up_axis = "XYZ"[axis]
-        notes = () if up else (f"rotated upright: {up_axis} pointed down",)
+        if shares[axis, up] < _MAX:
+            notes = (unknown_up("Y" if axis == 1 else "Z"),)
+        elif not up:
+            notes = (f"rotated upright: {up_axis} pointed down",)
     return {("Y", True): _Y_UP, ("Y", False): _Y_DOWN, ("Z", True): _SAME, ("Z", False): _Z_DOWN}[up_axis, up], notes
 
 
