@@ -103,6 +103,8 @@ _ALONG: Final = np.sqrt(0.5)
 _MAX: Final = 0.7
 # Meters: the pelvis of SMPL is this far below `trans`, along Y; that of SMPL-X is 0.13 m lower.
 _BELOW: Final = 0.22
+# Meters: the pelvis of someone who is lying on the floor is at least this high.
+_LYING: Final = 0.07
 # Meters: feet are planted at most this far above the floor.
 _PLANTED_HEIGHT: Final = 0.04
 # Meters: a body's size is not measured if it moves by less than this while its feet are planted.
@@ -284,15 +286,17 @@ def _upright(body: Recorded, up_axis: str | None) -> tuple[FloatArray, tuple[str
             for up in (True, False)
         }
         axis, up = max(shares, key=lambda key: shares[key])
-        lowest = body.positions().min(axis=1) - [0.0, _BELOW, 0.0]
-        near = (np.abs(lowest) <= _FLOOR_OFF).mean(axis=0) >= _MAX
-        # Someone upside down along Y is rather upright in front of a camera, whose Y points down.
-        others = (2,) if axis == 1 else (2, 1)
-        on_floor = [each for each in others if near[each] and (lowest[:, each] >= 0.0).mean() >= _MAX]
-        if on_floor and not (up and near[axis]):
-            axis, up = on_floor[0], True
-        elif shares[axis, up] < _MAX:
-            axis, up = 2, True
+        sure = shares[axis, up] >= _MAX
+        near = np.abs(body.positions().min(axis=1) - [0.0, _BELOW, 0.0]) <= _FLOOR_OFF
+        if not (sure and up and near[:, axis].mean() >= _MAX):
+            # Someone who is always upside down along Y is upright in front of a camera, whose Y points down.
+            others = (2,) if sure and axis == 1 else (2, 1)
+            near &= body.root - [0.0, _BELOW, 0.0] >= _LYING
+            on_floor = [each for each in others if near[:, each].mean() >= _MAX]
+            if on_floor:
+                axis, up = max(on_floor, key=lambda each: shares[each, True]), True
+            elif not sure:
+                axis, up = 2, True
         up_axis = "XYZ"[axis]
         if shares[axis, up] < _MAX:
             notes = (unknown_up("Y" if axis == 1 else "Z"),)
