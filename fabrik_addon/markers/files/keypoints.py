@@ -26,6 +26,7 @@ from .layouts import hand_names, names_of
 from .reading import (
     Chosen,
     CsvRows,
+    decoded,
     in_place,
     number_in,
     rate_of_times,
@@ -70,7 +71,7 @@ def parse_csv(content: bytes, chosen: Chosen) -> Clip:
     Raises MarkerFileError if there are no point columns, if points have neither names nor a known layout, or if units
     are neither given nor clear.
     """
-    rows = CsvRows(content)
+    rows = CsvRows(decoded(content))
     header = rows.next() or []
     while header and not any(header):
         header = rows.next() or []

@@ -334,23 +334,22 @@ _FIRST_LINES: Final = 8
 
 @dataclass
 class CsvRows:
-    """The rows of a CSV file, read one by one to save memory.
+    """The rows of a CSV file's text, read one by one to save memory.
 
     cut: the file's last line has no line end, so its last number may be incomplete.
     """
 
-    content: bytes = field(repr=False)
+    text: str = field(repr=False)
     cut: bool = field(init=False)
     _ahead: list[str] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         """Find the separator: tab, semicolon or comma."""
-        text = decoded(self.content)
-        self.cut = not text.endswith(("\n", "\r"))
-        start = text.split("\n", _FIRST_LINES)[:_FIRST_LINES]
+        self.cut = not self.text.endswith(("\n", "\r"))
+        start = self.text.split("\n", _FIRST_LINES)[:_FIRST_LINES]
         # Use the separator that is on the most lines; on a tie the first, since a comma may be a decimal point.
         separator = max("\t;,", key=lambda mark: sum(mark in line for line in start))
-        self._reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+        self._reader = csv.reader(io.StringIO(self.text, newline=""), delimiter=separator)
 
     def next(self) -> list[str] | None:
         """The stripped cells of the next row; None at the end."""
