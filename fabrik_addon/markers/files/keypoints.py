@@ -21,9 +21,11 @@ import numpy as np
 from ...core.errors import first_few
 from ..clip import Clip, FloatArray, MarkerFileError, UpAxis
 from ..mapping.labels import landmarks_of
+from ..upright import up_of_person
 from .arrays import array_in
 from .layouts import hand_names, names_of
 from .reading import (
+    METERS,
     Chosen,
     CsvRows,
     decoded,
@@ -32,7 +34,9 @@ from .reading import (
     rate_of_times,
     to_clip,
     unique_names,
+    unit_name,
     unit_of,
+    unknown_up,
     without_unseen,
 )
 
@@ -53,8 +57,6 @@ _TIDY: Final = frozenset({"frame", "keypoint", "x", "y", "z"})
 _BODY: Final = re.compile(r"(?:body|pose)[_.](?=.)", re.IGNORECASE)
 _HAND_POINT: Final = re.compile(r"(left|right)_hand_(\d+)", re.IGNORECASE)
 _NO_BONE: Final = re.compile(r"face[_.]\w+|(?:\w+[_.])?(?:com|center_of_mass)(?:[_.]\w+)?", re.IGNORECASE)
-# An axis is up only if the cosine between it and the body is at least this.
-_ALONG: Final = 0.7
 # Points count as 2D points of an image if their smallest extent is below this share of their size.
 _FLAT: Final = 1e-3
 # A hand is at a wrist of the body if its own wrist is closer than this share of the forearm's length.
@@ -219,7 +221,7 @@ def _clip(
     unit = unit_of(points) if chosen.units is None else chosen.units
     points, own = _with_hands_on_wrists(points, own, notes)
     if chosen.up_axis is None:
-        points, up_axis = _upright(points, own, notes)
+        points, up_axis = _upright(points, own, METERS[unit_name(unit)], notes)
         chosen = chosen._replace(up_axis=up_axis)
     return to_clip(chosen, own, points, unit, "Y", rate, notes=notes)
 
@@ -233,8 +235,13 @@ def _plain(name: str) -> str:
     return _BODY.sub("", name, count=1)
 
 
-def _upright(points: FloatArray, names: Sequence[str], notes: list[str]) -> tuple[FloatArray, UpAxis | None]:
-    """(F, N, 3) points, rotated by 180° if upside down, and the axis from feet to head (None if unclear)."""
+def _upright(
+    points: FloatArray, names: Sequence[str], meter: float, notes: list[str]
+) -> tuple[FloatArray, UpAxis | None]:
+    """(F, N, 3) points, rotated by 180° if upside down, and the up axis (None if unclear).
+
+    meter: the length of the points' unit in meters.
+    """
     landmarks = {label: landmark for label, (_side, landmark) in landmarks_of(names).items()}
 
     def middles(wanted: frozenset[str]) -> FloatArray:
@@ -246,21 +253,22 @@ def _upright(points: FloatArray, names: Sequence[str], notes: list[str]) -> tupl
         return middle
 
     low, hips, high = map(middles, (_LOW, _HIPS, _HIGH))
-    low = np.where(np.isfinite(low), low, hips)
-    along = np.where(np.isfinite(high), high, hips) - low
-    along = along[np.isfinite(along).all(axis=1)]
-    if len(along):
-        along = np.median(along, axis=0)
-        axis = 1 + int(np.argmax(np.abs(along[1:])))
-        if 0.0 < np.linalg.norm(along) * _ALONG <= abs(along[axis]):
-            name: UpAxis = "Y" if axis == 1 else "Z"
-            if along[axis] > 0.0:
-                return points, name
-            if name == "Y" and np.nanmin(points[..., :2]) >= 0.0 and np.nanmax(points[..., :2]) <= 1.0:
-                raise MarkerFileError("its points are image coordinates (0 to 1): use the world landmarks instead")
-            notes.append(f"rotated upright: {name} pointed down")
-            return points * np.array([1.0, -1.0, -1.0]), name
-    return points, None
+    # Keypoints of a part of the body may have no shoulders, or no hips.
+    high, hips = np.where(np.isfinite(high), high, hips), np.where(np.isfinite(hips) & np.isfinite(high), hips, low)
+    is_in_image = np.nanmin(points[..., :2]) >= 0.0 and np.nanmax(points[..., :2]) <= 1.0
+    if is_in_image and (high[:, 1] < hips[:, 1]).mean() > 0.5:
+        raise MarkerFileError("its points are image coordinates (0 to 1): use the world landmarks instead")
+    found = up_of_person(high - hips, meter * np.fmin.reduce(points, axis=1), meter * hips)
+    if found is None:
+        return points, None
+    axis, up, is_shown = found
+    name: UpAxis = "Y" if axis == 1 else "Z"
+    if not is_shown:
+        notes.append(unknown_up(name))
+    if up:
+        return points, name
+    notes.append(f"rotated upright: {name} pointed down")
+    return points * np.array([1.0, -1.0, -1.0]), name
 
 
 def _with_hands_on_wrists(points: FloatArray, names: list[str], notes: list[str]) -> tuple[FloatArray, list[str]]:

@@ -32,6 +32,7 @@ from ...core.rotations import (
 from ...human.body_parts import FINGERS
 from ...markers.files.arrays import RATES, arrays_in, names_in, rate_in
 from ...markers.files.reading import rate_or_usual, unknown_up
+from ...markers.upright import FLOOR_OFF, up_of_person
 from ..motion import RetargetError
 from .recorded import Recorded, in_meters, in_other_axes, whole_frames
 
@@ -98,13 +99,8 @@ _Y_UP: Final = np.array([np.sqrt(0.5), np.sqrt(0.5), 0.0, 0.0])
 _Y_DOWN: Final = np.array([np.sqrt(0.5), -np.sqrt(0.5), 0.0, 0.0])
 _Z_DOWN: Final = np.array([0.0, 1.0, 0.0, 0.0])
 _SAME: Final = np.array([1.0, 0.0, 0.0, 0.0])
-# Up is an axis if the trunk is within 45° of it on at least this share of the frames.
-_ALONG: Final = np.sqrt(0.5)
-_MAX: Final = 0.7
 # Meters: the pelvis of SMPL is this far below `trans`, along Y; that of SMPL-X is 0.13 m lower.
 _BELOW: Final = 0.22
-# Meters: the pelvis of someone who is lying on the floor is at least this high.
-_LYING: Final = 0.07
 # Meters: feet are planted at most this far above the floor.
 _PLANTED_HEIGHT: Final = 0.04
 # Meters: a body's size is not measured if it moves by less than this while its feet are planted.
@@ -115,8 +111,6 @@ _SPAN: Final = 0.2
 _SMALLEST, _LARGEST = 0.75, 1.25
 # The floor is at this quantile of the lower foot's heights.
 _LOWER: Final = 0.05
-# The floor may be this far from 0 (meters).
-_FLOOR_OFF: Final = 0.3
 
 
 def parse_smpl(content: bytes, up_axis: str | None = None, rate: float | None = None) -> Recorded:
@@ -270,35 +264,17 @@ def _skeleton(count: int) -> tuple[list[str], npt.NDArray[np.intp], FloatArray, 
 
 
 def _upright(body: Recorded, up_axis: str | None) -> tuple[FloatArray, tuple[str, ...]]:
-    """The quaternion that rotates the file's world to Z up, and a note.
-
-    The trunk of most people points up on most frames. Someone whose trunk points along another axis, while the body is
-    on the floor of Z or Y up throughout, lies, crawls or is upside down. body: in the file's axes.
-    """
+    """The quaternion that rotates the file's world to Z up, and a note; body: in the file's axes."""
     trunks = matrix_from_quaternion(body.rotations[:, 0])[:, :, 2]
     notes: tuple[str, ...] = ()
     if up_axis is not None:
         up = bool(np.median(trunks[:, "XYZ".index(up_axis)]) >= 0.0)
     else:
-        shares = {
-            (axis, up): float(np.mean((1 if up else -1) * trunks[:, axis] >= _ALONG))
-            for axis in (1, 2)
-            for up in (True, False)
-        }
-        axis, up = max(shares, key=lambda key: shares[key])
-        sure = shares[axis, up] >= _MAX
-        near = np.abs(body.positions().min(axis=1) - [0.0, _BELOW, 0.0]) <= _FLOOR_OFF
-        if not (sure and up and near[:, axis].mean() >= _MAX):
-            # Someone who is always upside down along Y is upright in front of a camera, whose Y points down.
-            others = (2,) if sure and axis == 1 else (2, 1)
-            near &= body.root - [0.0, _BELOW, 0.0] >= _LYING
-            on_floor = [each for each in others if near[:, each].mean() >= _MAX]
-            if on_floor:
-                axis, up = max(on_floor, key=lambda each: shares[each, True]), True
-            elif not sure:
-                axis, up = 2, True
+        below = [0.0, _BELOW, 0.0]
+        found = up_of_person(trunks, body.positions().min(axis=1) - below, body.root - below)
+        axis, up, is_shown = found or (2, True, False)
         up_axis = "XYZ"[axis]
-        if shares[axis, up] < _MAX:
+        if not is_shown:
             notes = (unknown_up("Y" if axis == 1 else "Z"),)
         elif not up:
             notes = (f"rotated upright: {up_axis} pointed down",)
@@ -346,6 +322,6 @@ def _on_floor(body: Recorded, *, known: bool) -> Recorded:
     rest = body.heads[[list(body.names).index(f"left_{joint}") for joint in ("ankle", "foot")], 2]
     heights = (feet[:, :, 2] - np.tile(rest, 2)).min(axis=1)
     lift = -float(np.quantile(heights, _LOWER))
-    if known and abs(lift) > _FLOOR_OFF:
+    if known and abs(lift) > FLOOR_OFF:
         return body
     return replace(body, root=body.root + np.array([0.0, 0.0, lift]))
