@@ -1,11 +1,14 @@
 """Which way is up for a recorded person, from the trunk and the floor."""
 
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import numpy as np
 
 from ..core.arrays import lengths
 from .clip import FloatArray
+from .mapping.labels import landmarks_of
+from .mapping.landmarks import LANDMARKS
 
 # An axis is up if the trunk is within 45° of it on at least this share of the frames.
 _ALONG: Final = np.sqrt(0.5)
@@ -14,6 +17,28 @@ _MOST: Final = 0.7
 FLOOR_OFF: Final = 0.3
 # Meters: the pelvis of someone who is lying on the floor is at least this high.
 _LYING: Final = 0.07
+
+_HIGH: Final = frozenset({"shoulder", "chest", "head"})
+_HIPS: Final = frozenset({"hips"})
+
+
+def up_of_markers(points: FloatArray, names: Sequence[str]) -> tuple[int, bool, bool] | None:
+    """The result of `up_of_person` for (F, M, 3) labeled points, meters."""
+    known = {name: LANDMARKS[landmark].part for name, (_, landmark) in landmarks_of(names).items()}
+    if not known:
+        return None
+
+    def middles(parts: Collection[str]) -> FloatArray:
+        """(F, 3) mean of the points on these parts; NaN if none of them is seen."""
+        places = [place for place, name in enumerate(names) if known.get(name) in parts]
+        seen = np.isfinite(points[:, places])
+        counts = np.where(seen.any(axis=1), seen.sum(axis=1), np.nan)
+        middle: FloatArray = np.nansum(points[:, places], axis=1) / counts
+        return middle
+
+    hips, high = map(middles, (_HIPS, _HIGH))
+    own = [place for place, name in enumerate(names) if name in known]
+    return up_of_person(high - hips, np.fmin.reduce(points[:, own], axis=1), hips)
 
 
 def up_of_person(trunks: FloatArray, lowest: FloatArray, hips: FloatArray) -> tuple[int, bool, bool] | None:

@@ -20,8 +20,7 @@ import numpy as np
 
 from ...core.errors import first_few
 from ..clip import Clip, FloatArray, MarkerFileError, UpAxis
-from ..mapping.labels import landmarks_of
-from ..upright import up_of_person
+from ..upright import up_of_markers
 from .arrays import array_in
 from .layouts import hand_names, names_of
 from .reading import (
@@ -61,9 +60,6 @@ _NO_BONE: Final = re.compile(r"face[_.]\w+|(?:\w+[_.])?(?:com|center_of_mass)(?:
 _FLAT: Final = 1e-3
 # A hand is at a wrist of the body if its own wrist is closer than this share of the forearm's length.
 _AT_WRIST: Final = 0.6
-_HIGH: Final = frozenset({"shoulder", "acromion", "nose", "eye", "ear", "crown"})
-_LOW: Final = frozenset({"ankle", "heel", "knee"})
-_HIPS: Final = frozenset({"hip"})
 _NO_COLUMNS: Final = "it has no point columns: add a header such as nose_x, nose_y, nose_z"
 
 
@@ -242,23 +238,11 @@ def _upright(
 
     meter: the length of the points' unit in meters.
     """
-    landmarks = {label: landmark for label, (_side, landmark) in landmarks_of(names).items()}
-
-    def middles(wanted: frozenset[str]) -> FloatArray:
-        """(F, 3) mean of the landmarks; NaN if none of them is seen."""
-        places = [place for place, name in enumerate(names) if landmarks.get(name) in wanted]
-        seen = np.isfinite(points[:, places])
-        counts = np.where(seen.any(axis=1), seen.sum(axis=1), np.nan)
-        middle: FloatArray = np.nansum(points[:, places], axis=1) / counts
-        return middle
-
-    low, hips, high = map(middles, (_LOW, _HIPS, _HIGH))
-    # Keypoints of a part of the body may have no shoulders, or no hips.
-    high, hips = np.where(np.isfinite(high), high, hips), np.where(np.isfinite(hips) & np.isfinite(high), hips, low)
-    is_in_image = np.nanmin(points[..., :2]) >= 0.0 and np.nanmax(points[..., :2]) <= 1.0
-    if is_in_image and (high[:, 1] < hips[:, 1]).mean() > 0.5:
-        raise MarkerFileError("its points are image coordinates (0 to 1): use the world landmarks instead")
-    found = up_of_person(high - hips, meter * np.fmin.reduce(points, axis=1), meter * hips)
+    if np.nanmin(points[..., :2]) >= 0.0 and np.nanmax(points[..., :2]) <= 1.0:
+        in_image = up_of_markers(points * [1.0, 1.0, 0.0], names)
+        if in_image is not None and in_image[:2] == (1, False):
+            raise MarkerFileError("its points are image coordinates (0 to 1): use the world landmarks instead")
+    found = up_of_markers(meter * points, names)
     if found is None:
         return points, None
     axis, up, is_shown = found
