@@ -18,6 +18,8 @@ FLOOR_OFF: Final = 0.3
 # Meters: the pelvis of someone who is lying on the floor is at least this high.
 _LYING: Final = 0.07
 
+# Maximum number of frames that are examined, to save memory.
+_LOOKED_AT: Final = 2000
 _HIGH: Final = frozenset({"shoulder", "chest", "head"})
 _HIPS: Final = frozenset({"hips"})
 
@@ -36,6 +38,7 @@ def up_of_markers(points: FloatArray, names: Sequence[str]) -> tuple[int, bool, 
         middle: FloatArray = np.nansum(points[:, places], axis=1) / counts
         return middle
 
+    points = points[:: max(1, len(points) // _LOOKED_AT)]
     hips, high = map(middles, (_HIPS, _HIGH))
     own = [place for place, name in enumerate(names) if name in known]
     return up_of_person(high - hips, np.fmin.reduce(points[:, own], axis=1), hips)
