@@ -1,6 +1,6 @@
 """Which way is up for a recorded person, from the trunk and the floor."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -17,11 +17,8 @@ _MOST: Final = 0.7
 FLOOR_OFF: Final = 0.3
 # Meters: the pelvis of someone who is lying on the floor is at least this high.
 _LYING: Final = 0.07
-
 # Maximum number of frames that are examined, to save memory.
 _LOOKED_AT: Final = 2000
-_HIGH: Final = frozenset({"shoulder", "chest", "head"})
-_HIPS: Final = frozenset({"hips"})
 
 
 def up_of_markers(points: FloatArray, names: Sequence[str]) -> tuple[int, bool, bool] | None:
@@ -29,19 +26,16 @@ def up_of_markers(points: FloatArray, names: Sequence[str]) -> tuple[int, bool, 
     known = {name: LANDMARKS[landmark].part for name, (_, landmark) in landmarks_of(names).items()}
     if not known:
         return None
+    points = points[:: max(1, len(points) // _LOOKED_AT), [name in known for name in names]]
 
-    def middles(parts: Collection[str]) -> FloatArray:
+    def middle(*parts: str) -> FloatArray:
         """(F, 3) mean of the points on these parts; NaN if none of them is seen."""
-        places = [place for place, name in enumerate(names) if known.get(name) in parts]
-        seen = np.isfinite(points[:, places])
-        counts = np.where(seen.any(axis=1), seen.sum(axis=1), np.nan)
-        middle: FloatArray = np.nansum(points[:, places], axis=1) / counts
-        return middle
+        own = points[:, [known[name] in parts for name in names if name in known]]
+        seen = np.isfinite(own).sum(axis=1)
+        return np.asarray(np.nansum(own, axis=1) / np.where(seen > 0, seen, np.nan))
 
-    points = points[:: max(1, len(points) // _LOOKED_AT)]
-    hips, high = map(middles, (_HIPS, _HIGH))
-    own = [place for place, name in enumerate(names) if name in known]
-    return up_of_person(high - hips, np.fmin.reduce(points[:, own], axis=1), hips)
+    hips = middle("hips")
+    return up_of_person(middle("shoulder", "chest", "head") - hips, np.fmin.reduce(points, axis=1), hips)
 
 
 def up_of_person(trunks: FloatArray, lowest: FloatArray, hips: FloatArray) -> tuple[int, bool, bool] | None:

@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 
 from ...core.errors import first_few
-from ..clip import Clip, FloatArray, MarkerFileError, UpAxis
+from ..clip import Clip, FloatArray, MarkerFileError
 from ..upright import up_of_markers
 from .arrays import array_in
 from .layouts import hand_names, names_of
@@ -35,7 +35,6 @@ from .reading import (
     unique_names,
     unit_name,
     unit_of,
-    unknown_up,
     without_unseen,
 )
 
@@ -217,8 +216,7 @@ def _clip(
     unit = unit_of(points) if chosen.units is None else chosen.units
     points, own = _with_hands_on_wrists(points, own, notes)
     if chosen.up_axis is None:
-        points, up_axis = _upright(points, own, METERS[unit_name(unit)], notes)
-        chosen = chosen._replace(up_axis=up_axis)
+        points = _upright(points, own, METERS[unit_name(unit)], notes)
     return to_clip(chosen, own, points, unit, "Y", rate, notes=notes)
 
 
@@ -231,28 +229,17 @@ def _plain(name: str) -> str:
     return _BODY.sub("", name, count=1)
 
 
-def _upright(
-    points: FloatArray, names: Sequence[str], meter: float, notes: list[str]
-) -> tuple[FloatArray, UpAxis | None]:
-    """(F, N, 3) points, rotated by 180° if upside down, and the up axis (None if unclear).
-
-    meter: the length of the points' unit in meters.
-    """
+def _upright(points: FloatArray, names: Sequence[str], meter: float, notes: list[str]) -> FloatArray:
+    """(F, N, 3) points, rotated by 180° if upside down; meter: the length of their unit in meters."""
     if np.nanmin(points[..., :2]) >= 0.0 and np.nanmax(points[..., :2]) <= 1.0:
         in_image = up_of_markers(points * [1.0, 1.0, 0.0], names)
         if in_image is not None and in_image[:2] == (1, False):
             raise MarkerFileError("its points are image coordinates (0 to 1): use the world landmarks instead")
     found = up_of_markers(meter * points, names)
-    if found is None:
-        return points, None
-    axis, up, is_shown = found
-    name: UpAxis = "Y" if axis == 1 else "Z"
-    if not is_shown:
-        notes.append(unknown_up(name))
-    if up:
-        return points, name
-    notes.append(f"rotated upright: {name} pointed down")
-    return points * np.array([1.0, -1.0, -1.0]), name
+    if found is None or found[1]:
+        return points
+    notes.append(f"rotated upright: {'XYZ'[found[0]]} pointed down")
+    return np.asarray(points * [1.0, -1.0, -1.0])
 
 
 def _with_hands_on_wrists(points: FloatArray, names: list[str], notes: list[str]) -> tuple[FloatArray, list[str]]:
