@@ -17,8 +17,8 @@ _MOST: Final = 0.7
 FLOOR_OFF: Final = 0.3
 # Meters: the pelvis of someone who is lying on the floor is at least this high.
 _LYING: Final = 0.07
-# Maximum number of frames that are examined, to save memory.
-_LOOKED_AT: Final = 2000
+# Maximum number of frames to examine.
+LOOKED_AT: Final = 2000
 
 
 def up_of_markers(points: FloatArray, names: Sequence[str]) -> tuple[int, bool, bool] | None:
@@ -26,7 +26,7 @@ def up_of_markers(points: FloatArray, names: Sequence[str]) -> tuple[int, bool, 
     known = {name: LANDMARKS[landmark].part for name, (_, landmark) in landmarks_of(names).items()}
     if not known:
         return None
-    points = points[:: max(1, len(points) // _LOOKED_AT), [name in known for name in names]]
+    points = points[:: max(1, len(points) // LOOKED_AT), [name in known for name in names]]
 
     def middle(*parts: str) -> FloatArray:
         """(F, 3) mean of the points on these parts; NaN if none of them is seen."""

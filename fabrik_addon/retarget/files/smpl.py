@@ -32,7 +32,7 @@ from ...core.rotations import (
 from ...human.body_parts import FINGERS
 from ...markers.files.arrays import RATES, arrays_in, names_in, rate_in
 from ...markers.files.reading import rate_or_usual, unknown_up
-from ...markers.upright import FLOOR_OFF, up_of_person
+from ...markers.upright import FLOOR_OFF, LOOKED_AT, up_of_person
 from ..motion import RetargetError
 from .recorded import Recorded, in_meters, in_other_axes, whole_frames
 
@@ -265,6 +265,8 @@ def _skeleton(count: int) -> tuple[list[str], npt.NDArray[np.intp], FloatArray, 
 
 def _upright(body: Recorded, up_axis: str | None) -> tuple[FloatArray, tuple[str, ...]]:
     """The quaternion that rotates the file's world to Z up, and a note; body: in the file's axes."""
+    some = slice(None, None, max(1, len(body.frames) // LOOKED_AT))
+    body = replace(body, rotations=body.rotations[some], root=body.root[some], frames=body.frames[some])
     trunks = matrix_from_quaternion(body.rotations[:, 0])[:, :, 2]
     notes: tuple[str, ...] = ()
     if up_axis is not None:
