@@ -161,10 +161,13 @@ class LimbGoals:
             return positions
         heads, result = self._motion.heads[frames], []
         for hand, position in zip(hands, positions, strict=True):
-            touched = [(heads[:, other], matrices[:, bone, :3, 3], 1.0) for other, bone in self._touched]
+            # Hanging arms pass the hips without touching them: the share is 1 minus the cosine of the elbow's angle.
+            reach = lengths(heads[:, hand.source] - heads[:, hand.source_begin]) * hand.ratio / hand.length
+            bent = np.clip(2.0 * (1.0 - reach**2), 0.0, 1.0)
+            touched = [(heads[:, other], matrices[:, bone, :3, 3], bent) for other, bone in self._touched]
             # Two hands that touch each other both move half of the distance.
             touched += [
-                (heads[:, other.source], theirs, 0.5)
+                (heads[:, other.source], theirs, np.full(len(heads), 0.5))
                 for other, theirs in zip(hands, positions, strict=True)
                 if other is not hand
             ]

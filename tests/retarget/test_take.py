@@ -171,6 +171,22 @@ def test_hands_that_clap_also_clap_on_longer_arms():
     assert np.diff(apart[:, 0]).max() < 0.0, "the hands do not come together steadily"
 
 
+def test_arms_that_swing_past_the_hips_stay_as_straight_as_the_source():
+    """Wrists pass the hip joints at 10 cm, but rest on nothing; the rig has longer arms and shorter legs."""
+    rows = humans.human(arms=90.0, bend=10.0, fingers=False)
+    skeleton = motions.skeleton_of(rows)
+    swing = np.radians(25.0) * np.sin(np.linspace(0.0, 2.0 * np.pi, 20))
+    rotations = np.tile([1.0, 0.0, 0.0, 0.0], (20, len(skeleton), 1))
+    for side, way in (("L", 1.0), ("R", -1.0)):
+        vectors = way * swing[:, None] * [1.0, 0.0, 0.0]
+        rotations[:, skeleton.index(f"upper_arm.{side}")] = quaternion_from_rotation_vector(vectors)
+    motion = motions.motion_of(skeleton, rotations, np.tile(skeleton.rest[0, :3, 3], (20, 1)))
+    target = motions.skeleton_of(humans.in_proportion(rows, 0.8, 1.15))
+    found = retarget(motion, target, HOW)
+    elbows = [target.index(f"forearm.{side}") for side in "LR"]
+    assert np.degrees(angle_between(found.solution.rotations[:, elbows], rotations[:, elbows])).max() < 5.0
+
+
 def test_no_side_of_a_foot_and_no_stiff_toe_is_below_the_floor():
     """A person on the ball of the right foot, whose heel is high and whose outer edge is down."""
     rows = humans.human(arms=45.0, bend=5.0, fingers=False)

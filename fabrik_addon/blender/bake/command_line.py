@@ -50,6 +50,10 @@ from . import batch
 from .bake import BakeResult, BakeSettings, bake_steps
 
 _VIDEO: Final = "is a video: convert it to a .trc file with Pose2Sim or OpenCap"
+_PICKLED: Final = (
+    "has pickled Python objects, which are not safe to read: save its arrays with numpy.savez as .npz, or export it as "
+    ".bvh, .trc or .c3d"
+)
 # File types that are not supported, and what to do.
 ADVICE: Final = {
     ".amc": "has Acclaim motion: convert it to .bvh",
@@ -60,14 +64,19 @@ ADVICE: Final = {
     ".cap": "is a Cortex capture: export its markers as .trc or .c3d",
     ".dae": "is COLLADA: export it as .fbx or .glb",
     ".htr": "is a Cortex hierarchy: export its markers as .trc or .c3d, or the skeleton as .bvh",
+    ".mat": "has MATLAB data: export its markers as .c3d or .trc",
     ".mot": "has OpenSim motion: use the .trc file that it was made from",
     ".mov": _VIDEO,
     ".mp4": _VIDEO,
     ".mvn": "is an Xsens MVN recording: export it as .mvnx, .bvh, .fbx or .c3d",
-    ".pkl": "has pickled Python objects, which are not safe to read: export it as .bvh, .trc or .c3d",
+    ".pkl": _PICKLED,
+    ".pt": _PICKLED,
+    ".pth": _PICKLED,
     ".qtm": "is a Qualisys QTM recording: export its markers as .c3d",
+    ".smpl": "has SMPL poses: change its suffix to .npz",
     ".tak": "is a Motive take: export its markers as .c3d, or the skeleton as .bvh or .fbx",
     ".trb": "has binary Cortex tracks: export them as .trc or .c3d",
+    ".tsv": "has Qualisys tracks as text: export its markers as .c3d",
     ".vmd": "has MikuMikuDance motion: import it in Blender with an add-on, and export the armature as .bvh",
     ".x1d": "has raw Vicon data: process it in Nexus or Shogun, and export it as .c3d",
     ".x2d": "has raw Vicon data: process it in Nexus or Shogun, and export it as .c3d",
@@ -195,7 +204,7 @@ def _opened(path: Path, name: str) -> Object:
         bpy.ops.wm.open_mainfile(filepath=str(path.resolve()), load_ui=False, use_scripts=False)
     except RuntimeError:
         raise FabrikError(
-            f"{path}: this Blender ({bpy.app.version_string}) can't open the file: save it again in this version"
+            f"{path}: Blender {bpy.app.version_string} can't open it: choose a .blend, or save it again in this version"
         ) from None
     scene = bpy.context.scene
     # Objects of this file come last, so that they replace linked ones with the same name.

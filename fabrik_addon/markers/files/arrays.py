@@ -24,8 +24,7 @@ _CUT_OFF: Final = "it is truncated or not a file of arrays: export it again"
 # The errors that NumPy raises for damaged files.
 _BROKEN: Final = (ValueError, EOFError, OSError, KeyError, SyntaxError, MemoryError, zipfile.BadZipFile, zlib.error)
 # Names that files use for the frame rate: AMASS and its later releases; SOMA, video tools.
-AMASS_RATES: Final = ("mocap_framerate", "mocap_frame_rate")
-RATES: Final = (*AMASS_RATES, "frame_rate", "framerate", "fps")
+RATES: Final = ("mocap_framerate", "mocap_frame_rate", "frame_rate", "framerate", "frameRate", "fps")
 
 
 def array_in(content: bytes) -> npt.NDArray[Any]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...core.errors import first_few
 from ..clip import BoolArray, Clip, FloatArray, MarkerFileError, UpAxis, up_axis_by_markers
-from .reading import Chosen, extent, guessed_up, to_clip
+from .reading import Chosen, extent, to_clip
 
 BLOCK: Final = 512
 # Processor types, as numbered in the file.
@@ -448,8 +448,8 @@ def _labels(parameters: Parameters, count: int) -> tuple[list[str], list[bool]]:
 
 def _upright(
     positions: FloatArray, parameters: Parameters, stated: UpAxis | None
-) -> tuple[FloatArray, UpAxis, tuple[str, ...], tuple[str, ...]]:
-    """(F, M, 3) positions with Y or Z up, the name of this axis, notes, and doubts.
+) -> tuple[FloatArray, UpAxis | None, tuple[str, ...], tuple[str, ...]]:
+    """(F, M, 3) positions with Y or Z up, the name of this axis (None: not in the file), notes, and doubts.
 
     The file's Y_SCREEN is used unless the markers of a standing person clearly show another axis.
     """
@@ -458,7 +458,7 @@ def _upright(
     across, up = (parameters.string(f"POINT:{axis}_SCREEN").upper() for axis in "XY")
     across, up = (screen if screen[:1] in ("+", "-") else f"+{screen}" for screen in (across, up))
     if up not in ("+X", "-X", "+Y", "-Y", "+Z", "-Z"):
-        return positions, *guessed_up(positions, "Z"), ()
+        return positions, None, (), ()
     x, y, z = np.moveaxis(positions, -1, 0)
     turned = {"+X": (y, z, x), "-X": (z, y, -x), "-Y": (x, -y, -z), "-Z": (x, -y, -z)}
     upright = np.stack(turned.get(up, (x, y, z)), axis=-1)

@@ -19,17 +19,20 @@ from typing import Final
 import numpy as np
 
 from ...core.errors import first_few
-from ..clip import Clip, FloatArray, MarkerFileError, UpAxis
-from ..mapping.labels import landmarks_of
+from ..clip import Clip, FloatArray, MarkerFileError
+from ..upright import up_of_markers
 from .arrays import array_in
 from .layouts import hand_names, names_of
 from .reading import (
+    METERS,
     Chosen,
     CsvRows,
+    decoded,
     in_place,
     number_in,
     rate_of_times,
     to_clip,
+    unit_name,
     unit_of,
     without_unseen,
 )
@@ -51,15 +54,10 @@ _TIDY: Final = frozenset({"frame", "keypoint", "x", "y", "z"})
 _BODY: Final = re.compile(r"(?:body|pose)[_.](?=.)", re.IGNORECASE)
 _HAND_POINT: Final = re.compile(r"(left|right)_hand_(\d+)", re.IGNORECASE)
 _NO_BONE: Final = re.compile(r"face[_.]\w+|(?:\w+[_.])?(?:com|center_of_mass)(?:[_.]\w+)?", re.IGNORECASE)
-# An axis is up only if the cosine between it and the body is at least this.
-_ALONG: Final = 0.7
 # Points count as 2D points of an image if their smallest extent is below this share of their size.
 _FLAT: Final = 1e-3
 # A hand is at a wrist of the body if its own wrist is closer than this share of the forearm's length.
 _AT_WRIST: Final = 0.6
-_HIGH: Final = frozenset({"shoulder", "acromion", "nose", "eye", "ear", "crown"})
-_LOW: Final = frozenset({"ankle", "heel", "knee"})
-_HIPS: Final = frozenset({"hip"})
 _NO_COLUMNS: Final = "it has no point columns: add a header such as nose_x, nose_y, nose_z"
 
 
@@ -69,7 +67,7 @@ def parse_csv(content: bytes, chosen: Chosen) -> Clip:
     Raises MarkerFileError if there are no point columns, if points have neither names nor a known layout, or if units
     are neither given nor clear.
     """
-    rows = CsvRows(content)
+    rows = CsvRows(decoded(content))
     header = rows.next() or []
     while header and not any(header):
         header = rows.next() or []
@@ -218,8 +216,7 @@ def _clip(
     points, own = points[:, kept], [own[place] for place in kept]
     unit = unit_of(points) if chosen.units is None else chosen.units
     if chosen.up_axis is None:
-        points, up_axis = _upright(points, own, notes)
-        chosen = chosen._replace(up_axis=up_axis)
+        points = _upright(points, own, METERS[unit_name(unit)], notes)
     return to_clip(chosen, own, points, unit, "Y", rate, notes=notes)
 
 
@@ -232,34 +229,17 @@ def _plain(name: str) -> str:
     return _BODY.sub("", name, count=1)
 
 
-def _upright(points: FloatArray, names: Sequence[str], notes: list[str]) -> tuple[FloatArray, UpAxis | None]:
-    """(F, N, 3) points, rotated by 180° if upside down, and the axis from feet to head (None if unclear)."""
-    landmarks = {label: landmark for label, (_side, landmark) in landmarks_of(names).items()}
-
-    def middles(wanted: frozenset[str]) -> FloatArray:
-        """(F, 3) mean of the landmarks; NaN if none of them is seen."""
-        places = [place for place, name in enumerate(names) if landmarks.get(name) in wanted]
-        seen = np.isfinite(points[:, places])
-        counts = np.where(seen.any(axis=1), seen.sum(axis=1), np.nan)
-        middle: FloatArray = np.nansum(points[:, places], axis=1) / counts
-        return middle
-
-    low, hips, high = map(middles, (_LOW, _HIPS, _HIGH))
-    low = np.where(np.isfinite(low), low, hips)
-    along = np.where(np.isfinite(high), high, hips) - low
-    along = along[np.isfinite(along).all(axis=1)]
-    if len(along):
-        along = np.median(along, axis=0)
-        axis = 1 + int(np.argmax(np.abs(along[1:])))
-        if 0.0 < np.linalg.norm(along) * _ALONG <= abs(along[axis]):
-            name: UpAxis = "Y" if axis == 1 else "Z"
-            if along[axis] > 0.0:
-                return points, name
-            if name == "Y" and np.nanmin(points[..., :2]) >= 0.0 and np.nanmax(points[..., :2]) <= 1.0:
-                raise MarkerFileError("its points are image coordinates (0 to 1): use the world landmarks instead")
-            notes.append(f"rotated upright: {name} pointed down")
-            return points * np.array([1.0, -1.0, -1.0]), name
-    return points, None
+def _upright(points: FloatArray, names: Sequence[str], meter: float, notes: list[str]) -> FloatArray:
+    """(F, N, 3) points, rotated by 180° if upside down; meter: the length of their unit in meters."""
+    if np.nanmin(points[..., :2]) >= 0.0 and np.nanmax(points[..., :2]) <= 1.0:
+        in_image = up_of_markers(points * [1.0, 1.0, 0.0], names)
+        if in_image is not None and in_image[:2] == (1, False):
+            raise MarkerFileError("its points are image coordinates (0 to 1): use the world landmarks instead")
+    found = up_of_markers(meter * points, names)
+    if found is None or found[1]:
+        return points
+    notes.append(f"rotated upright: {'XYZ'[found[0]]} pointed down")
+    return np.asarray(points * [1.0, -1.0, -1.0])
 
 
 def _with_hands_on_wrists(points: FloatArray, names: list[str], notes: list[str]) -> list[str]:

@@ -40,7 +40,7 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
     Raises MarkerFileError, without the file's name, if there is no header, no marker or rigid body, no frame, no rate
     or no known unit.
     """
-    rows = CsvRows(_with_one_header(content))
+    rows = CsvRows(_with_one_header(decoded(content)))
     first = rows.next() or []
     # All pairs of neighboring cells, since the name of a take may contain commas.
     fields = {_plain(key): value for key, value in pairwise(first)}
@@ -91,13 +91,10 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
     )
 
 
-def _with_one_header(content: bytes) -> bytes:
-    """The content without repetitions of the first header, which concatenated files have."""
-    text = decoded(content)
-    if text.lower().count(START.decode()) < 2:
-        return content
-    header = _HEADER.match(text)
-    return content if header is None else f"{header[0].rstrip()}\n{_HEADER.sub('', text)}".encode()
+def _with_one_header(text: str) -> str:
+    """The text without repetitions of the first header, which concatenated files have."""
+    header = _HEADER.match(text) if text.lower().count(START.decode()) > 1 else None
+    return text if header is None else f"{header[0].rstrip()}\n{_HEADER.sub('', text)}"
 
 
 def _plain(text: str) -> str:

@@ -16,12 +16,12 @@ from ..clip import Clip, MarkerFileError
 from .reading import Chosen, CsvRows, decoded, in_place, rate_in_cell, to_clip
 
 _SECTION: Final = "trajectories"
-_SECTION_LINE: Final = re.compile(rb"(?:\A|[\r\n])\"?trajectories\"?[,;\t ]*[\r\n]", re.IGNORECASE)
+_SECTION_LINE: Final = re.compile(r"(?:\A|[\r\n])\"?trajectories\"?[,;\t ]*[\r\n]", re.IGNORECASE)
 
 
 def has_trajectories(content: bytes) -> bool:
     """Whether a line of the file begins a section of trajectories."""
-    return _SECTION_LINE.search(decoded(content).encode()) is not None
+    return _SECTION_LINE.search(decoded(content)) is not None
 
 
 def parse_nexus(content: bytes, chosen: Chosen) -> Clip:
@@ -30,7 +30,7 @@ def parse_nexus(content: bytes, chosen: Chosen) -> Clip:
     Raises MarkerFileError, without the file's name, if there is no complete section of trajectories, no rate, no known
     unit, or if no marker is ever seen.
     """
-    rows = CsvRows(content)
+    rows = CsvRows(decoded(content))
     while (row := rows.next()) is not None and (not row or row[0].lower() != _SECTION):
         pass
     rate_row, names, axes, unit_row = ((rows.next() or []) for _ in range(4))

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..clip import FEWEST_MARKERS, BoolArray, Clip, FloatArray, MarkerFileError, UpAxis, up_axis_by_markers
 from ..mapping.labels import is_unlabelled
+from ..upright import up_of_markers
 
 
 class Chosen(NamedTuple):
@@ -229,9 +230,7 @@ def to_clip(
     unit = unit_of(points) if stated is None else unit_name(stated)
     points *= METERS[unit]
     points.setflags(write=False)
-    # Unlabeled markers may be reflections or other objects.
-    labeled = [place for place, name in enumerate(names) if not is_unlabelled(name)] or slice(None)
-    up, up_notes = (chosen.up_axis, ()) if chosen.up_axis else guessed_up(points[:, labeled], usual_up)
+    up, up_notes = (chosen.up_axis, ()) if chosen.up_axis else guessed_up(points, names, usual_up)
     known = (rate or timed) if chosen.rate is None else chosen.rate
     if known is None and no_rate:
         raise MarkerFileError(no_rate)
@@ -314,13 +313,19 @@ def rate_or_usual(rate: float | None) -> tuple[float, tuple[str, ...]]:
     return (_USUAL_RATE, (note,)) if rate is None else (rate, ())
 
 
-def guessed_up(positions: FloatArray, default: UpAxis) -> tuple[UpAxis, tuple[str, ...]]:
-    """The up axis for a file without one, guessed from (F, M, 3) positions, and notes for the user.
+def guessed_up(positions: FloatArray, names: Sequence[str], default: UpAxis) -> tuple[UpAxis, tuple[str, ...]]:
+    """The up axis for a file without one, guessed from (F, M, 3) positions in meters, and notes for the user.
 
     The default is used if the positions do not show the axis. A note says so, unless there are too few markers.
     """
-    stated = up_axis_by_markers(positions)
-    return stated or default, () if stated or positions.shape[1] < FEWEST_MARKERS else (unknown_up(default),)
+    found = up_of_markers(positions, names)
+    if found is not None and found[1]:
+        up: UpAxis = "Y" if found[0] == 1 else "Z"
+        return up, () if found[2] else (unknown_up(up),)
+    # Unlabeled markers may be reflections or other objects.
+    labeled = [place for place, name in enumerate(names) if not is_unlabelled(name)] or slice(None)
+    stated = up_axis_by_markers(positions[:, labeled])
+    return stated or default, () if stated or len(names) < FEWEST_MARKERS else (unknown_up(default),)
 
 
 def unknown_up(assumed: UpAxis) -> str:
@@ -339,12 +344,11 @@ class CsvRows:
     were separated by spaces.
     """
 
-    def __init__(self, content: bytes, *, plain: bool = False) -> None:
+    def __init__(self, text: str, *, plain: bool = False) -> None:
         """Find the separator: tab, semicolon or comma.
 
         plain: quotes are letters, and rows without separators are split at spaces.
         """
-        text = decoded(content)
         self.is_spaced, self._plain = False, plain
         self._ahead: list[str] | None = None
         self.cut = not text.endswith(("\n", "\r"))

@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 
 from ..clip import Clip, FloatArray, MarkerFileError
-from .reading import Chosen, CsvRows, in_place, number_in, numbers_in, rate_in_cell, rate_of_times, to_clip
+from .reading import Chosen, CsvRows, decoded, in_place, number_in, numbers_in, rate_in_cell, rate_of_times, to_clip
 
 _AXIS_CELL: Final = re.compile(r"[XYZ]\d*", re.IGNORECASE)
 _COLUMNS_BEFORE: Final = 2  # Frame# and Time
@@ -47,7 +47,7 @@ def parse_trc(content: bytes, chosen: Chosen) -> Clip:
     Raises MarkerFileError, without the file's name, if the file is empty, truncated in its header or not a TRC file,
     for unknown units, if neither header nor times give a rate, and if no marker is ever seen.
     """
-    table = CsvRows(content, plain=True)
+    table = CsvRows(decoded(content), plain=True)
     header, rows = _header(row for row in iter(table.next, None) if any(row))
     names, times, points, notes = _samples(table, rows, header)
     stated = header.fields.get("datarate", "")

@@ -9,7 +9,7 @@ A file without segments, joints or points has MVN's usual segments; their length
 Other programs may write quaternions as x y z w; the positions of the segments show which order is right. Sources: the
 MVN User Manual, section MVNX, and Andres FR's io_anim_mvnx.
 
-Documents with a DOCTYPE are refused, since entities can expand without end; MVN does not write them.
+Of several people, the first is read. Documents that declare entities are refused, since these can expand without end.
 """
 
 import math
@@ -55,6 +55,7 @@ class _Document:
     """The parts of a document that are needed, collected while it is parsed."""
 
     rate: str = ""
+    people: int = 0
     segments: dict[str, dict[str, FloatArray]] = field(default_factory=dict)
     joints: list[list[str]] = field(default_factory=list)
     fingers: int = 0
@@ -70,7 +71,10 @@ class _Document:
         self._path.append(name)
         self._text = []
         if name == "subject":
+            self.people += 1
             self.rate = self.rate or attributes.get("frameRate", "")
+        elif self.people > 1:
+            return
         elif name == "segment":
             if "segments" in self._path:
                 self.segments.setdefault(attributes.get("label", ""), {})
@@ -93,6 +97,8 @@ class _Document:
         name = self._path.pop()
         text = "".join(self._text)
         self._text = []
+        if self.people > 1:
+            return
         if name == "pos_b" and self.segments and "segments" in self._path:
             self.segments[next(reversed(self.segments))][self._label] = _numbers(text, name)
         elif name in ("connector1", "connector2") and self.joints:
@@ -111,8 +117,8 @@ def _numbers(text: str, name: str) -> FloatArray:
         raise RetargetError(f"its {name} {text.strip()[:20]!r} does not consist of numbers: export it again") from None
 
 
-def _doctype(*_details: object) -> None:
-    raise RetargetError("it has a DOCTYPE, which MVN does not write: export it again")
+def _entity(*_details: object) -> None:
+    raise RetargetError("it declares entities, which MVN does not write: export it again")
 
 
 def _read(content: bytes) -> _Document:
@@ -121,7 +127,7 @@ def _read(content: bytes) -> _Document:
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True
     parser.StartElementHandler, parser.EndElementHandler = document.begin, document.end
-    parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = document.text, _doctype
+    parser.CharacterDataHandler, parser.EntityDeclHandler = document.text, _entity
     try:
         parser.Parse(content, True)
     except expat.ExpatError as trouble:
@@ -143,7 +149,7 @@ def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
     except ValueError:
         frame_rate = math.nan
     if not (math.isfinite(frame_rate) and frame_rate > 0.0):
-        raise RetargetError(f"its frameRate is {document.rate!r}: export it again")
+        raise RetargetError(f"its frameRate is {document.rate!r}: choose the frame rate")
     if not document.segments:
         count = len(document.frames[0].get("orientation", ())) // 4
         # Props come after the body.
@@ -156,6 +162,8 @@ def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
     orientations, positions = orientations[:, order], positions[:, order]
     frames, notes = whole_frames(orientations, positions[:, 0])
     props = [label for label in labels if label not in names]
+    if document.people > 1:
+        notes += (f"used the first of {document.people} people: export each of them to a file of its own",)
     notes += (f"left out unconnected segments: {first_few(props)}",) * bool(props)
     notes += (f"left out {document.fingers} finger segments",) * bool(document.fingers)
     length = np.linalg.norm(orientations[frames], axis=2, keepdims=True)
@@ -181,6 +189,8 @@ def _of_frames(document: _Document, channel: str, count: int, width: int) -> Flo
     """(F, N, n) values of a channel on all frames; raises RetargetError if a frame has another number of values."""
     rows = [frame.get(channel, np.empty(0)) for frame in document.frames]
     odd = next((index for index, row in enumerate(rows) if len(row) != count * width), None)
+    if not any(map(len, rows)):
+        raise RetargetError(f"its frames have no {channel}: export it with Orientation and Position")
     if odd is not None:
         raise RetargetError(
             f"frame {odd} has {len(rows[odd])} numbers as its {channel}, but {count} segments need {count * width}: "

@@ -3,15 +3,16 @@
 Rotations are rotation vectors (axis times angle) of each joint relative to its parent. Their key is `poses` (F, 3 J),
 where J is 22 to 24 for SMPL, 52 for SMPL-H and 55 for SMPL-X; or `root_orient` (F, 3) and `pose_body` (F, 63),
 optionally with `pose_hand` (F, 90). Other keys: `trans` (F, 3), meters, and `mocap_framerate` or `mocap_frame_rate`. In
-the package smplx the keys are `global_orient`, `body_pose`, `left_hand_pose`, `right_hand_pose` and `transl`. Rotations
-may also be (F, J, 3) or matrices (F, J, 3, 3). `betas`, `dmpls`, eyes, jaw and gender are not used. Sources:
-nghorbani/amass (notebook 01) and vchoutas/smplx (joint_names.py).
+the package smplx the keys are `global_orient`, `body_pose`, `left_hand_pose`, `right_hand_pose` and `transl`. Inter-X,
+WHAM, Meshcapade's smplcodec and others have names of their own; SLAHMR has a first axis of people. Rotations may also
+be (F, J, 3) or matrices (F, J, 3, 3). `betas`, `dmpls`, eyes, jaw and gender are not used. Sources: nghorbani/amass
+(notebook 01), vchoutas/smplx (joint_names.py) and Meshcapade/smplcodec.
 
 With zero rotations all of these models hold their arms out to the sides, Y up, facing Z. The skeleton here is in that
 pose and contains no data of the models: it is our own, of an average adult of 1.72 m. As in the models, legs are 5°
 apart, knees bent by 5° and toes rotated out by 17°. How far the body moves while a foot is planted shows the length of
 the legs, and the skeleton is scaled to that. AMASS has Z up, video tools Y up or down: up is the trunk's direction on
-most frames.
+most frames, unless the body is on the floor of another axis.
 """
 
 from collections.abc import Mapping
@@ -29,17 +30,21 @@ from ...core.rotations import (
     quaternion_from_rotation_vector,
 )
 from ...human.body_parts import FINGERS
-from ...markers.files.arrays import AMASS_RATES, RATES, arrays_in, names_in, rate_in
+from ...markers.files.arrays import RATES, arrays_in, names_in, rate_in
 from ...markers.files.reading import rate_or_usual, unknown_up
+from ...markers.upright import FLOOR_OFF, LOOKED_AT, up_of_person
 from ..motion import RetargetError
 from .recorded import Recorded, in_meters, in_other_axes, whole_frames
 
+# The keys of each part; the first one that a file has is used.
+_WHOLE: Final = ("poses", "fullpose", "pose_world", "bodyPose", "smpl_poses", "pose")
 _ROOT: Final = ("root_orient", "global_orient")
 _BODY: Final = ("pose_body", "body_pose")
 _HANDS: Final = ("pose_hand", "hand_pose")
-_LEFT_HAND, _RIGHT_HAND = "left_hand_pose", "right_hand_pose"
-_TRANS: Final = ("trans", "transl")
-_KEYS: Final = ("poses", *_ROOT, *_BODY, *_HANDS, _LEFT_HAND, _RIGHT_HAND, *_TRANS, *RATES)
+_LEFT_HAND: Final = ("left_hand_pose", "pose_lhand", "leftHandPose")
+_RIGHT_HAND: Final = ("right_hand_pose", "pose_rhand", "rightHandPose")
+_TRANS: Final = ("trans_world", "trans", "transl", "bodyTranslation", "smpl_trans")
+_PARTS: Final = (*_WHOLE, *_ROOT, *_BODY, *_HANDS, *_LEFT_HAND, *_RIGHT_HAND, *_TRANS)
 
 
 class _Joint(NamedTuple):
@@ -94,13 +99,8 @@ _Y_UP: Final = np.array([np.sqrt(0.5), np.sqrt(0.5), 0.0, 0.0])
 _Y_DOWN: Final = np.array([np.sqrt(0.5), -np.sqrt(0.5), 0.0, 0.0])
 _Z_DOWN: Final = np.array([0.0, 1.0, 0.0, 0.0])
 _SAME: Final = np.array([1.0, 0.0, 0.0, 0.0])
-# Up is an axis if the trunk is within 45° of it on at least this share of the frames.
-_ALONG: Final = np.sqrt(0.5)
-_MAX: Final = 0.7
-# Meters, for a person lying down: the range of the lowest joint's height above the floor, and the pelvis's largest
-# height above that joint. A person who stands at the origin of a world with Y up reaches to 0.1 m behind it.
-_LOWEST, _HIGHEST = -0.05, 0.15
-_PELVIS: Final = 0.3
+# Meters: the pelvis of SMPL is this far below `trans`, along Y; that of SMPL-X is 0.13 m lower.
+_BELOW: Final = 0.22
 # Meters: feet are planted at most this far above the floor.
 _PLANTED_HEIGHT: Final = 0.04
 # Meters: a body's size is not measured if it moves by less than this while its feet are planted.
@@ -111,8 +111,6 @@ _SPAN: Final = 0.2
 _SMALLEST, _LARGEST = 0.75, 1.25
 # The floor is at this quantile of the lower foot's heights.
 _LOWER: Final = 0.05
-# The floor of AMASS may be this far from 0 (meters).
-_FLOOR_OFF: Final = 0.3
 
 
 def parse_smpl(content: bytes, up_axis: str | None = None, rate: float | None = None) -> Recorded:
@@ -122,7 +120,7 @@ def parse_smpl(content: bytes, up_axis: str | None = None, rate: float | None = 
     are no poses, if their format is unknown, or if no frame is complete; MarkerFileError if the file is truncated or
     would have to be unpickled. Neither names the file.
     """
-    found = arrays_in(content, _KEYS)
+    found = _of_one_person(arrays_in(content, (*_PARTS, *RATES)))
     poses, notes = _poses(found)
     count = poses.shape[1]
     trans = _first(found, _TRANS)
@@ -135,34 +133,34 @@ def parse_smpl(content: bytes, up_axis: str | None = None, rate: float | None = 
     frames, lost = whole_frames(poses, trans)
     rotations, root = poses[frames], np.asarray(trans[frames], dtype=np.float64)
     names, parents, heads, tails = _skeleton(count)
-    change, up_notes = _upright(rotations, up_axis)
     frame_rate, rate_notes = rate_or_usual(rate or rate_in(found))
-
-    def in_world(change: FloatArray) -> Recorded:
-        """The body, with its world rotated by the quaternion `change` (4,)."""
-        # At rest, Y is up for the models and Z for the skeleton, so the axes of all rotations change. In the world, Z
-        # may already be up.
-        turned = in_other_axes(rotations, _Y_UP)
-        turned[:, 0] = product(product(change, np.array([_Y_UP[0], -_Y_UP[1], 0.0, 0.0])), turned[:, 0])
-        moved = root @ matrix_from_quaternion(change).T
-        return Recorded(names, parents, heads, tails, frames, turned, moved, frame_rate)
-
-    body = in_world(change)
-    if up_axis is None and change is _Y_UP and found.keys() & AMASS_RATES:
-        # AMASS has Z up, so this may be a person lying on the floor, Z = 0. But some video tools write files like
-        # AMASS's with Y up.
-        lying = in_world(_SAME)
-        lowest = float(np.median(lying.positions()[:, :, 2].min(axis=1)))
-        lies = _LOWEST < lowest < _HIGHEST and float(np.median(root[:, 2])) < lowest + _PELVIS
-        body, change = (lying, _SAME) if lies else (body, change)
-        up_notes = (unknown_up("Z" if lies else "Y"),)
+    # At rest, Y is up for the models and Z for the skeleton, so the axes of all rotations change. In the file's world,
+    # Z may already be up.
+    turned = in_other_axes(rotations, _Y_UP)
+    turned[:, 0] = product(np.array([_Y_UP[0], -_Y_UP[1], 0.0, 0.0]), turned[:, 0])
+    body = Recorded(names, parents, heads, tails, frames, turned, root, frame_rate)
+    change, up_notes = _upright(body, up_axis)
+    turned[:, 0] = product(change, turned[:, 0])
+    body = replace(body, root=root @ matrix_from_quaternion(change).T)
     body = replace(body, notes=(*notes, *lost, *up_notes, *rate_notes))
     return _on_floor(_scaled(in_meters(body)), known=change is _SAME)
 
 
 def has_poses(content: bytes) -> bool:
     """Whether a .npz file has poses. Raises MarkerFileError if it is truncated."""
-    return bool({"poses", *_ROOT} & set(names_in(content)))
+    return not {*_WHOLE, *_ROOT}.isdisjoint(names_in(content))
+
+
+def _of_one_person(found: Mapping[str, npt.NDArray[Any]]) -> Mapping[str, npt.NDArray[Any]]:
+    """The arrays without their first axis if it counts people, as in (1, F, 3); raises RetargetError for several."""
+    trans = _first(found, _TRANS)
+    if trans is None or trans.ndim < 3 or trans.shape[1] == 1:
+        return found
+    if len(trans) > 1:
+        raise RetargetError(f"it has {len(trans)} people: save each of them in a file of its own")
+    return {
+        key: array[0] if key in _PARTS and array.shape[:2] == trans.shape[:2] else array for key, array in found.items()
+    }
 
 
 def _first(found: Mapping[str, npt.NDArray[Any]], keys: tuple[str, ...]) -> npt.NDArray[Any] | None:
@@ -175,25 +173,28 @@ def _poses(found: Mapping[str, npt.NDArray[Any]]) -> tuple[FloatArray, tuple[str
     Raises RetargetError for other shapes.
     """
     notes: tuple[str, ...] = ()
-    if "poses" in found:
-        poses = _quaternions("poses", found["poses"])
+    whole, root, body, *hands = (
+        _first(found, keys) for keys in (_WHOLE, _ROOT, _BODY, _HANDS, _LEFT_HAND, _RIGHT_HAND)
+    )
+    if whole is not None:
+        parts = [_quaternions("poses", whole)]
+    elif root is None or body is None:
+        missing = " and ".join(key for key, part in (("root_orient", root), ("pose_body", body)) if part is None)
+        raise RetargetError(f"it has neither poses nor {missing}: choose a file of SMPL, SMPL-H or SMPL-X poses")
     else:
-        parts = {key: _first(found, keys) for key, keys in (("root_orient", _ROOT), ("pose_body", _BODY))}
-        if any(part is None for part in parts.values()):
-            missing = " and ".join(key for key, part in parts.items() if part is None)
-            raise RetargetError(f"it has neither poses nor {missing}: choose a file of SMPL, SMPL-H or SMPL-X poses")
-        quaternions = [_quaternions(key, part) for key, part in parts.items() if part is not None]
-        hands = [_first(found, _HANDS)] if _first(found, _HANDS) is not None else []
-        hands = hands or [found[key] for key in (_LEFT_HAND, _RIGHT_HAND) if key in found]
-        joints = [_quaternions("pose_hand", hand) for hand in hands if hand is not None and _is_rotations(hand)]
+        parts = [_quaternions("root_orient", root), _quaternions("pose_body", body)]
+    hands = hands[1:] if hands[0] is None else hands[:1]
+    joints = [hand for hand in hands if hand is not None]
+    if joints and sum(part.shape[1] for part in parts) <= _BODY_JOINTS + 2:
+        joints = [_quaternions("pose_hand", hand) for hand in joints if _is_rotations(hand)]
         if sum(part.shape[1] for part in joints) == 2 * _HAND_JOINTS:
-            quaternions += joints
-        elif hands:
+            # SMPL's own two joints of the hands, after the wrists, are left out.
+            parts = [*parts[:-1], parts[-1][:, : _BODY_JOINTS + 1 - len(parts)], *joints]
+        else:
             notes = ("left out the hands, because they don't have rotations of 15 joints each",)
-        if len({len(part) for part in quaternions}) > 1:
-            raise RetargetError("its parts have different numbers of frames: export it again")
-        # SMPL has 23 joints besides the root; the last two, its hands, are left out.
-        poses = np.concatenate([quaternions[0], quaternions[1][:, : _BODY_JOINTS - 1], *quaternions[2:]], axis=1)
+    if len({len(part) for part in parts}) > 1:
+        raise RetargetError("its parts have different numbers of frames: export it again")
+    poses = np.concatenate(parts, axis=1)
     if poses.shape[1] not in _BETWEEN or not len(poses):
         counts = ", ".join(map(str, _BETWEEN))
         raise RetargetError(
@@ -262,26 +263,23 @@ def _skeleton(count: int) -> tuple[list[str], npt.NDArray[np.intp], FloatArray, 
     return names, parents, heads, tails
 
 
-def _upright(rotations: FloatArray, up_axis: str | None) -> tuple[FloatArray, tuple[str, ...]]:
-    """The quaternion that rotates the file's world to Z up, and a note.
-
-    rotations: (F, J, 4) in the models' own axes.
-    """
-    trunks = matrix_from_quaternion(rotations[:, 0])[:, :, 1]
+def _upright(body: Recorded, up_axis: str | None) -> tuple[FloatArray, tuple[str, ...]]:
+    """The quaternion that rotates the file's world to Z up, and a note; body: in the file's axes."""
+    some = slice(None, None, max(1, len(body.frames) // LOOKED_AT))
+    body = replace(body, rotations=body.rotations[some], root=body.root[some], frames=body.frames[some])
+    trunks = matrix_from_quaternion(body.rotations[:, 0])[:, :, 2]
     notes: tuple[str, ...] = ()
     if up_axis is not None:
         up = bool(np.median(trunks[:, "XYZ".index(up_axis)]) >= 0.0)
     else:
-        shares = {
-            (axis, up): float(np.mean((1 if up else -1) * trunks[:, axis] >= _ALONG))
-            for axis in (1, 2)
-            for up in (True, False)
-        }
-        axis, up = max(shares, key=lambda key: shares[key])
-        if shares[axis, up] < _MAX:
-            return _SAME, (unknown_up("Z"),)
+        below = [0.0, _BELOW, 0.0]
+        found = up_of_person(trunks, body.positions().min(axis=1) - below, body.root - below)
+        axis, up, is_shown = found or (2, True, False)
         up_axis = "XYZ"[axis]
-        notes = () if up else (f"rotated upright: {up_axis} pointed down",)
+        if not is_shown:
+            notes = (unknown_up("Y" if axis == 1 else "Z"),)
+        elif not up:
+            notes = (f"rotated upright: {up_axis} pointed down",)
     return {("Y", True): _Y_UP, ("Y", False): _Y_DOWN, ("Z", True): _SAME, ("Z", False): _Z_DOWN}[up_axis, up], notes
 
 
@@ -326,6 +324,6 @@ def _on_floor(body: Recorded, *, known: bool) -> Recorded:
     rest = body.heads[[list(body.names).index(f"left_{joint}") for joint in ("ankle", "foot")], 2]
     heights = (feet[:, :, 2] - np.tile(rest, 2)).min(axis=1)
     lift = -float(np.quantile(heights, _LOWER))
-    if known and abs(lift) > _FLOOR_OFF:
+    if known and abs(lift) > FLOOR_OFF:
         return body
     return replace(body, root=body.root + np.array([0.0, 0.0, lift]))

@@ -129,12 +129,19 @@ def test_props_and_fingers_are_left_out(mvnx):
     [
         (lambda text: text[: len(text) // 2], "it is not a complete MVNX document"),
         (lambda text: "hello", "it is not a complete MVNX document"),
-        (lambda text: text.replace('frameRate="240"', 'frameRate="fast"'), "its frameRate is 'fast'"),
+        (
+            lambda text: text.replace('frameRate="240"', 'frameRate="fast"'),
+            "its frameRate is 'fast': choose the frame rate",
+        ),
         (lambda text: text.replace('frameRate="240"', ""), "its frameRate is ''"),
         (lambda text: text.replace('type="normal"', 'type="tpose"'), "it has no frames of the type normal"),
         (lambda text: text.replace("<segment ", "<other "), "it is not a complete MVNX document"),
         (lambda text: text.replace("</orientation>", " 1</orientation>"), "frame 0 has 93 numbers as its orientation"),
         (lambda text: text.replace("<position>", "<position>x "), "its position 'x .*' does not consist of numbers"),
+        (
+            lambda text: re.sub("<position>[^<]*</position>", "", text),
+            "its frames have no position: export it with Orientation and Position",
+        ),
         (
             lambda text: text.replace("<connector2>Head", "<connector2>Pelvis"),
             "its joints form a loop, or connect no seg",
@@ -163,8 +170,27 @@ def test_entities_are_not_expanded(mvnx, encoding):
     grown = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 10))
     text = mvnx_text(*motion(), head=f'<!DOCTYPE mvnx [<!ENTITY a0 "ha">{grown}]>').replace("UTF-8", encoding)
     mvnx.write_bytes(text.replace("Anna", "&a9;").encode(encoding))
-    with pytest.raises(RetargetError, match=r"^walk\.mvnx: it has a DOCTYPE, which MVN does not write"):
+    with pytest.raises(RetargetError, match=r"^walk\.mvnx: it declares entities, which MVN does not write"):
         read_recorded(mvnx)
+
+
+def test_a_doctype_without_entities_is_read(mvnx):
+    """MVN writes one in a comment, with the remark that it can be used."""
+    doctype = '<!DOCTYPE mvnx SYSTEM "http://www.xsens.com/mvn/mvnx/schema.dtd">\n'
+    body = read_recorded(written(mvnx, mvnx_text(*motion(), head=doctype)))
+    plain = read_recorded(written(mvnx, mvnx_text(*motion())))
+    np.testing.assert_array_equal(body.positions(), plain.positions())
+
+
+def test_of_several_people_the_first_is_read_with_a_note(mvnx):
+    """The frames of the second one were appended to those of the first."""
+    text = mvnx_text(*motion())
+    alone = read_recorded(written(mvnx, text))
+    other = text[text.index("<subject") : text.index("</mvnx>")].replace("Anna", "Bert").replace("0.1", "0.2")
+    both = read_recorded(written(mvnx, text.replace("</mvnx>", f"{other}</mvnx>")))
+    np.testing.assert_array_equal(both.positions(), alone.positions())
+    np.testing.assert_array_equal(both.heads, alone.heads)
+    assert both.notes == ("used the first of 2 people: export each of them to a file of its own",)
 
 
 @given(content=st.binary(max_size=100))

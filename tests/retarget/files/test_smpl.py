@@ -21,11 +21,15 @@ WORLDS = {
 
 
 def motion(seed=1, joints=22, up="Z"):
-    """(F, J, 3) poses and (F, 3) locations of an upright person, in a world with the given up axis."""
+    """(F, J, 3) poses and (F, 3) locations of an upright person, in a world with the given up axis.
+
+    Y is down in front of a camera, which is some meters away along Z.
+    """
     rng = np.random.default_rng(seed)
     poses = rng.normal(scale=0.3, size=(FRAMES, joints, 3))
     poses[:, 0] = {"Z": UPRIGHT, "Y": [0.0, 0.4, 0.0], "-Y": [np.pi, 0.0, 0.0]}[up]
-    return poses, rng.normal(size=(1, 3)) + np.zeros((FRAMES, 1))
+    away = np.array([0.0, 0.0, 4.0 * (up == "-Y")])
+    return poses, rng.normal(size=(1, 3)) + away + np.zeros((FRAMES, 1))
 
 
 def saved(path, **arrays):
@@ -110,6 +114,36 @@ class TestPlaces:
 
 
 class TestKeys:
+    # xrmocap, smplcodec, EDGE, WHAM (whose `pose` and `trans` are in the camera's axes), Inter-X.
+    @pytest.mark.parametrize(("own", "trans", "hands", "others"), [
+        ("fullpose", "transl", (), ()), ("bodyPose", "bodyTranslation", ("leftHandPose", "rightHandPose"), ()),
+        ("smpl_poses", "smpl_trans", (), ()), ("pose_world", "trans_world", (), ("pose", "trans")),
+        ("poses", "trans", ("pose_lhand", "pose_rhand"), ()), ("pose", "trans", (), ()),
+    ])  # fmt: skip
+    def test_other_programs_have_other_names(self, npz, own, trans, hands, others):
+        poses, moved = motion(joints=52)
+        parts = {own: poses[:, :22], trans: moved, "frameRate": np.float32(60.0)}
+        parts |= {name: poses[:, first : first + 15] for name, first in zip(hands, (22, 37), strict=False)}
+        parts |= {name: np.zeros((FRAMES, count)) for name, count in zip(others, (72, 3), strict=False)}
+        body = read_recorded(saved(npz, **parts))
+        assert holds_poses(npz)
+        whole = read_recorded(saved(npz, poses=poses[:, : 52 if hands else 22], trans=moved, fps=60))
+        np.testing.assert_allclose(body.positions(), whole.positions(), atol=1e-12)
+        assert body.rate == 60.0
+
+    def test_a_first_axis_of_one_person_is_left_out_and_several_people_are_refused(self, npz):
+        """The shapes of SLAHMR: (people, frames, ...), and (people, 16) for `betas`."""
+        poses, trans = motion()
+        parts = {"root_orient": poses[:, 0], "pose_body": poses[:, 1:].reshape(FRAMES, -1), "trans": trans}
+        whole = read_recorded(saved(npz, **parts, fps=30)).positions()
+        body = read_recorded(
+            saved(npz, **{key: part[None] for key, part in parts.items()}, betas=np.ones((1, 16)), fps=30)
+        )
+        np.testing.assert_allclose(body.positions(), whole, atol=1e-12)
+        saved(npz, **{key: np.stack([part, part]) for key, part in parts.items()})
+        with pytest.raises(RetargetError, match="it has 2 people: save each of them in a file of its own"):
+            read_recorded(npz)
+
     @pytest.mark.parametrize(("root", "own", "trans"), [
         ("root_orient", "pose_body", "trans"), ("global_orient", "body_pose", "transl"),
     ])  # fmt: skip
@@ -183,23 +217,49 @@ class TestKeys:
         np.testing.assert_allclose(body.positions()[:, 0, :2], trans[:, :2])
 
     @pytest.mark.parametrize("key", ["mocap_framerate", "mocap_frame_rate", "fps"])
-    def test_files_of_amass_that_seem_to_have_y_up_get_a_note(self, npz, key):
-        """Files of AMASS have Z up, so the person may be lying instead."""
+    def test_upright_people_need_no_note_with_any_key_of_the_rate(self, npz, key):
         poses, trans = motion(up="Y")
-        path = saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans, **{key: 30})
-        note = "the up axis is unknown; assumed Y: choose the other one if the person is not upright"
-        assert read_recorded(path).notes == (note,) * (key != "fps")
-        assert read_recorded(path, "Y").notes == ()
+        saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans, **{key: 30})
+        assert read_recorded(npz).notes == ()
 
-    def test_someone_who_lies_on_the_floor_of_amass_keeps_z_up(self, npz):
-        """The head points along Y, and the body is just above the floor, at 0. It was raised to stand."""
-        poses = np.zeros((FRAMES, 22, 3))
-        trans = np.tile([0.3, 2.0, 0.12], (FRAMES, 1))
-        body = read_recorded(saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans, mocap_framerate=30))
-        assert body.notes == ("the up axis is unknown; assumed Z: choose the other one if the person is not upright",)
-        found = body.positions()
-        assert np.ptp(found[0, :, 2]) < 0.4
-        assert found[0, NAMES.index("head"), 1] - found[0, 0, 1] > 0.4
+    # Up axis of the file; trunk and chest with Z up; bends of shoulders, hips and knees in degrees; travel in meters.
+    # Upside down along Y means that Y points down, as in front of a camera.
+    @pytest.mark.parametrize(("up", "trunk", "chest", "bends", "travel"), [
+        pytest.param(up, *case, id=f"{name}, {up}")
+        for name, ups, *case in (
+            ("supine", "ZY", (0, 1, 0), (0, 0, 1), (0, 0, 0), 0.0),
+            ("prone", "ZY", (0, -1, 0), (0, 0, -1), (0, 0, 0), 0.0),
+            ("plank", "ZY", (0, -0.98, 0.2), (0, -0.2, -0.98), (90, 0, 0), 0.0),
+            ("crawls", "ZY", (0, 1, 0), (0, 0, -1), (90, 90, 90), 3.0),
+            ("handstand", "Z", (0, 0, -1), (0, 1, 0), (180, 0, 0), 0.0),
+        )
+        for up in ups
+    ])  # fmt: skip
+    @pytest.mark.parametrize("stands", [0, 10])
+    def test_up_is_the_axis_on_whose_floor_someone_lies_crawls_or_is_upside_down(
+        self, npz, up, trunk, chest, bends, travel, stands
+    ):
+        """They were raised to stand, all frames, without a word; some first stand on 10 of 50 frames."""
+        shoulder, hip, knee = np.radians(bends)
+        poses, world = np.zeros((50, 22, 3)), WORLDS[up].T
+        poses[:, [1, 2], 0], poses[:, [4, 5], 0] = -hip, knee
+        poses[:, 16, 1], poses[:, 17, 1] = -shoulder, shoulder
+        poses[:stands, 1:] = 0.0
+        y, z = (np.array(each, dtype=float) / np.linalg.norm(each) for each in (trunk, chest))
+        turned = rotation(poses)
+        turned[:, 0] = np.stack([np.cross(y, z), y, z], axis=1)
+        turned[:stands, 0] = rotation(UPRIGHT)
+        root = np.linspace(0.0, travel, 50)[:, None] * [0.0, 1.0, 0.0] + [0.2, 0.3, 0.0]
+        rest = in_rest_axes(read_recorded(saved(npz, poses=np.zeros((1, 66)))))
+        truth = places(rest, SMPL_PARENTS, turned, root)
+        lift = np.array([0.0, 0.0, 1.0]) * (0.06 - truth[..., 2].min(axis=1))[:, None]
+        turned[:, 0] = world @ turned[:, 0]
+        # The pelvis is below `trans`, along Y.
+        saved(npz, poses=turned, trans=(root + lift) @ world.T + [0.0, 0.22 * (up == "Y"), 0.0], fps=30)
+        body = read_recorded(npz)
+        off = body.positions() - truth - lift[:, None]
+        assert np.abs(off - off[:1, :1]).max() < 1e-9
+        assert "rotated upright" not in " ".join(body.notes)
 
     def test_files_with_poses_are_distinguished_from_those_with_markers(self, npz):
         poses, trans = motion()
