@@ -9,7 +9,7 @@ from support.recordings import DATA
 
 from benchmarks.natural_rigs import built, open_metarig
 from fabrik_addon.blender.control.posed_rig import posed_rig
-from fabrik_addon.blender.goals.problem import limits_of
+from fabrik_addon.blender.goals.problem import rig_problem
 from fabrik_addon.blender.limits.editing import apply_preset
 from fabrik_addon.blender.retarget.retarget import imported, sample_source
 from fabrik_addon.blender.rig.armature import read_trees
@@ -79,4 +79,5 @@ def body(name):
     """The bones and the limits of a rig."""
     rig = RIGS[name]()
     tree = max(read_trees(rig, at_rest=True), key=lambda tree: len(tree.skeleton))
-    return tree.skeleton, limits_of(posed_rig(rig), tree.skeleton.names)
+    problem = rig_problem(posed_rig(rig), tree, (), range(len(tree.skeleton)), free_root=True)
+    return tree.skeleton, problem.limits

@@ -16,12 +16,17 @@ from .alignment import MAX_TILT, USUAL_LEG, Reference, facing, leg_length, path_
 from .motion import Motion
 from .pairs import Pair
 
-# The lines that are compared, each between the heads of two parts: on one side, or across both sides.
+# The lines that are compared, each between the heads of two parts: on one side, or across both sides. They are written
+# out, so that they can be translated.
 _LIMBS: Final = (
-    ("upper arm", "upper_arm", "forearm"),
-    ("forearm", "forearm", "hand"),
-    ("thigh", "thigh", "shin"),
-    ("shin", "shin", "foot"),
+    ("the left upper arm", "upper_arm", "forearm", "L"),
+    ("the right upper arm", "upper_arm", "forearm", "R"),
+    ("the left forearm", "forearm", "hand", "L"),
+    ("the right forearm", "forearm", "hand", "R"),
+    ("the left thigh", "thigh", "shin", "L"),
+    ("the right thigh", "thigh", "shin", "R"),
+    ("the left shin", "shin", "foot", "L"),
+    ("the right shin", "shin", "foot", "R"),
 )
 _ACROSS: Final = (("the line across the hips", "thigh"), ("the line across the shoulders", "upper_arm"))
 # Median degrees over the frames. In three takes of people on six rigs with limits, trunks are at most 5.4 off, the
@@ -153,11 +158,7 @@ def _direction_doubts(
             "left and right are not swapped in bone names or in the map, and that both bodies face forward at rest"
         )
         return
-    limbs = {
-        f"the {word} {words}": off((upper, side), (lower, side))
-        for words, upper, lower in _LIMBS
-        for word, side in (("left", "L"), ("right", "R"))
-    }
+    limbs = {words: off((upper, side), (lower, side)) for words, upper, lower, side in _LIMBS}
     far = {name: angle for name, angle in trunk.items() if angle > _FAR_TRUNK}
     far |= {name: angle for name, angle in limbs.items() if angle > _FAR_LIMB}
     if far and held:

@@ -11,7 +11,7 @@ from ..core.arrays import SINGLE, FloatArray
 from ..core.readers import shown
 from ..human.body_parts import ARM, LEG, Role
 from ..human.rest_body import RestBody, RestBone
-from ..markers.mapping.marker_map import MapError, check_names, read_json_map, write_json_map
+from ..markers.mapping.marker_map import MapError, read_json_map, unknown_names, write_json_map
 
 # Chains whose number of bones differs between rigs: the parts in each chain, and the parts after its end.
 _CHAINS: Final = ((("spine", "chest"), ("neck", "head", "shoulder", "upper_arm")), (("neck",), ("head",)))
@@ -110,12 +110,12 @@ def write_bone_map(path: str | os.PathLike[str], pairs: Iterable[Pair]) -> None:
 
 def check_bone_map(pairs: Sequence[Pair], bones: Sequence[str], sources: Sequence[str]) -> None:
     """Raise MapError naming every bone of the map that does not exist."""
-    check_names(
-        "bone map",
+    if found := unknown_names(
         ("bone", "bones of the rig", (pair.bone for pair in pairs), bones),
         ("bone of the source", "bones of the source", (pair.source for pair in pairs), sources),
         ("bone of the source", "bones of the source", (pair.before for pair in pairs if pair.before), sources),
-    )
+    ):
+        raise MapError(f"the bone map contains {found}: choose another map, or fix it")
 
 
 def _pairs(content: Mapping[str, object]) -> tuple[Pair, ...]:

@@ -28,7 +28,7 @@ TELLING = (
 # Names, headings of tables, types, patterns, and the text of files.
 NAMES = re.compile(
     r"FABRIK|LMB|^\{\} (target|pin|edit)$|^Object Transforms$|^(mean|rms|max) mm$|^(worst frame|seen %)$|Long unseen"
-    r"|^[{}a-z0-9 ]+_[a-z0-9_ ]+$|^\{\} \{\} to \{\}$|^(\{\} )?frames$| \| |^\^|\nFrames: "
+    r"|^[{}a-z0-9 ]+_[a-z0-9_ ]+$|^\{\} \{\} to \{\}$|^(\{\} )?frames$| \| |^\^|^\(\?|\nFrames: "
 )
 _LOGGING = {"warning", "info", "debug"}
 

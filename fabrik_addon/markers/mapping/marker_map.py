@@ -86,17 +86,16 @@ def write_map(path: str | os.PathLike[str], entries: Iterable[MappedMarker]) -> 
 def check_map(entries: Sequence[MappedMarker], marker_names: Iterable[str], bone_names: Iterable[str]) -> None:
     """Raise MapError naming every marker and bone of the map that is not among the given names."""
     _check_once(entries)
-    check_names(
-        "marker map",
+    if found := unknown_names(
         ("marker", "markers", (entry.marker for entry in entries), tuple(marker_names)),
         ("bone", "bones", (entry.bone for entry in entries), tuple(bone_names)),
-    )
+    ):
+        raise MapError(f"the marker map contains {found}: choose another map, or fix it")
 
 
-def check_names(what: str, *groups: tuple[str, str, Iterable[str], Sequence[str]]) -> None:
-    """Raise MapError with all unknown names in a map. what: the kind of map. groups: arguments of `_unknown_names`."""
-    if found := "; ".join(filter(None, (_unknown_names(*group) for group in groups))):
-        raise MapError(f"the {what} contains {found}: choose another map, or fix it")
+def unknown_names(*groups: tuple[str, str, Iterable[str], Sequence[str]]) -> str:
+    """A phrase that lists the unknown names in a map; "" if all are known. groups: arguments of `_unknown_names`."""
+    return "; ".join(filter(None, (_unknown_names(*group) for group in groups)))
 
 
 def _unknown_names(one: str, many: str, wanted: Iterable[str], known: Sequence[str]) -> str:

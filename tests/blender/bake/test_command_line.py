@@ -289,7 +289,7 @@ class TestWrongInput:
         (no_rig, ("nothing.blend", "no such file")),
         (no_markers, ("nothing.trc", "no such file")),
         (no_map, ("nothing.json", "no such file")),
-        (rig_is_no_blend, ("rig.blend", "this Blender")),
+        (rig_is_no_blend, ("rig.blend", "can't open it: choose a .blend")),
         (empty_markers, ("walk.trc", "empty")),
         (truncated_markers, ("walk.trc",)),
         (unknown_names, ("'LTail'", "'tail'", "'noze'")),
