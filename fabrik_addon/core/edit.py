@@ -27,7 +27,7 @@ from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from .arrays import ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, lengths, squares, times
+from .arrays import ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, joined, lengths, squares, times
 from .kernel.bodies import AT_REST, MAX_ROTATION, Bodies, Pose, joint_axes
 from .kernel.capsules import NEAR, Capsules, SelfCollision
 from .kernel.goals import LEVER, PRIORITY, Goals, Wanted
@@ -75,6 +75,8 @@ _MISSED: Final = 1e-5
 # errors, as a share of that of their movements. Paths within reach are followed to 1 %. With a tenth of it, points that
 # are held near the edge of reach miss by millimeters; with ten times as much, dragged feet go through the floor.
 _FOLLOWING: Final = 1e-2
+# The slack of capsules that touch. With that of exact equations, feet that are held slip by 0.5 mm to keep parts apart.
+_TOUCHING: Final = 1e-4
 # Number of frames solved together: their matrices fit the processor's cache.
 _BLOCK: Final = 12
 
@@ -191,7 +193,7 @@ class EditSolver:
 
         targets: (F, E, 3) and rotations: (F, E, 4), armature space; NaN for none. frames: (F,) increasing frame
         numbers. ease: the number of frames over which the change fades. known: the pose on one frame. The other frames
-        follow its change by their shares, and all targets are shifted so that it meets them.
+        follow its change by their shares, all targets are shifted so that it meets them, and capsules are kept apart.
         """
         block = self._whole
         if known is not None:
@@ -357,13 +359,11 @@ class _Block:
         mass = posture.equations(posture.away(own), own, bodies.motions(own))[0].mean(axis=0)
         units = np.where(np.arange(bodies.columns) < bodies.turning, 1.0, self._size)
         # The equations that keep a known pose, in units in which all are equally probable.
-        fixed, expected = np.zeros(0, dtype=np.int64), np.zeros((count, bodies.columns))
-        equal, values = np.zeros((0, bodies.columns)), np.zeros(0)
+        fixed, expected = _Equations.none(bodies.columns), np.zeros((count, bodies.columns))
         if known is not None:
             wanted.seen[known.frame] = False
-            fixed, expected = np.full(bodies.columns, known.frame), self._shares[:, None] * self._change_to(known, own)
-            equal = np.linalg.cholesky(mass).T
-            values = equal @ expected[known.frame]
+            expected, equal = self._shares[:, None] * self._change_to(known, own), np.linalg.cholesky(mass).T
+            fixed = _Equations(np.full(bodies.columns, known.frame), equal, equal @ expected[known.frame])
         moves = wanted.seen & ~wanted.seen.all(axis=0)
         missed = goals.residual(own, wanted)
         rough = noise_share(np.where(moves[..., None], missed, np.nan).reshape(count, -1))
@@ -376,18 +376,18 @@ class _Block:
             return float((squares(missed) * EXACT / slack).sum())
 
         for _ in range(_MAX_TIMES):
-            rows = goals.rows(pose, bodies.motions(pose), wanted).reshape(count, -1, bodies.columns)
-            rows[..., : bodies.turning] = rows[..., : bodies.turning] @ bodies.rates(change)
+            motions, rates = bodies.motions(pose), bodies.rates(change)
+            rows = goals.rows(pose, motions, wanted).reshape(count, -1, bodies.columns)
+            rows[..., : bodies.turning] = rows[..., : bodies.turning] @ rates
+            if known is not None:
+                touching, gaps = self._capsules.sides(pose, motions, SINGLE * self._size)
+                touching[..., : bodies.turning] = touching[..., : bodies.turning] @ rates
+                stops.touch(touching, times(touching, change) + gaps)
             missing = residual.reshape(count, -1) + times(rows, change)
             on, used = np.nonzero((rows != 0.0).any(axis=2))
-            found = stops.least(
-                prior,
-                np.concatenate([on, fixed]),
-                np.concatenate([rows[on, used], equal]),
-                np.concatenate([missing[on, used], values]),
-                np.concatenate([slack[on, used // 3], np.full(len(fixed), EXACT)]),
-            )
-            step = found - change
+            asked = joined([_Equations(on, rows[on, used], missing[on, used]), fixed])
+            slacks = np.concatenate([slack[on, used // 3], np.full(len(fixed.on), EXACT)])
+            step = stops.least(prior, asked, slacks) - change
             for _ in range(MAX_SHORTER):
                 trial = self._moved(own, change + step)
                 left = goals.residual(trial, wanted)
@@ -506,33 +506,51 @@ class _Limits:
         return found._replace(normals=turned).rows(self._bodies, len(local))
 
 
+class _Equations(NamedTuple):
+    """N linear equations of a change: the frames' indices (N,), rows (N, D) and values (N,)."""
+
+    on: IntArray
+    rows: FloatArray
+    values: FloatArray
+
+    @classmethod
+    def none(cls, columns: int) -> "_Equations":
+        """No equations, of D columns."""
+        return cls(np.zeros(0, dtype=np.int64), np.zeros((0, columns)), np.zeros(0))
+
+    def part(self, which: BoolArray) -> "_Equations":
+        """Some of the equations, `which` (N,)."""
+        return _Equations(self.on[which], self.rows[which], self.values[which])
+
+
 class _Stops:
-    """The joints that are stopped by limits in a change over time, as equations in the columns of the change."""
+    """What stops joints in a change over time, as equations in its columns: limits, and capsules that touch."""
 
     def __init__(self, bodies: Bodies, unit: float) -> None:
         """Begin without stops; unit: the length that counts as much as a radian."""
         self._bodies, self._unit = bodies, unit
-        self._on: IntArray = np.zeros(0, dtype=np.int64)
-        self._rows, self._values = np.zeros((0, bodies.columns)), np.zeros(0)
+        self._at_limits = self._touching = _Equations.none(bodies.columns)
 
-    def least(
-        self, prior: ChangeOverTime, on: IntArray, rows: FloatArray, wanted: FloatArray, slack: FloatArray
-    ) -> FloatArray:
-        """(F, D) the least change for rows (N, D) on frames (N,), while joints that have met limits are stopped.
+    def touch(self, rows: FloatArray, values: FloatArray) -> None:
+        """Keep capsules apart in the next solve: rows (F, K, D) are at most `values` (F, K), infinite for none."""
+        on, which = np.nonzero(np.isfinite(values))
+        self._touching = _Equations(on, rows[on, which], values[on, which])
 
-        Drops limits whose multiplier has the wrong sign, so that their joints can move away.
+    def least(self, prior: ChangeOverTime, asked: _Equations, slack: FloatArray) -> FloatArray:
+        """(F, D) the least change for N equations, while joints that have met limits or capsules are stopped.
+
+        Drops stops whose multiplier has the wrong sign, so that their joints can move away. slack: (N,).
         """
         for _ in range(MAX_SHORTER):
-            change, forces = prior.least(
-                np.concatenate([on, self._on]),
-                np.concatenate([rows, self._rows]),
-                np.concatenate([wanted, self._values]),
-                np.concatenate([slack, np.full(len(self._on), EXACT)]),
-            )
-            pulls = forces[len(on) :] > 0.0
-            if not pulls.any():
+            every = joined([asked, self._touching, self._at_limits])
+            touching, at_limits = len(self._touching.on), len(self._at_limits.on)
+            slacks = np.concatenate([slack, np.full(touching, _TOUCHING), np.full(at_limits, EXACT)])
+            change, forces = prior.least(*every, slacks)
+            pushes = forces[len(asked.on) :] <= 0.0
+            if pushes.all():
                 break
-            self._keep(~pulls)
+            self._touching = self._touching.part(pushes[:touching])
+            self._at_limits = self._at_limits.part(pushes[touching:])
         return change
 
     def met(self, change: FloatArray, turned: FloatArray) -> FloatArray:
@@ -547,19 +565,15 @@ class _Stops:
             on = np.flatnonzero(far > AT_REST)
             rows = np.zeros((len(on), bodies.columns))
             rows[:, part] = self._unit * over[on, part] / far[on, None]
-            alike = (self._on[:, None] == on) & (self._rows @ rows.T > _ALIKE * self._unit**2)
-            self._keep(~alike.any(axis=1))
-            self._on = np.append(self._on, on)
-            self._rows = np.concatenate([self._rows, rows])
-            self._values = np.append(self._values, (rows * allowed[on]).sum(axis=1))
+            alike = (self._at_limits.on[:, None] == on) & (self._at_limits.rows @ rows.T > _ALIKE * self._unit**2)
+            found = _Equations(on, rows, (rows * allowed[on]).sum(axis=1))
+            self._at_limits = joined([self._at_limits.part(~alike.any(axis=1)), found])
         return allowed
 
     def cost(self, change: FloatArray) -> float:
-        """The sum of the squared errors of the equations."""
-        return float((((self._rows * change[self._on]).sum(axis=1) - self._values) ** 2).sum())
-
-    def _keep(self, which: BoolArray) -> None:
-        self._on, self._rows, self._values = self._on[which], self._rows[which], self._values[which]
+        """The sum of the squared errors of the equations of limits."""
+        on, rows, values = self._at_limits
+        return float((((rows * change[on]).sum(axis=1) - values) ** 2).sum())
 
 
 def _positive(hessian: FloatArray, mass: FloatArray) -> FloatArray:
