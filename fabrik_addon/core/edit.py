@@ -363,7 +363,8 @@ class _Block:
         if known is not None:
             wanted.seen[known.frame] = False
             expected, equal = self._shares[:, None] * self._change_to(known, own), np.linalg.cholesky(mass).T
-            fixed = _Equations(np.full(bodies.columns, known.frame), equal, equal @ expected[known.frame])
+            at = np.full(bodies.columns, known.frame)
+            fixed = _Equations(at, equal, equal @ expected[known.frame], np.full(len(at), EXACT))
         moves = wanted.seen & ~wanted.seen.all(axis=0)
         missed = goals.residual(own, wanted)
         rough = noise_share(np.where(moves[..., None], missed, np.nan).reshape(count, -1))
@@ -372,8 +373,8 @@ class _Block:
         pose = self._moved(own, change)
         residual = goals.residual(pose, wanted)
 
-        def cost(missed: FloatArray) -> float:
-            return float((squares(missed) * EXACT / slack).sum())
+        def cost(left: FloatArray) -> float:
+            return float((squares(left) * EXACT / slack).sum())
 
         for _ in range(_MAX_TIMES):
             motions, rates = bodies.motions(pose), bodies.rates(change)
@@ -385,9 +386,8 @@ class _Block:
                 stops.touch(touching, times(touching, change) + gaps)
             missing = residual.reshape(count, -1) + times(rows, change)
             on, used = np.nonzero((rows != 0.0).any(axis=2))
-            asked = joined([_Equations(on, rows[on, used], missing[on, used]), fixed])
-            slacks = np.concatenate([slack[on, used // 3], np.full(len(fixed.on), EXACT)])
-            step = stops.least(prior, asked, slacks) - change
+            asked = _Equations(on, rows[on, used], missing[on, used], slack[on, used // 3])
+            step = stops.least(prior, joined([asked, fixed])) - change
             for _ in range(MAX_SHORTER):
                 trial = self._moved(own, change + step)
                 left = goals.residual(trial, wanted)
@@ -507,20 +507,21 @@ class _Limits:
 
 
 class _Equations(NamedTuple):
-    """N linear equations of a change: the frames' indices (N,), rows (N, D) and values (N,)."""
+    """N linear equations of a change: the frames' indices (N,), rows (N, D), values (N,) and slack (N,)."""
 
     on: IntArray
     rows: FloatArray
     values: FloatArray
+    slack: FloatArray
 
     @classmethod
     def none(cls, columns: int) -> "_Equations":
         """No equations, of D columns."""
-        return cls(np.zeros(0, dtype=np.int64), np.zeros((0, columns)), np.zeros(0))
+        return cls(np.zeros(0, dtype=np.int64), np.zeros((0, columns)), np.zeros(0), np.zeros(0))
 
     def part(self, which: BoolArray) -> "_Equations":
         """Some of the equations, `which` (N,)."""
-        return _Equations(self.on[which], self.rows[which], self.values[which])
+        return _Equations(self.on[which], self.rows[which], self.values[which], self.slack[which])
 
 
 class _Stops:
@@ -534,21 +535,19 @@ class _Stops:
     def touch(self, rows: FloatArray, values: FloatArray) -> None:
         """Keep capsules apart in the next solve: rows (F, K, D) are at most `values` (F, K), infinite for none."""
         on, which = np.nonzero(np.isfinite(values))
-        self._touching = _Equations(on, rows[on, which], values[on, which])
+        self._touching = _Equations(on, rows[on, which], values[on, which], np.full(len(on), _TOUCHING))
 
-    def least(self, prior: ChangeOverTime, asked: _Equations, slack: FloatArray) -> FloatArray:
+    def least(self, prior: ChangeOverTime, asked: _Equations) -> FloatArray:
         """(F, D) the least change for N equations, while joints that have met limits or capsules are stopped.
 
-        Drops stops whose multiplier has the wrong sign, so that their joints can move away. slack: (N,).
+        Drops stops whose multiplier has the wrong sign, so that their joints can move away.
         """
         for _ in range(MAX_SHORTER):
-            every = joined([asked, self._touching, self._at_limits])
-            touching, at_limits = len(self._touching.on), len(self._at_limits.on)
-            slacks = np.concatenate([slack, np.full(touching, _TOUCHING), np.full(at_limits, EXACT)])
-            change, forces = prior.least(*every, slacks)
+            change, forces = prior.least(*joined([asked, self._touching, self._at_limits]))
             pushes = forces[len(asked.on) :] <= 0.0
             if pushes.all():
                 break
+            touching = len(self._touching.on)
             self._touching = self._touching.part(pushes[:touching])
             self._at_limits = self._at_limits.part(pushes[touching:])
         return change
@@ -566,13 +565,13 @@ class _Stops:
             rows = np.zeros((len(on), bodies.columns))
             rows[:, part] = self._unit * over[on, part] / far[on, None]
             alike = (self._at_limits.on[:, None] == on) & (self._at_limits.rows @ rows.T > _ALIKE * self._unit**2)
-            found = _Equations(on, rows, (rows * allowed[on]).sum(axis=1))
+            found = _Equations(on, rows, (rows * allowed[on]).sum(axis=1), np.full(len(on), EXACT))
             self._at_limits = joined([self._at_limits.part(~alike.any(axis=1)), found])
         return allowed
 
     def cost(self, change: FloatArray) -> float:
         """The sum of the squared errors of the equations of limits."""
-        on, rows, values = self._at_limits
+        on, rows, values, _ = self._at_limits
         return float((((rows * change[on]).sum(axis=1) - values) ** 2).sum())
 
 
