@@ -20,11 +20,7 @@ from .ui.panels import limits
 CLASSES = (*settings.CLASSES, *operators.CLASSES, *panels.CLASSES, *entries.CLASSES)
 # The properties that are added to Blender's types: type, name, declaration.
 PROPERTIES: Final[tuple[tuple[Any, str, Any], ...]] = (
-    (
-        bpy.types.Object,
-        "fabrik",
-        Pointer("FABRIK", "FABRIK settings of this object", type=settings.FabrikRig, override={"LIBRARY_OVERRIDABLE"}),
-    ),
+    (bpy.types.Object, "fabrik", Pointer(type=settings.FabrikRig, override={"LIBRARY_OVERRIDABLE"})),
     (bpy.types.Object, limits.STIFFNESS_SLIDER, limits.STIFFNESS),
     *((bpy.types.Scene, name, switch) for name, switch in drawing_handlers.SWITCHES.items()),
 )

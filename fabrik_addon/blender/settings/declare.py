@@ -1,4 +1,7 @@
-"""Declares properties like `bpy.props`, with their names and tooltips first. Other keywords are those of Blender."""
+"""Declares properties like `bpy.props`, with their names and tooltips first. Other keywords are those of Blender.
+
+Properties that are never shown have no texts, so these need no translations.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -10,7 +13,7 @@ from bpy import props
 def _with_texts(declare: Any) -> Callable[..., Any]:
     """A function that declares a property by its name, its tooltip and more keywords."""
 
-    def declared(name: str, description: str, **more: Any) -> Any:
+    def declared(name: str = "", description: str = "", **more: Any) -> Any:
         return declare(name=name, description=description, **more)
 
     return declared
