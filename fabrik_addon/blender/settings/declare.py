@@ -11,10 +11,11 @@ from bpy import props
 
 
 def _with_texts(declare: Any) -> Callable[..., Any]:
-    """A function that declares a property by its name, its tooltip and more keywords."""
+    """A function that declares a property by its name, its tooltip and more keywords; without a name it is hidden."""
 
     def declared(name: str = "", description: str = "", **more: Any) -> Any:
-        return declare(name=name, description=description, **more)
+        hidden = {} if name else {"options": {"HIDDEN", "ANIMATABLE"}}
+        return declare(name=name, description=description, **(hidden | more))
 
     return declared
 

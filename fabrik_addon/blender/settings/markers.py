@@ -11,7 +11,7 @@ from bpy.types import Action, Collection, Object, PropertyGroup, Text
 
 from ...markers.files.suffixes import LAYOUTS
 from .bake_options import MarkerOptions
-from .declare import Bool, Enum, Float, FloatVector, Int, IntVector, Length, List, Place, Pointer, String
+from .declare import Bool, Enum, Float, FloatVector, Int, IntVector, List, Place, Pointer, String
 from .in_use import Moment, Stored, note_use, overridable, poses_live_rigs
 
 # The ID property of a take on a rig that stores the values of `OfATake` while the rig follows another take.
