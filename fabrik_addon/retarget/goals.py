@@ -215,7 +215,7 @@ HEAD: Final = (0.0, 0.0, 0.0)
 
 
 class Reach:
-    """Solves some bones of a rig together, where limits keep their ends from their targets; prepared once."""
+    """Solves some bones of a rig together if limits keep their ends from their targets; prepared once."""
 
     def __init__(
         self,
@@ -254,7 +254,7 @@ class Reach:
         shift = np.zeros((count, 3))
         if not self._limited:
             return shift
-        # In a frame that moves with the bone that carries them, the bones are on a body at rest.
+        # Solve in the frame of the parent bone, so that the bones are attached to a body at rest.
         turn = np.broadcast_to(np.eye(3), (count, 3, 3))
         if self._carrier >= 0:
             turn = self._rest @ np.swapaxes(matrices[:, self._carrier, :3, :3], 1, 2)

@@ -123,7 +123,7 @@ class PostureSettings:
         "Preferred Pose", "The pose that the rig stays close to while it meets its targets", items=PREFERRED_POSES
     )
     kept_pose: List(type=FabrikStoredBone)
-    # The last solve: the pose after it, what each tree was asked for, and the pose before it.
+    # The last solve: the pose after it, the goals of each tree, and the pose before it.
     solved = Moment()
     balance: Enum("Balance", "Keep the center of mass over the supporting feet", items=BALANCES)
     free_limbs_hang: Bool(
