@@ -1,10 +1,12 @@
-"""Compress extensions' zips again, with Zopfli: the same format, some 3 % smaller than Python's own.
+"""Make extensions' zips smaller: with Zopfli, which writes the same format 3 % smaller than Python, and packed texts.
 
     python release/pack.py ZIP...
 
-Every entry has the same date, so equal sources give equal zips.
+Every entry has the same date, so equal sources give equal zips. The .po files become .po.bz2, which the extension reads
+too: bzip2 packs texts by a seventh better.
 """
 
+import bz2
 import sys
 import zipfile
 from pathlib import Path
@@ -20,10 +22,11 @@ def pack(path: Path) -> int:
         entries = [(name, archive.read(name)) for name in sorted(archive.namelist())]
     with zopfli.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in entries:
-            entry = zipfile.ZipInfo(name, EPOCH)
-            entry.compress_type = zipfile.ZIP_DEFLATED
+            is_catalog = name.endswith(".po")
+            entry = zipfile.ZipInfo(f"{name}.bz2" if is_catalog else name, EPOCH)
+            entry.compress_type = zipfile.ZIP_STORED if is_catalog else zipfile.ZIP_DEFLATED
             entry.external_attr = 0o644 << 16
-            archive.writestr(entry, content)
+            archive.writestr(entry, bz2.compress(content) if is_catalog else content)
     return path.stat().st_size
 
 

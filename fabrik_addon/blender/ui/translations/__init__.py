@@ -1,4 +1,4 @@
-"""Translates the interface. Each language is a .po file in this folder, which translation tools can edit.
+"""Translates the interface. Each language is a .po file in this folder, which translation tools can edit. Zips pack it.
 
 Blender translates labels and tooltips by itself. `ui_text` translates texts and then inserts values. `ui_message`
 translates results and errors that already contain values. Their patterns are the entries of the context Message, with
@@ -6,6 +6,7 @@ translates results and errors that already contain values. Their patterns are th
 """
 
 import ast
+import bz2
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -104,8 +105,10 @@ def _patterns() -> list[tuple[str, re.Pattern[str]]]:
 @lru_cache(maxsize=1)
 def _languages() -> dict[str, _Table]:
     """The translations of each language in Blender's format."""
-    files = sorted(Path(__file__).parent.glob("*.po"))
-    return {file.stem: table(file.read_text(encoding="utf-8")) for file in files}
+    files = {file.name.partition(".")[0]: file for file in sorted(Path(__file__).parent.glob("*.po*"))}
+    texts = {name: file.read_bytes() for name, file in files.items()}
+    texts |= {name: bz2.decompress(texts[name]) for name, file in files.items() if file.suffix == ".bz2"}
+    return {name: table(text.decode("utf-8")) for name, text in texts.items()}
 
 
 def use_context(cls: type) -> None:
