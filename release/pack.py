@@ -1,11 +1,15 @@
-"""Make extensions' zips smaller: with Zopfli, which writes the same format 3 % smaller than Python, and packed texts.
+"""Make extensions' zips smaller, without changing what they do.
 
     python release/pack.py ZIP...
 
-Every entry has the same date, so equal sources give equal zips. The .po files become .po.bz2, which the extension reads
-too: bzip2 packs texts by a seventh better.
+* Files are compressed by Zopfli, which writes the same format 3 % smaller than Python.
+* Catalogs are compressed by bzip2, which makes texts a seventh smaller. The extension reads .po and .po.bz2 files.
+* An `__init__.py` that has only a docstring is left out, because Python imports folders without it too. There are 25.
+
+Every entry has the same date, so equal sources give equal zips.
 """
 
+import ast
 import bz2
 import sys
 import zipfile
@@ -16,17 +20,23 @@ import zopfli
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date that a zip can hold
 
 
+def is_needed(name: str, content: bytes) -> bool:
+    """Whether the extension needs a file: not if it is the `__init__.py` of a folder and does nothing."""
+    return not name.endswith("/__init__.py") or len(ast.parse(content).body) > 1
+
+
 def pack(path: Path) -> int:
     """Compress the zip in place; returns its size in bytes."""
     with zipfile.ZipFile(path) as archive:
-        entries = [(name, archive.read(name)) for name in sorted(archive.namelist())]
+        entries = {name: archive.read(name) for name in sorted(archive.namelist())}
+    entries = {name: content for name, content in entries.items() if is_needed(name, content)}
+    entries |= {f"{name}.bz2": bz2.compress(entries.pop(name)) for name in [*entries] if name.endswith(".po")}
     with zopfli.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in entries:
-            is_catalog = name.endswith(".po")
-            entry = zipfile.ZipInfo(f"{name}.bz2" if is_catalog else name, EPOCH)
-            entry.compress_type = zipfile.ZIP_STORED if is_catalog else zipfile.ZIP_DEFLATED
+        for name, content in entries.items():
+            entry = zipfile.ZipInfo(name, EPOCH)
+            entry.compress_type = zipfile.ZIP_STORED if name.endswith(".bz2") else zipfile.ZIP_DEFLATED
             entry.external_attr = 0o644 << 16
-            archive.writestr(entry, bz2.compress(content) if is_catalog else content)
+            archive.writestr(entry, content)
     return path.stat().st_size
 
 

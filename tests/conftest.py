@@ -7,7 +7,6 @@ tests gets a module of the installed extension instead of the checkout's.
 import importlib
 import importlib.util
 import os
-import pkgutil
 import shutil
 import sys
 import tempfile
@@ -86,9 +85,10 @@ def _install(zip_path):
         filepath=str(zip_path), repo=REPOSITORY, enable_on_install=True, overwrite=True
     )
     package = importlib.import_module(EXTENSION)
-    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        if not module.name.endswith(".__main__"):
-            importlib.import_module(module.name)
+    folder = Path(package.__file__).parent
+    for path in folder.rglob("*.py"):
+        if path.stem not in ("__init__", "__main__"):
+            importlib.import_module(".".join([EXTENSION, *path.relative_to(folder).with_suffix("").parts]))
     for name, module in list(sys.modules.items()):
         if name == EXTENSION or name.startswith(f"{EXTENSION}."):
             sys.modules[name.replace(EXTENSION, "fabrik_addon")] = module

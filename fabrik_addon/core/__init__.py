@@ -6,9 +6,8 @@ from .limits.base import Fixed
 from .limits.hinge import Hinge
 from .limits.polygon import Polygon
 from .model.kinematics import forward_kinematics
-from .model.options import Options
 from .model.skeleton import Skeleton
-from .model.targets import Effector
+from .model.targets import Effector, Options
 from .solution import Solution, Status
 from .solve import Solver, solve
 

@@ -11,9 +11,8 @@ from .attempt import attempt, bend_straight_limbs
 from .backend import array
 from .kernel.bodies import Pose
 from .limits.base import Limit
-from .model.options import Options
 from .model.skeleton import Skeleton
-from .model.targets import Effector, PosePrior, Start, Targets
+from .model.targets import Effector, Options, PosePrior, Start, Targets
 from .model.validation import checked_root_location, checked_start, checked_targets
 from .optimize.least_squares import NEARLY_OPTIMAL
 from .problem import Problem, make_problem, one_pose_backend

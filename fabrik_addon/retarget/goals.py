@@ -14,10 +14,9 @@ from ..core.rotations import matrix_from_quaternion, quaternion_from_matrix
 from ..human.rest_body import RestBody
 from ..markers.calibrate.offsets import effector_points
 from ..markers.feet import Stance, StandingSettings
-from .alignment import USUAL_LEG, leg_length, path_length
+from .alignment import USUAL_LEG, Transfer, leg_length, path_length
 from .feet import FootPlan, RigFloor, Sole, find_soles
 from .motion import Motion
-from .transfer import Transfer
 
 _LIMBS: Final = (("hand", ("upper_arm", "forearm", "hand")), ("foot", ("thigh", "shin", "foot")))
 # The parts that hands may touch besides each other.

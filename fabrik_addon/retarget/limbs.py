@@ -21,8 +21,8 @@ from ..core.rotations import (
     quaternion_from_rotation_vector,
     rotation_between,
 )
+from .alignment import Transfer
 from .goals import End
-from .transfer import Transfer
 
 # Weight of the take's usual twist: the squared sine of a fold by 27 degrees. It is large because recorded knees are up
 # to 15 degrees beyond straight.

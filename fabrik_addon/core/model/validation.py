@@ -11,9 +11,8 @@ from ..errors import LimitError, OptionsError, SkeletonError, TargetError
 from ..limits.base import Limit
 from ..readers import LARGEST, number, numbers, shaped, shown, whole
 from ..rotations import IDENTITY
-from .options import Options
 from .skeleton import Skeleton
-from .targets import Effector, PosePrior, Targets
+from .targets import Effector, Options, PosePrior, Targets
 
 
 def checked_parts(
