@@ -211,7 +211,7 @@ def _difference(body: RestBody, up: FloatArray, other: Mapping[tuple[str, str], 
 
 
 def _directions(body: RestBody, up: FloatArray) -> dict[tuple[str, str], FloatArray]:
-    """By part and side, (3,) the direction of the part in the body's own axes."""
+    """(3,) the direction of each part in the body's own axes, by part and side."""
     found = {(role.part, role.side): body.direction(name) for name, role in body.roles.items() if role.part in _KEPT}
     found["trunk", ""] = _trunk(body)
     if length(shoulders := body.across("upper_arm")) > ROUNDING:

@@ -295,7 +295,10 @@ class LimbOnIk:
         return self.end_error(wanted) <= _PLACED * self.size
 
     def lead(self, wanted: FloatArray, *, as_at_rest: bool) -> None:
-        """Bring held bones to matrices (B, 4, 4), fixed to their controls as in the current pose, or `as_at_rest`."""
+        """Move the controls of held bones so that the bones get to matrices (B, 4, 4), armature space.
+
+        as_at_rest: each bone is fixed to its control as at rest; otherwise as in the current pose.
+        """
         here = self.current_matrices()
         for bone, leader in (self.goes_by | self.turned_by).items():
             control, rests, row = self.rig.pose.bones[leader], self.rig.data.bones, self.bones.index(bone)
