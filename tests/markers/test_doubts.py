@@ -8,7 +8,8 @@ from fabrik_addon.core import Solution
 from fabrik_addon.core.rotations import matrix_from_quaternion, quaternion_from_matrix, quaternion_from_rotation_vector
 from fabrik_addon.human.naming_schemes import match
 from fabrik_addon.markers.report.doubts import matching_doubts, placing_doubts, posture_doubts, result_doubts
-from fabrik_addon.markers.report.figures import Report, csv_text
+from fabrik_addon.markers.report.figures import Report
+from fabrik_addon.markers.report.text import csv_text
 
 BONES = ["hips", "spine", "chest", "neck", "head"] + [
     f"{part}.{side}" for side in "LR" for part in ("upper_arm", "forearm", "hand", "thigh", "shin", "foot")

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fabrik_addon.markers.report.figures import COLUMNS, Report, ReportError, csv_text, rotations_line, table_text
+from fabrik_addon.markers.report.figures import Report, ReportError
+from fabrik_addon.markers.report.text import COLUMNS, csv_text, rotations_line, table_text
 from fabrik_addon.markers.whole_files import WriteError, write_text
 
 distances = st.one_of(st.just(math.nan), st.floats(0.0, 10.0))

@@ -8,8 +8,8 @@ from support import humans, motions, walker
 
 from fabrik_addon.core import Ball, Fixed
 from fabrik_addon.core.rotations import product, quaternion_from_matrix, quaternion_from_rotation_vector
+from fabrik_addon.retarget.bodies import find_pairs
 from fabrik_addon.retarget.goals import RetargetSettings
-from fabrik_addon.retarget.pairs import find_pairs
 from fabrik_addon.retarget.take import retarget
 
 ROWS = humans.human(arms=45.0, bend=5.0, fingers=False)

@@ -27,7 +27,8 @@ from ...human.naming_schemes import match
 from ...markers.feet import Stance
 from ...markers.gaps import fill_points, fill_rotations
 from ...markers.report.doubts import posture_doubts, result_doubts
-from ...markers.report.figures import Report, ReportError, csv_text, rotations_line
+from ...markers.report.figures import Report, ReportError
+from ...markers.report.text import csv_text, rotations_line
 from ...markers.signals import low_pass
 from ...markers.steps import finish, within
 from ...markers.take import FilledSpan, TakeSettings, solve_take_steps

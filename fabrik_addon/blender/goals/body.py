@@ -19,7 +19,7 @@ from ...human.capsules import self_collision, skin_points
 from ...human.masses import body_masses
 from ...human.naming_schemes import match
 from ...human.preset import why_not_human
-from ...human.soles import Point, convex_hull, floor_points, soles
+from ...human.rest_body import Point, convex_hull, floor_points, soles
 from ..control.switches import limbs_of
 from ..limits.editing import RestKey, rest_key, rest_of
 from ..rig.armature import armature_point, as_array

@@ -1,1 +1,1 @@
-"""Selection among several poses: priorities, poles, restarts, poses over frames. Imports all of `core` above it."""
+"""Chains without limits, and the choice between poses over frames. Imports all of `core` above it."""
