@@ -5,9 +5,10 @@ from .limits.ball import Ball
 from .limits.base import Fixed
 from .limits.hinge import Hinge
 from .limits.polygon import Polygon
+from .model.effector import Effector
 from .model.kinematics import forward_kinematics
+from .model.options import Options
 from .model.skeleton import Skeleton
-from .model.targets import Effector, Options
 from .solution import Solution, Status
 from .solve import Solver, solve
 

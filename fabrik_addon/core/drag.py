@@ -33,8 +33,9 @@ from .kernel.posture import FOLLOWS, Away, Coupled, Masses, PostureTerm
 from .limits.base import Limit
 from .limits.hinge import Hinge
 from .model.bodies import participants
+from .model.effector import Effector, with_partners
+from .model.options import Options
 from .model.skeleton import Skeleton
-from .model.targets import Effector, Options, with_partners
 from .optimize.qp import MAX_SHORTER, RIGID, SHORTER, QuadraticProgram
 from .rotations import (
     IDENTITY,

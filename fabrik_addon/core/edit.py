@@ -23,8 +23,8 @@ from .kernel.joint_limits import JointLimits
 from .kernel.posture import Masses, PostureTerm
 from .limits.base import Limit
 from .model.bodies import participants
+from .model.effector import Effector
 from .model.skeleton import Skeleton
-from .model.targets import Effector
 from .optimize.over_time import EXACT, ChangeOverTime, noise_share
 from .optimize.qp import MAX_SHORTER, RIGID, SHORTER
 from .rotations import (

@@ -17,8 +17,9 @@ from .kernel.goals import Goals
 from .kernel.joint_limits import JointLimits
 from .limits.base import Limit
 from .model.bodies import Body, Reaches, build_bodies, participants, path_reaches
+from .model.effector import Effector, with_factors_applied, with_partners
+from .model.options import Options
 from .model.skeleton import Skeleton, scaled_skeleton
-from .model.targets import Effector, Options, with_factors_applied, with_partners
 from .model.validation import checked_parts
 from .optimize.least_squares import LeastSquares
 from .optimize.poles import Poles

@@ -11,8 +11,10 @@ from .attempt import STEPS, attempt, bend_straight_limbs, restart, take_better
 from .backend import array
 from .kernel.bodies import Pose
 from .limits.base import Limit
+from .model.effector import Effector
+from .model.options import Options
 from .model.skeleton import Skeleton
-from .model.targets import Effector, Options, PosePrior, Start, Targets
+from .model.targets import PosePrior, Start, Targets
 from .model.validation import checked_root_location, checked_start, checked_targets
 from .optimize.least_squares import NEARLY_OPTIMAL
 from .problem import Problem, make_problem, one_pose_backend

@@ -20,7 +20,7 @@ from ...core.arrays import FloatArray
 from ...core.drag import DragPose
 from ...core.errors import first_few
 from ...core.kernel.hanging import HangFrom
-from ...core.model.targets import with_factors_applied
+from ...core.model.effector import with_factors_applied
 from ...core.rotations import product, quaternion_from_rotation_vector
 from ...human.masses import KEEPS_ORIENTATION
 from ..control.posed_rig import PosedRig, posed_rig

@@ -14,9 +14,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from ..arrays import ROUNDING, TINY, FloatArray, IntArray, lengths, squares, times
+from ..model.effector import Effector
 from ..model.kinematics import forward_kinematics
 from ..model.skeleton import Skeleton
-from ..model.targets import Effector
 from .bodies import Bodies, Motions, Pose, cross
 from .joint_limits import ConstraintRows, Holder
 

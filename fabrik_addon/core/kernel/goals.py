@@ -7,7 +7,7 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..model.bodies import effector_offset, path_reaches
-from ..model.targets import Effector, loops_of, with_partners
+from ..model.effector import Effector, loops_of, with_partners
 from ..rotations import matrix_from_quaternion, quaternion_from_rotation_vector, rotation_vector_from_matrix
 from .bodies import Bodies, Motions, Pose
 

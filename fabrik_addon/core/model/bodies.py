@@ -11,8 +11,8 @@ from ..backend.protocol import Backend, Quaternion, Vector
 from ..limits.base import Limit
 from ..limits.hinge import Hinge
 from ..rotations import quaternion_from_matrix
+from .effector import Effector
 from .skeleton import Skeleton
-from .targets import Effector
 
 
 @dataclass(frozen=True)

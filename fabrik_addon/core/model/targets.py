@@ -1,71 +1,13 @@
-"""The input of a solve besides the skeleton: effectors, which are points of bones, their targets, and options."""
+"""The targets of a solve, frame by frame, and the poses it starts from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
 from ..arrays import FloatArray, IntArray, squares
-from ..errors import OptionsError
-from ..readers import LARGEST, number, shown, whole
 from ..rotations import conjugate, product, rotation_vector_from_quaternion
-
-
-@dataclass(frozen=True)
-class Effector:
-    """A point of a bone that has a target.
-
-    Attributes:
-        bone: the bone's name.
-        offset: the point in the bone's frame; None is its tail (0, length, 0).
-        weight: the weight of this target relative to the others, more than zero.
-        rotation_weight: the weight of the target's rotation, 0 to 1. At 1 a radian counts as much as a tenth of the
-            path length from the root, and a sweep applies the whole rotation; below that a share of it.
-        priority: 0 is met first; if not all targets can be met, effectors with a higher number give way.
-        target_bone: the target is a point on this bone of the same skeleton (a closed loop); both sides move. The
-            effector's entry among the targets is ignored, and may be NaN.
-        target_offset: that point in the frame of `target_bone`; None is its tail.
-    """
-
-    bone: str
-    offset: tuple[float, float, float] | None = None
-    weight: float = 1.0
-    rotation_weight: float = 0.0
-    priority: int = 0
-    target_bone: str | None = None
-    target_offset: tuple[float, float, float] | None = None
-
-
-def loops_of(effectors: Sequence[Effector]) -> tuple[int, ...]:
-    """(K,) indices of the effectors that close loops."""
-    return tuple(index for index, effector in enumerate(effectors) if effector.target_bone is not None)
-
-
-def with_partners(effectors: Sequence[Effector]) -> list[Effector]:
-    """The E effectors, followed by the K partners of those that close loops, in the same order.
-
-    A partner is a point fixed to the target bone. The vector between the two should vanish; in a sweep both go to the
-    midpoint between them.
-    """
-    partners = [
-        Effector(effector.target_bone, effector.target_offset, effector.weight)
-        for effector in effectors
-        if effector.target_bone is not None
-    ]
-    return [*effectors, *partners]
-
-
-def with_factors_applied(effectors: Sequence[Effector], factors: Mapping[str, float]) -> list[Effector]:
-    """The effectors of stretched bones: each point is moved along Y by its bone's length factor."""
-
-    def moved(effector: Effector) -> Effector:
-        if effector.offset is None or effector.bone not in factors:
-            return effector
-        x, y, z = effector.offset
-        return replace(effector, offset=(x, y * factors[effector.bone], z))
-
-    return [moved(effector) for effector in effectors]
 
 
 class Frames:
@@ -145,50 +87,3 @@ class Start(Frames):
 
     rotations: FloatArray
     roots: FloatArray
-
-
-@dataclass(frozen=True)
-class Options:
-    """The options of a solve.
-
-    Attributes:
-        tolerance: the allowed error, as a fraction of each effector's path length from the root, and in radians for a
-            rotation.
-        max_sweeps: the largest number of forward-and-backward sweeps; with 0, the finish alone solves, which is enough
-            if the start pose is close.
-        finish: end with the exact finish after a few sweeps; False uses sweeps alone.
-        most_steps: the largest number of steps of the finish. Nine in ten fits end within 30; the others gain almost
-            nothing after that.
-        plain: the paper's plain method: sweeps only, limits clamped in both passes.
-        restarts: the number of further start poses inside the limits that are tried if limits seem to keep a target
-            away. With 16 a hand with five goals missed 1 of 150 targets within its limits, and a robot of five hinges 2
-            of 120.
-        repair_pops: solve frames that pop or fail again, starting from neighboring frames. A frame's pose then depends
-            on those frames.
-        chunk: the number of frames solved at once, so that memory does not grow with the length of an action.
-
-    Raises:
-        OptionsError: naming the value out of range.
-    """
-
-    tolerance: float = 1e-4
-    max_sweeps: int = 1000
-    finish: bool = True
-    most_steps: int = 60
-    plain: bool = False
-    restarts: int = 32
-    repair_pops: bool = False
-    chunk: int = 2000
-
-    def __post_init__(self) -> None:
-        if not 0.0 < number(self.tolerance) <= LARGEST:
-            raise OptionsError(f"The tolerance is {shown(self.tolerance)}: it must be a number above zero")
-        for name, least in (("max_sweeps", 0), ("most_steps", 0), ("restarts", 0), ("chunk", 1)):
-            value = whole(getattr(self, name))
-            if value is None or not least <= value <= LARGEST:
-                raise OptionsError(
-                    f"{name} is {shown(getattr(self, name))}: it must be a whole number, at least {least}"
-                )
-        for name in ("finish", "plain", "repair_pops"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise OptionsError(f"{name} is {shown(getattr(self, name))}: it must be True or False")

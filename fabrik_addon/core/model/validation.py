@@ -11,8 +11,10 @@ from ..errors import LimitError, OptionsError, SkeletonError, TargetError
 from ..limits.base import Limit
 from ..readers import LARGEST, number, numbers, shaped, shown, whole
 from ..rotations import IDENTITY
+from .effector import Effector
+from .options import Options
 from .skeleton import Skeleton
-from .targets import Effector, Options, PosePrior, Targets
+from .targets import PosePrior, Targets
 
 
 def checked_parts(
