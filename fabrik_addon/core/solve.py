@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrays import CLOSE, BoolArray, FloatArray, IntArray, lengths
-from .attempt import STEPS, attempt, bend_straight_limbs, restart, take_better
+from .attempt import attempt, bend_straight_limbs
 from .backend import array
 from .kernel.bodies import Pose
 from .limits.base import Limit
@@ -22,6 +22,7 @@ from .rotations import angle_between, quaternion_from_matrix
 from .solution import Solution, Status
 from .state import State
 from .strategy.chains import ChainSolver
+from .strategy.restarts import STEPS, restart, take_better
 from .strategy.temporal import repair_pops
 
 # Weight of a priority relative to the previous one: small enough that the previous one hardly gives way, large enough

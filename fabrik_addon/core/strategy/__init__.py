@@ -1,1 +1,1 @@
-"""Chains without limits, and the choice between poses over frames. Imports all of `core` above it."""
+"""Selection among several poses: priorities, poles, restarts, poses over frames. Imports all of `core` above it."""
