@@ -97,13 +97,11 @@ format: $(call ready,check)
 # The tool that `blender --command extension` runs.
 extension = $(call python,$(1)) .venv/$(1)/lib/python3.11/site-packages/bpy/*/scripts/addons_core/bl_pkg/cli/blender_ext.py
 zip: build/fabrik.zip
-build/fabrik.zip: blender_manifest.toml LICENSE release/pack.py $(shell find fabrik_addon -type f -not -name '*.pyc') \
+build/fabrik.zip: __init__.py blender_manifest.toml LICENSE release/pack.py $(shell find fabrik_addon -type f -not -name '*.pyc') \
 	$(call ready,$(BLENDER)) $(call ready,release)
 	mkdir -p build
-	rm -rf build/extension
-	cp -r fabrik_addon build/extension
-	cp blender_manifest.toml LICENSE build/extension
-	$(call extension,$(BLENDER)) build --source-dir build/extension --output-filepath $@
+	$(call extension,$(BLENDER)) validate .
+	$(call extension,$(BLENDER)) build --source-dir . --output-filepath $@
 	$(call python,release) release/pack.py $@
 	$(call extension,$(BLENDER)) validate $@
 

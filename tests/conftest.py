@@ -7,6 +7,7 @@ tests gets a module of the installed extension instead of the checkout's.
 import importlib
 import importlib.util
 import os
+import pkgutil
 import shutil
 import sys
 import tempfile
@@ -84,14 +85,13 @@ def _install(zip_path):
     bpy.ops.extensions.package_install_files(
         filepath=str(zip_path), repo=REPOSITORY, enable_on_install=True, overwrite=True
     )
-    package = importlib.import_module(EXTENSION)
-    folder = Path(package.__file__).parent
-    for path in folder.rglob("*.py"):
-        if path.stem not in ("__init__", "__main__"):
-            importlib.import_module(".".join([EXTENSION, *path.relative_to(folder).with_suffix("").parts]))
+    package = importlib.import_module(f"{EXTENSION}.fabrik_addon")
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        if not module.name.endswith(".__main__"):
+            importlib.import_module(module.name)
     for name, module in list(sys.modules.items()):
-        if name == EXTENSION or name.startswith(f"{EXTENSION}."):
-            sys.modules[name.replace(EXTENSION, "fabrik_addon")] = module
+        if name.startswith(package.__name__):
+            sys.modules[name.removeprefix(f"{EXTENSION}.")] = module
 
 
 def _switch_off():
@@ -106,8 +106,5 @@ def _switch_off():
 def addon_folder():
     """The folder that holds the `fabrik_addon` under test; `python -m fabrik_addon` runs there."""
     import fabrik_addon
-
-    if fabrik_addon.__name__ == EXTENSION:
-        pytest.skip("the installed package has another name")
 
     return Path(fabrik_addon.__file__).parents[1]

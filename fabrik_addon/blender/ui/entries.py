@@ -5,6 +5,7 @@ from typing import Any, Final
 import bpy
 from bpy.types import AddonPreferences, Context, FileHandler, KeyMap, KeyMapItem, Menu, UILayout, WorkSpaceTool
 
+from ...package import PACKAGE
 from ..settings.rig import rig_settings
 from ..settings.why_not import rig_at_hand, why_no_rig
 from .operators.motion import MOTION_SUFFIXES
@@ -121,8 +122,7 @@ class FABRIK_FH_markers(FileHandler):
 class FabrikPreferences(AddonPreferences):
     """The extension's preferences."""
 
-    # The extension's package. Blender finds its preferences by this name.
-    bl_idname = __package__.removesuffix(".blender.ui")
+    bl_idname = PACKAGE
 
     def draw(self, context: Context) -> None:
         """Draw the keys like Blender's keymap preferences, so that they can be changed."""

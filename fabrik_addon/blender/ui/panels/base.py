@@ -185,9 +185,7 @@ def address_of(page: str) -> str:
     """The web address of a page of the guide, relative to the website in the manifest."""
     import tomllib  # noqa: PLC0415  Blender's start has no use for it
 
-    # In an installed extension the manifest is in the package, in a checkout beside it.
-    places = (folder / "blender_manifest.toml" for folder in Path(__file__).parents)
-    manifest = next(filter(Path.is_file, places))
+    manifest = Path(__file__).parents[4] / "blender_manifest.toml"
     website: str = tomllib.loads(manifest.read_text(encoding="utf-8"))["website"]
     return f"{website}/guide/{page}.html"
 

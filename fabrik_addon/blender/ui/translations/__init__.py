@@ -1,4 +1,4 @@
-"""Translates the interface. Each language is a .po file in this folder, which translation tools can edit. Zips pack it.
+"""Translates the interface. Each language is a .po file in this folder, which translation tools can edit.
 
 Blender translates labels and tooltips by itself. `ui_text` translates texts and then inserts values. `ui_message`
 translates results and errors that already contain values. Their patterns are the entries of the context Message, with
@@ -6,7 +6,6 @@ translates results and errors that already contain values. Their patterns are th
 """
 
 import ast
-import bz2
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -95,7 +94,7 @@ def _made_by(message: str) -> tuple[str, tuple[str, ...]] | None:
 @lru_cache(maxsize=1)
 def _patterns() -> list[tuple[str, re.Pattern[str]]]:
     """The patterns of all messages, the longest first; read at the first message."""
-    known = {text for entries in languages().values() for context, text in entries if context == MESSAGE} - {_LAST_TWO}
+    known = {text for entries in _languages().values() for context, text in entries if context == MESSAGE} - {_LAST_TWO}
     return [
         (text, re.compile("(.*?)".join(map(re.escape, text.split("{}"))), re.DOTALL))
         for text in sorted(known, key=lambda text: (-len(text.replace("{}", "")), text))
@@ -103,12 +102,10 @@ def _patterns() -> list[tuple[str, re.Pattern[str]]]:
 
 
 @lru_cache(maxsize=1)
-def languages() -> dict[str, _Table]:
+def _languages() -> dict[str, _Table]:
     """The translations of each language in Blender's format."""
-    files = {file.name.partition(".")[0]: file for file in sorted(Path(__file__).parent.glob("*.po*"))}
-    texts = {name: file.read_bytes() for name, file in files.items()}
-    texts |= {name: bz2.decompress(texts[name]) for name, file in files.items() if file.suffix == ".bz2"}
-    return {name: table(text.decode("utf-8")) for name, text in texts.items()}
+    files = sorted(Path(__file__).parent.glob("*.po"))
+    return {file.stem: table(file.read_text(encoding="utf-8")) for file in files}
 
 
 def use_context(cls: type) -> None:
@@ -123,7 +120,7 @@ def use_context(cls: type) -> None:
 def start() -> None:
     """Register all languages."""
     translations: Any = bpy.app.translations
-    translations.register(__name__, languages())
+    translations.register(__name__, _languages())
 
 
 def stop() -> None:
