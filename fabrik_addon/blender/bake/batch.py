@@ -78,7 +78,7 @@ Job = Callable[[Call], Outcome]
 def planned(chosen: Namespace, recordings: Sequence[Path]) -> list[BatchTake]:
     """The takes of a command. Makes their folders; raises FabrikError if a file would overwrite another one.
 
-    chosen: the arguments of all commands about files: rig, mapping, output, report, overwrite; for a bake also static.
+    chosen: the file arguments of all commands (rig, mapping, output, report, overwrite), and `static` of a bake.
     Output and report are folders if there are several recordings, or if they end with a slash.
     """
     several = len(recordings) > 1

@@ -199,7 +199,7 @@ def _processor(content: bytes, section: bytes) -> int:
 # A C3D file contains most values twice, in its header and in its parameters, and they do not always agree. The size of
 # the file shows which are right: the last of its frames must end in its last block.
 
-# In the header, this number means that the frame count is too large.
+# In the header, this number means that the frame count does not fit there.
 _MANY_FRAMES: Final = 65535
 # Counts that may have wrapped around are tried up to this many times: up to an hour and a half at 200 Hz.
 _MOST_WRAPS: Final = 17

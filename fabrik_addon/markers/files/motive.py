@@ -105,8 +105,8 @@ def _plain(text: str) -> str:
 def _columns(rows: CsvRows) -> tuple[list[tuple[int, tuple[str, str], tuple[str, str]]], int | None]:
     """The columns of positions and rotations, and the index of the time column.
 
-    Each column has an index, its owner (kind and name of a marker, body or bone), and its quantity and axis. After
-    this, the next row is the first one with numbers.
+    Reads the header, so the next row is the first one with numbers. Each column has an index, its owner (kind and name
+    of a marker, body or bone), and its quantity and axis.
     """
     above: list[list[str]] = []
     while (row := rows.next()) is not None:

@@ -347,7 +347,7 @@ class CsvRows:
     def __init__(self, text: str, *, plain: bool = False) -> None:
         """Find the separator: tab, semicolon or comma.
 
-        plain: quotes are letters, and rows without separators are split at spaces.
+        plain: quotes are ordinary characters, and rows without separators are split at spaces.
         """
         self.is_spaced, self._plain = False, plain
         self._ahead: list[str] | None = None

@@ -155,8 +155,8 @@ def landmarks_of(labels: Sequence[str]) -> dict[str, tuple[str, str]]:
 def parts_of(roles: Mapping[str, Role]) -> dict[Role, str]:
     """The main bone of each role. roles: by bone, in the armature's order, parents first.
 
-    If several bones have a role, the first one is used, since it begins at the joint. But the chest is its last bone,
-    to which neck and shoulders are attached. Without a chest, the last bone of the spine is used.
+    If several bones have a role, the first one is used, since it begins at the joint. The exception is the
+    chest: neck and shoulders are attached to its last bone. Without a chest, the last bone of the spine is used.
     """
     parts: dict[Role, str] = {}
     for bone, role in roles.items():

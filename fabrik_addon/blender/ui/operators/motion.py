@@ -264,7 +264,8 @@ class FABRIK_OT_match_markers(OnRig, Operator):
     keep: Bool("Keep Existing", "Keep markers that already have a bone")
     guess: Bool(
         "Guess by Motion",
-        "Assign markers with unknown labels to the bones they move with, at a low weight. Requires some known markers",
+        "Assign markers with unknown labels to the bones they move with, and give them a low weight. Requires some "
+        "known markers",
         default=True,
     )
 
