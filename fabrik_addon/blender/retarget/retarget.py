@@ -351,8 +351,10 @@ def retarget_from(
     `read_recorded`; the rate is also for .bvh. Objects that are imported from a file are removed afterwards.
     """
     path = Path(source) if isinstance(source, str) and is_file(source) else None
-    brought = nullcontext((check_source(source, rig), ())) if path is None else imported(context, path, up_axis, rate)
-    with brought as (armature, notes):
+    brought = (
+        nullcontext((check_source(source, rig), (), ())) if path is None else imported(context, path, up_axis, rate)
+    )
+    with brought as (armature, notes, doubts):
         animated = armature.animation_data is not None or armature.parent is not None or len(armature.constraints)
         if not animated and not any(len(bone.constraints) for bone in armature.pose.bones):
             raise RetargetError(f"{armature.name!r} has no animation: choose an animated armature")
@@ -372,32 +374,32 @@ def retarget_from(
             reference = int(np.abs(baked.frames - how["reference"]).argmin())
         settings = RetargetSettings(how["places"], how["hands_in_world"], baked.plant_feet != "OFF", reference)
         find = partial(_found_steps, source=armature, how=settings, pairs=pairs or None)
-        result = yield from keyed_steps(context, rig, baked, find, take=armature.name)
+        result = yield from keyed_steps(context, rig, baked, find, armature.name, notes, doubts)
         rig_settings(rig).retarget.brought = armature.name
-        return replace(result, warnings=(*notes, *result.warnings))
+        return result
 
 
 @contextmanager
 def imported(
     context: Context, path: Path, up_axis: str | None = None, rate: float | None = None
-) -> Iterator[tuple[Object, tuple[str, ...]]]:
-    """Import a file and yield its armature, and notes on how it was read; remove the armature after the block.
+) -> Iterator[tuple[Object, tuple[str, ...], tuple[str, ...]]]:
+    """Import a file and yield its armature, its notes and its doubts; remove the armature after the block.
 
     On success the scene keeps the file's rate. Raises RetargetError if there is no armature.
     """
     scene, render, before = context.scene, context.scene.render, set(bpy.data.user_map())
     scene_rate, span = (render.fps, render.fps_base), (scene.frame_start, scene.frame_end)
     brought: set[bpy.types.ID] = set()
-    notes: tuple[str, ...] = ()
+    notes, doubts = tuple[str, ...](), tuple[str, ...]()
     try:
         try:
             with in_object_mode(context):
                 if is_recorded(path):
                     body = read_recorded(path, up_axis, rate)
-                    notes = body.notes
+                    notes, doubts = body.notes, body.doubts
                     add_recorded(context, body, path.stem)
                 elif path.suffix.lower() == ".bvh" and path.is_file():
-                    notes = _import_bvh(path, rate)
+                    notes, doubts = _import_bvh(path, rate)
                 else:
                     _import(path)
         finally:
@@ -410,7 +412,7 @@ def imported(
         # Prefer an armature with keys.
         armature = min(things, key=lambda thing: (not curves(thing), thing.name))
         armature.name = path.stem
-        yield armature, tuple(f"{path.name}: {note}" for note in notes)
+        yield armature, notes, doubts
     except BaseException:
         render.fps, render.fps_base = scene_rate
         raise
@@ -418,10 +420,13 @@ def imported(
         bpy.data.batch_remove(brought)
 
 
-def _import_bvh(path: Path, rate: float | None) -> tuple[str, ...]:
-    """Import a BVH file, or a corrected copy of it; returns notes. Raises RetargetError if it can't be read."""
+def _import_bvh(path: Path, rate: float | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Import a BVH file, or a corrected copy of it; returns notes and doubts.
+
+    Raises RetargetError if it can't be read.
+    """
     try:
-        checked, notes = checked_bvh(file_bytes(path), rate)
+        checked, notes, doubts = checked_bvh(file_bytes(path), rate)
     except FabrikError as trouble:
         raise RetargetError(f"{path.name}: {trouble}") from None
     # Blender's importer leaves its file open, so Windows can't remove it yet.
@@ -429,7 +434,7 @@ def _import_bvh(path: Path, rate: float | None) -> tuple[str, ...]:
         copy = Path(folder) / path.name
         copy.write_bytes(checked.encode())
         _import(copy)
-    return notes
+    return notes, doubts
 
 
 def _import(path: Path) -> None:

@@ -92,6 +92,32 @@ def test_strict_fails_if_one_of_several_takes_has_a_warning(tmp_path, capfd):
     assert "other.trc: Warning: Only 3 of 15" in capfd.readouterr().out
 
 
+def test_several_takes_have_their_notes_and_only_doubts_are_failures(tmp_path, capfd):
+    """A take with a repeated row is read whole. One whose last rows are missing is not."""
+    lines = (SAMPLES / "walk.trc").read_text().splitlines()[:26]
+    (tmp_path / "cut.trc").write_text("\n".join(lines) + "\n")
+    lines[2] = lines[2].replace("401", "20")
+    (tmp_path / "whole.trc").write_text("\n".join(lines) + "\n")
+    (tmp_path / "twice.trc").write_text("\n".join([*lines, lines[-1]]) + "\n")
+    more = ("--map", SAMPLES / "walk_map.json", "--output", tmp_path / "out", "--report", tmp_path / "out", "--strict")
+
+    def run(*names):
+        wanted = [SAMPLES / "human.blend", *(tmp_path / f"{name}.trc" for name in names), *more]
+        status = cli.run_command([*map(str, wanted)])
+        return status, capfd.readouterr().out.splitlines()
+
+    note = "Note: 1 frames occur more than once; used each of them once"
+    doubt = "Warning: The header gives 401 frames, but there are only 20: export it again"
+    status, printed = run("whole", "twice")
+    assert (status, printed[-1]) == (0, "2 of 2 takes written")
+    assert [line for line in printed if "Note" in line or "Warning" in line] == [f"twice.trc: {note}"]
+    assert f"note,{note.removeprefix('Note: ')}" in (tmp_path / "out" / "twice.csv").read_text()
+    status, printed = run("whole", "cut")
+    assert (status, printed[-1]) == (1, "2 of 2 takes written, 1 of them with warnings")
+    assert [line for line in printed if "Note" in line or "Warning" in line] == [f"cut.trc: {doubt}"]
+    assert f'doubt,"{doubt.removeprefix("Warning: ")}"' in (tmp_path / "out" / "cut.csv").read_text()
+
+
 def test_several_performers(tmp_path, capfd):
     path = tmp_path / "two.trc"
     clip = Clip(("Anna:LASI", "Bob:LASI"), 50.0, np.ones((4, 2, 3)))
