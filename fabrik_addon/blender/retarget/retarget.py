@@ -21,6 +21,7 @@ from ...core.rotations import conjugate, matrix_from_quaternion, product, quater
 from ...human.naming_schemes import match
 from ...markers.files.reading import file_bytes
 from ...markers.files.suffixes import POSE_SUFFIXES
+from ...markers.report.doubts import listed
 from ...markers.steps import finish, within
 from ...retarget.bodies import find_pairs, two_bodies_error
 from ...retarget.files.any_file import read_recorded
@@ -410,7 +411,10 @@ def imported(
         if not things:
             raise RetargetError(f"{path.name}: no armature with bones found: choose another file")  # noqa: TRY301
         # Prefer an armature with keys.
-        armature = min(things, key=lambda thing: (not curves(thing), thing.name))
+        armature, *others = sorted(things, key=lambda thing: (not curves(thing), thing.name))
+        if people := [thing.name for thing in (armature, *others) if _is_person(thing)][1:]:
+            used = f"Used only {armature.name!r}, not {listed(people)}: export each person to a file of its own"
+            doubts = (*doubts, used)
         armature.name = path.stem
         yield armature, notes, doubts
     except BaseException:
@@ -418,6 +422,12 @@ def imported(
         raise
     finally:
         bpy.data.batch_remove(brought)
+
+
+def _is_person(armature: Object) -> bool:
+    """Whether an armature is animated and has hips and thighs."""
+    parts = {role.part for role in match(armature.data.bones.keys()).values()}
+    return armature.animation_data is not None and {"hips", "thigh"} <= parts
 
 
 def _import_bvh(path: Path, rate: float | None) -> tuple[tuple[str, ...], tuple[str, ...]]:

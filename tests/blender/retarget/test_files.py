@@ -152,6 +152,25 @@ def test_a_bvh_file_in_radians_gives_the_same_keys_and_a_note(exported, tmp_path
     assert "Note: its rotations are in radians; converted them to degrees\n" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("kind", ["fbx", "glb"])
+def test_a_second_person_in_a_file_gives_a_doubt(exported, tmp_path, kind):
+    """The file of two people was retargeted from one of them, and nothing named the other."""
+    exported(kind)
+    source = bpy.data.objects["Source"]
+    other = source.copy()
+    other.name, other.data, other.location.x = "Zoe", source.data.copy(), 1.0
+    other.animation_data.action = source.animation_data.action.copy()
+    bpy.context.collection.objects.link(other)
+    source.select_set(True)
+    other.select_set(True)
+    path = tmp_path / f"two.{kind}"
+    EXPORTERS[kind][1](str(path))
+    for thing in (source, other):
+        bpy.data.objects.remove(thing)
+    with imported(bpy.context, path) as (_, _, doubts):
+        assert doubts == ("Used only 'Source', not Zoe: export each person to a file of its own",)
+
+
 def test_a_bvh_joint_with_one_rotation_channel_is_imported(exported):
     path, _ = exported("bvh")
     bpy.data.objects.remove(bpy.data.objects["Source"])

@@ -168,11 +168,15 @@ def test_a_source_that_never_moves_is_reported(moving):
     assert rig.animation_data is None
 
 
-@pytest.mark.parametrize(("first", "second"), [(1, 2), (2, 1)], ids=["rig", "source"])
-def test_two_bodies_in_one_armature_are_reported_and_nothing_changes(clean_scene, first, second):
+@pytest.mark.parametrize(
+    ("first", "second", "apart"),
+    [(1, 2, 2.0), (2, 1, 2.0), (2, 1, 0.0)],
+    ids=["rig", "source", "source whose people are at one place at rest"],
+)
+def test_two_bodies_in_one_armature_are_reported_and_nothing_changes(clean_scene, first, second, apart):
     """Only a map can say which one is meant."""
     beside = [
-        (f"B:{name}", f"B:{parent}" if parent else "", (head[0] + 2, *head[1:]), (tail[0] + 2, *tail[1:]))
+        (f"B:{name}", f"B:{parent}" if parent else "", (head[0] + apart, *head[1:]), (tail[0] + apart, *tail[1:]))
         for name, parent, head, tail in PERSON
     ]
     bodies = {1: list(PERSON), 2: [*PERSON, *beside]}
@@ -180,6 +184,9 @@ def test_two_bodies_in_one_armature_are_reported_and_nothing_changes(clean_scene
     for frame in FRAMES:
         source.pose.bones["hips"].location.z = 0.02 * frame
         source.pose.bones["hips"].keyframe_insert("location", frame=frame)
+    if not apart:
+        source.pose.bones["B:hips"].location.x = 2.0
+        source.pose.bones["B:hips"].keyframe_insert("location", frame=FRAMES[-1])
     with pytest.raises(RuntimeError, match=r"Bones 'hips' and 'B:hips' both are hips with legs: map the bones"):
         bpy.ops.fabrik.retarget(source="Source")
     assert rig.animation_data is None
