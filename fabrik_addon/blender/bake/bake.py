@@ -26,7 +26,7 @@ from ...core.rotations import angle_between
 from ...human.naming_schemes import match
 from ...markers.feet import Stance
 from ...markers.gaps import fill_points, fill_rotations
-from ...markers.report.doubts import posture_doubts, result_doubts
+from ...markers.report.doubts import listed, posture_doubts, result_doubts
 from ...markers.report.figures import Report, ReportError
 from ...markers.report.text import csv_text, rotations_line
 from ...markers.signals import low_pass
@@ -233,6 +233,8 @@ def keyed_steps(
     seconds: dict[str, float] = {}
     by_markers = not take and follows_markers(armature, settings.source)
     take = take_name(armature) if by_markers else take
+    if (take or by_markers) and np.linalg.det(np.array(armature.matrix_world)) < 0.0:
+        raise BakeError(f"Object {armature.name!r} is mirrored by a negative scale: apply its scale first")
     live.pause(armature)
     try:
         with PoseKeeper(context.scene, armature) as keeper:
@@ -692,7 +694,8 @@ def make_result(
     left = (sentence for tree in trees for sentence in tree.problem.left_alone)
     speed = why_another_speed(bpy.context.scene, armature) if by_markers else ""
     posed = trees[0].problem.posed
-    doubts = [*([speed] if speed else []), *_not_shown(posed, keyed)]
+    wanted = followed(armature, settings.source) if by_markers or not take else ()
+    doubts = [*([speed] if speed else []), *_not_shown(posed, keyed), *_not_followed(settings, trees, wanted)]
     doubts += animated_limits(armature, keyed, settings.frames)
     report = replace(report, notes=(*left, *report.notes), doubts=(*report.doubts, *doubts))
     own = (note for tree in trees for note in tree.notes)
@@ -759,6 +762,25 @@ def _not_shown(posed: PosedRig, bones: Sequence[str]) -> Iterator[str]:
         active = [kind.name for kind in kinds if not kind.mute and kind.influence > 0.0 and not is_own(kind)]
         if active:
             yield f"Bone {bone!r} has constraints that change the baked motion: {', '.join(active)}"
+
+
+def _not_followed(settings: BakeSettings, trees: Sequence[BakedTree], wanted: Sequence[Any]) -> Iterator[str]:
+    """Reasons why motion is lost, as sentences: effectors that were left out, locked locations, stretched time.
+
+    wanted: all effectors or markers to follow; none for a retarget.
+    """
+    used = {name for tree in trees for name in tree.problem.names}
+    if left_out := [each.name for each in wanted if each.name not in used]:
+        yield f"Not used, because they are never seen or no bone can move them: {listed(left_out)}"
+    for tree in trees:
+        posed, moved = tree.problem.posed, np.ptp(tree.solution.root_location, axis=0).max() > _STILL
+        place = posed.place(tree.solution.skeleton.names[0])
+        bones = posed.rig.pose.bones
+        if moved and settings.root_motion != "OBJECT" and place in bones and any(bones[place].lock_location):
+            yield f"Bone {place!r} does not follow the motion, because its location is locked: unlock it"
+    render = bpy.context.scene.render
+    if render.frame_map_old != render.frame_map_new:
+        yield "Time Stretching in the scene's output settings changes the speed of the motion: set Old and New to 100"
 
 
 def animated_limits(armature: Object, bones: Sequence[str], frames: IntArray) -> Iterator[str]:

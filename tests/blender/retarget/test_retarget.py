@@ -49,6 +49,29 @@ def test_a_copy_of_the_source_moves_like_it(moving):
     assert "24 frames of 'Source'" in rig_settings(rig).last_result
 
 
+@pytest.mark.parametrize("locked", [(True, True, True), (True, False, False)])
+def test_a_locked_root_is_doubted(moving, locked):
+    """The person stayed in place, or did so along the locked axes, without a word."""
+    _, rig = moving
+    rig.pose.bones["hips"].lock_location = locked
+    assert bpy.ops.fabrik.retarget(source="Source") == {"FINISHED"}
+    doubt = "Bone 'hips' does not follow the motion, because its location is locked: unlock it"
+    assert doubt in rig_settings(rig).capture.doubts
+    rig.pose.bones["hips"].lock_location = (False, False, False)
+    assert bpy.ops.fabrik.retarget(source="Source") == {"FINISHED"}
+    assert doubt not in rig_settings(rig).capture.doubts
+
+
+def test_a_mirrored_rig_is_refused(moving):
+    """Its poses were those of another motion."""
+    _, rig = moving
+    rig.scale = (-1.0, 1.0, 1.0)
+    bpy.context.view_layer.update()
+    with pytest.raises(RuntimeError, match="'Rig' is mirrored by a negative scale: apply its scale first"):
+        bpy.ops.fabrik.retarget(source="Source")
+    assert rig.animation_data is None
+
+
 def test_a_marker_with_the_name_of_a_bone_keeps_its_figures(moving):
     """It got the errors of the retargeted bone."""
     _, rig = moving
