@@ -38,7 +38,7 @@ from ..control.posed_rig import posed_rig
 from ..goals.places import is_simple, is_still
 from ..goals.problem import rig_problem, root_mode
 from ..limits.action import legal_pose
-from ..rig.armature import Tree, check_unscaled, floats, nearest_rotations, object_scale
+from ..rig.armature import Tree, check_rig, check_unscaled, floats, nearest_rotations, object_scale
 from ..rig.keyframes import bone_path, channel_values, curves, curves_by_path, new_action, write_curves
 from ..rig.pose_writer import in_object_mode, set_mode
 from ..rig.rotation_modes import from_channels, property_name, to_channels
@@ -173,6 +173,9 @@ def check_source(source: Object | str | None, rig: Object) -> Object:
         raise RetargetError(f"The source {source.name!r} is not an armature: choose one")
     if source == rig:
         raise RetargetError(f"{rig.name!r} is the rig itself: choose another armature as the source")
+    check_rig(source)
+    if source.data.pose_position == "REST":
+        raise RetargetError(f"The source {source.name!r} is in rest position: switch it to pose position")
     return source
 
 

@@ -62,6 +62,24 @@ def test_a_locked_root_is_doubted(moving, locked):
     assert doubt not in rig_settings(rig).capture.doubts
 
 
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda source: setattr(source.data, "pose_position", "REST"), "'Source' is in rest position"),
+        (lambda source: setattr(source, "scale", (1.0, 1.0, 1.4)), "'Source' is scaled non-uniformly"),
+    ],
+    ids=["rest position", "scale"],
+)
+def test_a_source_that_does_not_show_its_motion_is_refused(moving, change, why):
+    """The rig stood still, or its limbs followed those of a distorted body, without a word."""
+    source, rig = moving
+    change(source)
+    bpy.context.view_layer.update()
+    with pytest.raises(RuntimeError, match=why):
+        bpy.ops.fabrik.retarget(source="Source")
+    assert rig.animation_data is None
+
+
 def test_a_mirrored_rig_is_refused(moving):
     """Its poses were those of another motion."""
     _, rig = moving
