@@ -29,7 +29,7 @@ _CHUNK: Final = 200
 # While the same markers are seen, one frame in this many is evaluated, since poses change little in between.
 _EVERY: Final = 5
 # Number of a take's poses from which the bones' uncertainty is computed.
-_SAMPLES: Final = 50
+_SAMPLES: Final = 12
 
 
 def added_uncertainty(solver: Solver, solution: Solution, seen: BoolArray) -> tuple[FloatArray, FloatArray]:
