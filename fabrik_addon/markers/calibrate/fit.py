@@ -345,13 +345,16 @@ Search: TypeAlias = Generator[float, None, tuple[Fit, Solution]]
 def at_best_scale(fit: Fit, positions: FloatArray, first: float) -> Search:
     """The fit at the scale that matches positions (F, M, 3) best, with the guessed offsets."""
     scales = first * _TRIED_SCALES
-    # One frame shows which scale is nearest. All scales in one solve take hardly longer than a single one.
-    tried = scales[:, None, None] * positions[len(positions) // 2]
+    # All scales in one solve: with few frames, this takes hardly longer than a single scale.
+    tried = (scales[:, None, None, None] * positions).reshape(-1, *positions.shape[1:])
     unscaled = replace(fit, scale=1.0)
-    squares = np.nan_to_num(unscaled.distances(unscaled.solve(tried), tried)) ** 2 * fit.weights
-    best = scales[int(np.argmin(squares.sum(axis=1) / scales**2))]
+    found = unscaled.solve(tried)
+    squares = np.nan_to_num(unscaled.distances(found, tried)) ** 2 * fit.weights
+    costs = squares.reshape(len(scales), -1).sum(axis=1) / scales**2
     yield 0.0
-    return (yield from _search(replace(fit, scale=float(best)), positions, [Scale(grows=True)]))
+    best = int(np.argmin(costs))
+    poses = found.part(slice(best * len(positions), (best + 1) * len(positions)))
+    return (yield from _search(replace(fit, scale=float(scales[best])), positions, [Scale(grows=True)], poses))
 
 
 def over_reference(fit: Fit, positions: FloatArray, poses: Solution, *, resize: bool, limbs: bool) -> Search:
