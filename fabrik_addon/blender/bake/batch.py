@@ -62,12 +62,13 @@ class Call(NamedTuple):
 class Outcome(NamedTuple):
     """The outcome of a take.
 
-    failure: one sentence with the reason if nothing was written, else "". line: the result in one line. doubts: the
-    warnings. details: the lines to print if the take is the only one.
+    failure: one sentence with the reason if nothing was written, else "". line: the result in one line. notes, doubts:
+    as in a report. details: more lines to print if the take is the only one.
     """
 
     failure: str = ""
     line: str = ""
+    notes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
     details: tuple[str, ...] = ()
 

@@ -87,6 +87,7 @@ class _Reader:
         tokens = {label: _tokens(label) for label in labels if is_named(label)}
         first, last = (_shared([words[end] for words in tokens.values() if len(words) > 1]) for end in (0, -1))
         self._tokens = {label: _without(words, first, last) for label, words in tokens.items()}
+        self._signs = {label: list(_signs(words)) for label, words in self._tokens.items()}
         weak = {label: list(_weak_signs(words)) for label, words in self._tokens.items()}
         signs_seen = {sign for signs in weak.values() for sign in signs}
         self._weak = {
@@ -102,7 +103,7 @@ class _Reader:
         """The meaning of a label in a preset; None if unknown."""
         if preset is None or label not in self._tokens:
             return None
-        signs = list(_signs(self._tokens[label]))
+        signs = self._signs[label]
         return _whole_meaning([*signs, *self._weak[label]], preset) or _cut_meaning(signs, preset)
 
     def _in_others(self, label: str) -> _Meaning | None:
