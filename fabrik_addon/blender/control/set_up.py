@@ -25,7 +25,16 @@ from ..settings.rig import rig_settings
 from . import switches as switching
 from .posed_rig import ControlRig
 from .trials import MOST, TRIED_AXIS, Carrier, Frame, Trials, can_swing, find_carriers, find_frames, try_controls
-from .writer import ControlWriter, LimbOnIk, Update, add_to_channels, free_channels, is_additive, place_limbs
+from .writer import (
+    ControlWriter,
+    LimbOnIk,
+    Update,
+    add_to_channels,
+    curling_constraint,
+    free_channels,
+    is_additive,
+    place_limbs,
+)
 
 # A control is needed only if other controls cannot reproduce more than this share of its effect. Smaller differences
 # may come from the curvature of the trials' arcs.
@@ -189,12 +198,18 @@ def use_control_rig(context: Context, rig: Object) -> tuple[str, list[str]]:
     by_hand = {carrier.name: carrier.control for carrier in setup.carriers if carrier.found == "HAND"}
     keeper = PoseKeeper(context.scene, rig)
     values = {path: read_switch(rig, path) for path in switching.custom_numbers(rig)}
+    # Without them, each control of a tail rotates its own bone. The writer takes them into account.
+    curling = [each for each in map(curling_constraint, rig.pose.bones) if each is not None]
     try:
+        for each in curling:
+            each.mute = True
         for bone in rig.pose.bones:
             bone.matrix_basis.identity()
         _Search(context, rig, by_hand).run()
     finally:
         write_switches(rig, values)
+        for each in curling:
+            each.mute = False
         keeper.restore()
         context.view_layer.update()
     names = setup.uncarried.split(", ") if setup.uncarried else []
