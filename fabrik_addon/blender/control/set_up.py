@@ -199,16 +199,20 @@ def use_control_rig(context: Context, rig: Object) -> tuple[str, list[str]]:
     keeper = PoseKeeper(context.scene, rig)
     values = {path: read_switch(rig, path) for path in switching.custom_numbers(rig)}
     # Without them, each control of a tail rotates its own bone. The writer takes them into account.
-    curling = [each for each in map(curling_constraint, rig.pose.bones) if each is not None]
+    curling = {bone.name: each for bone in rig.pose.bones if (each := curling_constraint(bone)) is not None}
     try:
-        for each in curling:
+        for each in curling.values():
             each.mute = True
         for bone in rig.pose.bones:
             bone.matrix_basis.identity()
         _Search(context, rig, by_hand).run()
+        for name, each in curling.items():
+            row = setup.controls.get(each.subtarget)
+            if row is not None and not row.stands_for:
+                row.stands_for = setup.controls[name].stands_for
     finally:
         write_switches(rig, values)
-        for each in curling:
+        for each in curling.values():
             each.mute = False
         keeper.restore()
         context.view_layer.update()
