@@ -152,7 +152,7 @@ def test_each_control_of_a_curling_tail_moves_its_own_bone(kind):
     setup, bones = rig.fabrik.control, tail_of(rig)
     assert len(bones) >= 4
     assert [setup.carriers[name].parent for name in bones[1:]] == bones[:-1]
-    masters = [name for name in rig.pose.bones.keys() if name.startswith(("tail_master", "spine_master"))]
+    masters = [bone.name for bone in rig.pose.bones if bone.name.startswith(("tail_master", "spine_master"))]
     assert [setup.controls[name].stands_for for name in masters] == bones[:1]
     copies = [each for bone in rig.pose.bones for each in bone.constraints if each.type == "COPY_ROTATION"]
     assert not [each for each in copies if each.mute]
