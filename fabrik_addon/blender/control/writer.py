@@ -549,8 +549,8 @@ class Deviation(NamedTuple):
 class ControlWriter:
     """Writes poses of a body's tree to the controls; the result does not depend on the poses written before.
 
-    Each limb is written to the controls that it is on: its FK controls, or its IK control and pole. Limbs without a
-    posed bone are not written; the rig moves them.
+    Each limb is written to the controls that it is on: its FK controls, or its IK control and pole. Bones that are not
+    posed, such as those of other limbs, are not written; the rig moves them.
 
     Attributes:
         limbs: by switch, the posed limbs that are on IK and stay on it.
@@ -582,11 +582,11 @@ class ControlWriter:
         self.on_fk = {path: setup.switches[path].fk for path in led if baked or path not in self.limbs}
         on_ik = limbs_kept_on_ik(armature, setup, led, known) if baked else {}
         self.leaving = {path: limb for path, limb in on_ik.items() if path not in self.limbs}
-        # Limbs without a posed bone, and bones below them, are left to the rig.
-        names, self._left = {row.name for row in posed}, set[str]()
-        for row in rows:
-            if row.name not in names and ((row.switch and row.switch not in led) or row.parent in self._left):
-                self._left.add(row.name)
+        # Bones that are neither posed nor above a posed bone are left to the rig.
+        needed = {row.name for row in posed}
+        for row in reversed(rows):
+            needed |= {row.parent} if row.name in needed else set()
+        self._left = {*skeleton.names} - needed
         self._before_switches = {path: read_switch(armature, path) for path in with_linked_values(setup, self.on_fk)}
         self._is_root, self._baked = not rows[0].parent, baked
         self._model: ControlModel | None = None
@@ -670,7 +670,7 @@ class ControlWriter:
         """The bones that miss their written pose.
 
         For a limb that stays on IK only the end is checked, except in a bake, because IK may change the lengths of the
-        other bones. Limbs that are not written are not checked.
+        other bones. Bones that are left to the rig are not checked.
         """
         if self._wanted is None:
             return []

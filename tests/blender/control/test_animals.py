@@ -177,3 +177,17 @@ def test_a_dragged_tail_leaves_the_body_in_place(kind):
     assert np.array(rig.pose.bones[bones[-1]].tail) == pytest.approx(drag.start + shift, abs=CLOSE)
     for name, matrix in before.items():
         assert np.array(rig.pose.bones[name].matrix) == pytest.approx(matrix, abs=0.01 * size), name
+
+
+@pytest.mark.parametrize("kind", ANIMALS)
+def test_controls_of_bones_that_are_not_posed_keep_their_channels(kind):
+    """A horse's tail does not follow its pelvis; it stays as it is, instead of being rotated with the pelvis."""
+    rig = open_set_up(f"Animals.{kind}")
+    controls = [rig.pose.bones[rig.fabrik.control.carriers[name].control] for name in tail_of(rig)]
+    controls[0].rotation_quaternion = (0.98, 0.15, 0.1, 0.05)
+    before = [tuple(control.rotation_quaternion) for control in controls]
+    drag = begin_drag(bpy.context, rig, "torso")
+    drag.step(drag.start + ANIMALS[kind][1] * DOWN, turn=(0.1, 0.1, 0.2), settled=True)
+    drag.finish(bpy.context)
+    assert drag.left_alone == []
+    assert [tuple(control.rotation_quaternion) for control in controls] == before
