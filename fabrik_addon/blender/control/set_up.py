@@ -256,7 +256,7 @@ class _Search:
                 raise RigError(
                     f"No control of {rig.name!r} can move a deform bone to its pose: drag its bones directly"
                 )
-            self._find_limb_controls(self._movable(constrained_bones(rig)))
+            self._find_limb_controls(self._movable(constrained_bones(rig)), found.on_ik)
         trials = found.on_fk
         left = [trials.bones[bone] for bone in np.flatnonzero(trials.deform & ~trials.follows.any(axis=0))]
         left += [carrier.bone for carrier in found.carriers if carrier.bone not in setup.carriers]
@@ -467,10 +467,10 @@ class _Search:
             rotations[row] = product(rotations[row], turn)
         return rotations
 
-    def _find_limb_controls(self, candidates: Sequence[str]) -> None:
+    def _find_limb_controls(self, candidates: Sequence[str], on_ik: Trials) -> None:
         """Store the limb that each control moves on IK. Leaves the switches on IK.
 
-        candidates: the controls that users may move or rotate.
+        candidates: the controls that users may move or rotate. on_ik: the trials with limbs on IK.
         """
         limbs = {path: [row.name for row in rows] for path, rows in switching.limbs_of(self.setup).items()}
         carrying = {self.setup.place, *(row.control for row in self.setup.carriers)}
@@ -493,6 +493,11 @@ class _Search:
             if end.any():
                 self.setup.carriers[limb.bones[int(np.argmax(end))]].goes_by = limb.leader
                 self._note_heel(limb, int(np.argmax(end)))
+                # Some toes have the same control on FK and on IK.
+                for name in limb.bones[int(np.argmax(end)) + 1 :]:
+                    control = self.setup.carriers[name].control
+                    if on_ik.full[on_ik.controls.index(control), on_ik.bones.index(name)]:
+                        self.setup.controls[control].limb = path
             limb.hold(
                 {name: self.setup.carriers[name].goes_by for name in limb.bones if self.setup.carriers[name].goes_by}
             )

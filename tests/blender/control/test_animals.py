@@ -191,3 +191,16 @@ def test_controls_of_bones_that_are_not_posed_keep_their_channels(kind):
     drag.finish(bpy.context)
     assert drag.left_alone == []
     assert [tuple(control.rotation_quaternion) for control in controls] == before
+
+
+def test_a_toe_with_one_control_for_fk_and_ik_is_posed_on_ik():
+    """A bird's leg on IK has no other control for its toe."""
+    rig = open_set_up("Animals.bird")
+    drag = begin_drag(bpy.context, rig, "t_thumb.002.R")
+    shift = np.array((0.01, 0.0, 0.01))
+    assert drag.step(drag.start + shift, settled=True).error < 1e-5
+    drag.finish(bpy.context)
+    bpy.context.view_layer.update()
+    assert drag.left_alone == []
+    assert np.array(rig.pose.bones["DEF-t_thumb.002.R"].tail) == pytest.approx(drag.start + shift, abs=1e-4)
+    assert_on_ik(rig)
