@@ -72,9 +72,10 @@ def key_channels(
     found = [each for each in found if each not in missing]
     frame, keyed = context.scene.frame_current_final, dict[str, None]()
     former: dict[tuple[str, int], float | None] = {}
-    for bone, path, index in found:
+    for bone, path, _ in found:
         values = before.get((bone, path.rpartition(".")[2]))
-        for number in range(len(values or "wxyz")) if index < 0 else (index,):
+        # In layers that are combined, Blender keys all components of a quaternion, even locked ones.
+        for number in range(len(values or "wxyz")):
             former[path, number] = None if values is None else values[number]
     first = not any(True for _ in curves(armature))
     with _other_keys_kept(context, armature, frame, former):
