@@ -119,6 +119,25 @@ def test_other_keyed_frames_of_a_layer_keep_their_pose(rig, mode, blending):
     assert poses(rig, (20,))[0] == pytest.approx(posed, abs=2e-5)
 
 
+def test_locked_components_do_not_move_other_frames_of_a_combined_layer(rig):
+    """Blender keys all components of a quaternion there, so the locked one changed on frame 15."""
+    forearm = rig.pose.bones["forearm.L"]
+    forearm.rotation_mode = "QUATERNION"
+    forearm.lock_rotations_4d = True
+    key_angles(rig, "forearm.L", {1: 0.1, 15: 0.2, 40: 0.5})
+    animation = rig.animation_data
+    animation.nla_tracks.new().strips.new("Walk", 1, animation.action)
+    animation.action = bpy.data.actions.new("Layer")
+    animation.action_blend_type = "COMBINE"
+    key_angles(rig, "head", dict.fromkeys((1, 15, 40), 0.0))
+    key_angles(rig, "forearm.L", {1: 0.3, 40: -0.6})
+    forearm.lock_rotation = (False, True, False)
+    before = poses(rig, (1, 15, 40))
+    bpy.context.scene.frame_set(20)
+    automatically(rig)
+    assert poses(rig, (1, 15, 40)) == pytest.approx(before, abs=2e-5)
+
+
 @pytest.mark.parametrize("how", [by_hand, automatically])
 def test_keys_between_two_frames_are_inserted_there(rig, how):
     for frame in (1, 20):
