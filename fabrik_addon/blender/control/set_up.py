@@ -411,14 +411,23 @@ class _Search:
         for tree in ControlRig(self.rig, self.setup).trees():
             by_control = {self.setup.carriers[name].control: name for name in tree.skeleton.names if name in doubted}
             writer = ControlWriter(self.update, self.rig, self.setup, tree.skeleton)
-            for batch in switching.batches([each for each in by_control if each in indices], self.after):
+            waiting = switching.batches([each for each in by_control if each in indices], self.after)
+            while waiting:
+                batch = waiting.pop()
                 turned = [by_control[control] for control in batch]
                 writer.write(self._with_rotated_bones(tree, turned), tree.root_location)
                 self.update()
                 off = [each.bone for each in writer.deviations()]
-                for control in batch:
-                    mine = [name for name in off if self.after[control] >> indices[name] & 1]
-                    name = by_control[control]
+                following = {
+                    control: [name for name in off if self.after[control] >> indices[name] & 1] for control in batch
+                }
+                suspects = [control for control, mine in following.items() if mine]
+                if len(suspects) > 1:
+                    # A control may move bones only because the root control is moved as well. So test them one by one.
+                    waiting += [[control] for control in suspects]
+                    suspects = []
+                for control in suspects:
+                    mine, name = following[control], by_control[control]
                     limbs = any(self.setup.carriers[each].switch for each in mine)
                     if name in mine or limbs or any(name not in self._above(each) for each in mine):
                         # If rotating this bone moves a limb unexpectedly, remove this bone and keep the limb.
