@@ -38,7 +38,7 @@ from .model.bodies import participants
 from .model.effector import Effector
 from .model.skeleton import Skeleton
 from .optimize.over_time import EXACT, ChangeOverTime, noise_share
-from .optimize.qp import MAX_SHORTER, SHORTER, QpStep, QuadraticProgram
+from .optimize.qp import MAX_SHORTER, RIGID, SHORTER, QpStep, QuadraticProgram
 from .rotations import (
     conjugate,
     matrix_from_quaternion,
@@ -357,12 +357,14 @@ class _Block:
         own = bodies.pose(self._rotations[:, self._bones], self._roots)
         posture = PostureTerm(bodies, self._model.masses, self._rotations, self._roots)
         mass = posture.equations(posture.away(own), own, bodies.motions(own))[0].mean(axis=0)
+        light = np.linalg.inv(mass)
         units = np.where(np.arange(bodies.columns) < bodies.turning, 1.0, self._size)
         # The equations that keep a known pose, in units in which all are equally probable.
         fixed, expected = _Equations.none(bodies.columns), np.zeros((count, bodies.columns))
         if known is not None:
             wanted.seen[known.frame] = False
-            expected, equal = self._shares[:, None] * self._change_to(known, own), np.linalg.cholesky(mass).T
+            to_known = self._change(bodies.pose(known.rotations[self._bones], known.root), own)[known.frame]
+            expected, equal = self._shares[:, None] * to_known, np.linalg.cholesky(mass).T
             at = np.full(bodies.columns, known.frame)
             fixed = _Equations(at, equal, equal @ expected[known.frame], np.full(len(at), EXACT))
         moves = wanted.seen & ~wanted.seen.all(axis=0)
@@ -389,29 +391,45 @@ class _Block:
             asked = _Equations(on, rows[on, used], missing[on, used], slack[on, used // 3])
             step = stops.least(prior, joined([asked, fixed])) - change
             for _ in range(MAX_SHORTER):
-                trial = self._moved(own, change + step)
+                stopped = self._moved(own, change + step)
+                trial = self._held(stopped, wanted, light)
                 left = goals.residual(trial, wanted)
                 if cost(left) + stops.cost(change + step) <= cost(residual) + stops.cost(change):
                     break
                 step = SHORTER * step
             else:
                 break
-            pose, residual = trial, left
+            stops.add(change + step, self._change(stopped, own))
+            pose, residual, change = trial, left, self._change(trial, own)
             is_met = lengths(residual)[:, self._is_held].max(initial=0.0) <= SINGLE * self._size
             if is_met and np.abs(step[:, : bodies.turning]).max(initial=0.0) < _LAST_TURN:
                 break
-            turned = rotation_vector_from_quaternion(product(pose.local, conjugate(own.local)))
-            change = stops.met(change + step, turned)
         local = self._rotations.copy()
         local[:, self._bones] = pose.local
         return EditPoses(local, pose.root, lengths(targets - goals.points(pose)[:, : goals.count]))
 
-    def _change_to(self, known: KnownPose, own: Pose) -> FloatArray:
-        """(D,) the change from the own pose of a frame to a known one."""
-        bodies, frame = self._bodies, known.frame
-        turned = rotation_vector_from_quaternion(product(known.rotations[self._bones], conjugate(own.local[frame])))
-        moved = known.root - own.root[frame] if bodies.free_root else np.zeros(0)
-        return np.concatenate([bodies.columns_of(turned[None])[0], moved])
+    def _held(self, pose: Pose, wanted: Wanted, light: FloatArray) -> Pose:
+        """The pose moved back onto its held goals, with as little mass moved as possible.
+
+        light: (D, D) the inverse of the mass matrix.
+        """
+        goals = self._goals
+        for _ in range(2):
+            off = goals.residual(pose, wanted)[:, self._is_held].reshape(len(pose.local), -1)
+            rows = goals.rows(pose, self._bodies.motions(pose), wanted)[:, self._is_held]
+            rows = rows.reshape(*off.shape, self._bodies.columns)
+            by_forces = light @ rows.swapaxes(1, 2)
+            system = rows @ by_forces
+            np.einsum("fii->fi", system)[...] *= 1.0 + SINGLE
+            np.einsum("fii->fi", system)[...] += RIGID
+            pose = self._moved(pose, times(by_forces, np.linalg.solve(system, off[..., None])[..., 0]))
+        return pose
+
+    def _change(self, pose: Pose, own: Pose) -> FloatArray:
+        """(F, D) the change from the own poses to others: rotation vectors of joints, and the root's translation."""
+        bodies = self._bodies
+        turned = bodies.columns_of(rotation_vector_from_quaternion(product(pose.local, conjugate(own.local))))
+        return np.concatenate([turned, pose.root - own.root], axis=1) if bodies.free_root else turned
 
     def misses(self, found: EditPoses) -> BoolArray:
         """(F,) whether some effector misses its target."""
@@ -552,11 +570,9 @@ class _Stops:
             self._at_limits = self._at_limits.part(pushes[touching:])
         return change
 
-    def met(self, change: FloatArray, turned: FloatArray) -> FloatArray:
-        """Add the joints that limits stop in a change (F, B, 3), rotation vectors; returns its allowed part (F, D)."""
+    def add(self, change: FloatArray, allowed: FloatArray) -> None:
+        """Stop the joints that limits keep from a change (F, D); `allowed` (F, D) is the part within the limits."""
         bodies = self._bodies
-        allowed = change.copy()
-        allowed[:, : bodies.turning] = bodies.columns_of(turned)
         over = change - allowed
         for first, columns in zip(bodies.first.tolist(), bodies.counts.tolist(), strict=True):
             part = slice(first, first + columns)
@@ -567,7 +583,6 @@ class _Stops:
             alike = (self._at_limits.on[:, None] == on) & (self._at_limits.rows @ rows.T > _ALIKE * self._unit**2)
             found = _Equations(on, rows, (rows * allowed[on]).sum(axis=1), np.full(len(on), EXACT))
             self._at_limits = joined([self._at_limits.part(~alike.any(axis=1)), found])
-        return allowed
 
     def cost(self, change: FloatArray) -> float:
         """The sum of the squared errors of the equations of limits."""
