@@ -236,7 +236,12 @@ def _keying_set(context: Context, *, automatic: bool) -> bpy.types.KeyingSet | N
 
 
 def _unlocked(armature: Object, channels: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str, int]]:
-    """The unlocked properties of bones: (bone, data path, component or -1 for all)."""
+    """The unlocked properties of bones: (bone, data path, component or -1 for all).
+
+    Includes locked components of quaternions over NLA strips, because Blender would set them to 0 there.
+    """
+    animation = armature.animation_data
+    is_layer = animation is not None and animation.use_nla and len(active_strips(armature)) > 0
     for bone, channel in channels:
         pose_bone = armature.pose.bones[bone]
         if channel == "scale":
@@ -246,7 +251,8 @@ def _unlocked(armature: Object, channels: Iterable[tuple[str, str]]) -> Iterator
             free = unlocked_location(pose_bone)
         else:
             free = unlocked_rotation(pose_bone)
-        whole = len(free) == len(getattr(pose_bone, channel))
+        needs_all = is_layer and channel == "rotation_quaternion" and len(free) > 0
+        whole = needs_all or len(free) == len(getattr(pose_bone, channel))
         for index in (-1,) if whole else free:
             yield bone, bone_path(bone, channel), index
 
