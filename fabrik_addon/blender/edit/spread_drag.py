@@ -33,8 +33,8 @@ from ..control.writer import RigMotion
 from ..goals.body import floor_of
 from ..goals.effectors import core_effector, move_pins_with, pins
 from ..goals.problem import RigProblem, rig_problem, root_mode
-from ..posing.drag import Drag, DragBase, DragSettings, DragSetup, StepResult, begin_drag, mirrored_turn
-from ..rig.armature import BONE_HEAD, RigError, bone_offset, check_unscaled
+from ..posing.drag import SHOWN, Drag, DragBase, DragSettings, DragSetup, StepResult, begin_drag, mirrored_turn
+from ..rig.armature import BONE_HEAD, RigError, bone_offset, check_unscaled, length_text
 from ..rig.keyframes import SAME_FRAME, check_action, check_not_shared
 from ..rig.keying import is_auto_keying
 from ..rig.locks import OTHERWISE
@@ -521,6 +521,10 @@ class SpreadDrag(DragBase):
         if self._asked is None or self._asked[1] is None:
             rotations[:, self._is_dragged] = np.nan
         found = solver.over_time(targets, rotations, span.motion.frames, ease, known)
+        slips = self._scale * np.nan_to_num(found.errors).max(axis=0) * self._is_held
+        if slips.max() > SHOWN:
+            bone = span.problem.posed.shown(span.problem.effectors[int(np.argmax(slips))].bone)
+            self.left_alone.append(f"Bone {bone!r} is held, but is up to {length_text(slips.max())} off its path")
         armature, names = self._armature, span.skeleton.names
         changed, unkeyed = changed_channels(armature, span.take, span.motion, found.rotations, found.roots)
         self.left_alone += [f"Control {name!r} has no keys and was not changed: key it first" for name in unkeyed]
