@@ -25,7 +25,16 @@ from ..settings.rig import rig_settings
 from . import switches as switching
 from .posed_rig import ControlRig
 from .trials import MOST, TRIED_AXIS, Carrier, Frame, Trials, can_swing, find_carriers, find_frames, try_controls
-from .writer import ControlWriter, LimbOnIk, Update, add_to_channels, free_channels, is_additive, place_limbs
+from .writer import (
+    ControlWriter,
+    LimbOnIk,
+    Update,
+    add_to_channels,
+    curling_constraint,
+    free_channels,
+    is_additive,
+    place_limbs,
+)
 
 # A control is needed only if other controls cannot reproduce more than this share of its effect. Smaller differences
 # may come from the curvature of the trials' arcs.
@@ -189,12 +198,22 @@ def use_control_rig(context: Context, rig: Object) -> tuple[str, list[str]]:
     by_hand = {carrier.name: carrier.control for carrier in setup.carriers if carrier.found == "HAND"}
     keeper = PoseKeeper(context.scene, rig)
     values = {path: read_switch(rig, path) for path in switching.custom_numbers(rig)}
+    # Without them, each control of a tail rotates its own bone. The writer takes them into account.
+    curling = {bone.name: each for bone in rig.pose.bones if (each := curling_constraint(bone)) is not None}
     try:
+        for each in curling.values():
+            each.mute = True
         for bone in rig.pose.bones:
             bone.matrix_basis.identity()
         _Search(context, rig, by_hand).run()
+        for name, each in curling.items():
+            row = setup.controls.get(each.subtarget)
+            if row is not None and not row.stands_for:
+                row.stands_for = setup.controls[name].stands_for
     finally:
         write_switches(rig, values)
+        for each in curling.values():
+            each.mute = False
         keeper.restore()
         context.view_layer.update()
     names = setup.uncarried.split(", ") if setup.uncarried else []
@@ -237,7 +256,7 @@ class _Search:
                 raise RigError(
                     f"No control of {rig.name!r} can move a deform bone to its pose: drag its bones directly"
                 )
-            self._find_limb_controls(self._movable(constrained_bones(rig)))
+            self._find_limb_controls(self._movable(constrained_bones(rig)), found.on_ik)
         trials = found.on_fk
         left = [trials.bones[bone] for bone in np.flatnonzero(trials.deform & ~trials.follows.any(axis=0))]
         left += [carrier.bone for carrier in found.carriers if carrier.bone not in setup.carriers]
@@ -392,14 +411,23 @@ class _Search:
         for tree in ControlRig(self.rig, self.setup).trees():
             by_control = {self.setup.carriers[name].control: name for name in tree.skeleton.names if name in doubted}
             writer = ControlWriter(self.update, self.rig, self.setup, tree.skeleton)
-            for batch in switching.batches([each for each in by_control if each in indices], self.after):
+            waiting = switching.batches([each for each in by_control if each in indices], self.after)
+            while waiting:
+                batch = waiting.pop()
                 turned = [by_control[control] for control in batch]
                 writer.write(self._with_rotated_bones(tree, turned), tree.root_location)
                 self.update()
                 off = [each.bone for each in writer.deviations()]
-                for control in batch:
-                    mine = [name for name in off if self.after[control] >> indices[name] & 1]
-                    name = by_control[control]
+                following = {
+                    control: [name for name in off if self.after[control] >> indices[name] & 1] for control in batch
+                }
+                suspects = [control for control, mine in following.items() if mine]
+                if len(suspects) > 1:
+                    # A control may move bones only because the root control is moved as well. So test them one by one.
+                    waiting += [[control] for control in suspects]
+                    suspects = []
+                for control in suspects:
+                    mine, name = following[control], by_control[control]
                     limbs = any(self.setup.carriers[each].switch for each in mine)
                     if name in mine or limbs or any(name not in self._above(each) for each in mine):
                         # If rotating this bone moves a limb unexpectedly, remove this bone and keep the limb.
@@ -448,10 +476,10 @@ class _Search:
             rotations[row] = product(rotations[row], turn)
         return rotations
 
-    def _find_limb_controls(self, candidates: Sequence[str]) -> None:
+    def _find_limb_controls(self, candidates: Sequence[str], on_ik: Trials) -> None:
         """Store the limb that each control moves on IK. Leaves the switches on IK.
 
-        candidates: the controls that users may move or rotate.
+        candidates: the controls that users may move or rotate. on_ik: the trials with limbs on IK.
         """
         limbs = {path: [row.name for row in rows] for path, rows in switching.limbs_of(self.setup).items()}
         carrying = {self.setup.place, *(row.control for row in self.setup.carriers)}
@@ -474,6 +502,11 @@ class _Search:
             if end.any():
                 self.setup.carriers[limb.bones[int(np.argmax(end))]].goes_by = limb.leader
                 self._note_heel(limb, int(np.argmax(end)))
+                # Some toes have the same control on FK and on IK.
+                for name in limb.bones[int(np.argmax(end)) + 1 :]:
+                    control = self.setup.carriers[name].control
+                    if on_ik.full[on_ik.controls.index(control), on_ik.bones.index(name)]:
+                        self.setup.controls[control].limb = path
             limb.hold(
                 {name: self.setup.carriers[name].goes_by for name in limb.bones if self.setup.carriers[name].goes_by}
             )

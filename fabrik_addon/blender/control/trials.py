@@ -236,8 +236,8 @@ def _representative(trials: Trials, owners: IntArray, control: int, members: Seq
     In order of preference: a bone rotated about its own head, the topmost bone, a bone that also follows twist, the
     longest bone, a bone below another body bone, a bone of the mesh.
     """
-    head = trials.rest[trials.bones.index(trials.controls[control]), :3, 3]
-    full = trials.full[control]
+    itself = trials.bones.index(trials.controls[control])
+    head, full = trials.rest[itself, :3, 3], trials.full[control]
     own = [int(bone) for bone in np.flatnonzero(owners == control) if trials.bones[int(bone)] not in trials.shaped]
     # Bones that coincide with a bone of the mesh can represent it.
     heads, axes = trials.rest[:, :3, 3], trials.rest[:, :3, 1]
@@ -247,6 +247,11 @@ def _representative(trials: Trials, owners: IntArray, control: int, members: Seq
     candidates = [bone for bone, coincides in zip(own, alike, strict=True) if coincides or bone in members]
     # If the mesh follows controls directly, the controls form the body.
     candidates = candidates or list(members)
+    # In some animals' tails, the bones below a control point back to it, so that their joint is at their tail. Then the
+    # control represents them.
+    gaps = np.linalg.norm(heads + axes * trials.lengths[:, None] - head, axis=1)
+    if all(gaps[bone] < _NEAR * trials.lengths[bone] and itself in trials.above(bone) for bone in candidates):
+        return itself
 
     def worth(bone: int) -> tuple[bool, int, bool, float, bool, bool, int]:
         pivots = bool(np.linalg.norm(trials.rest[bone, :3, 3] - head) < _NEAR * trials.lengths[bone])

@@ -59,6 +59,17 @@ def is_additive(bone: PoseBone) -> bool:
     )
 
 
+def curling_constraint(bone: PoseBone) -> Any | None:
+    """The constraint that adds another control's local rotation to a control's own, so that a tail curls; or None."""
+    every: Iterable[Any] = bone.constraints if bone.custom_shape else ()
+    for each in every:
+        copies = each.type == "COPY_ROTATION" and each.mix_mode == "BEFORE" and each.target == bone.id_data
+        if copies and each.owner_space == each.target_space == "LOCAL" and moves(each) and each.influence == 1.0:
+            source: PoseBone | None = each.target.pose.bones.get(each.subtarget)
+            return each if source is not None and source.custom_shape else None
+    return None
+
+
 def add_to_channels(bone: PoseBone, steps: FloatArray) -> None:
     """Move and rotate a control by `steps` (6,): lengths along, then radians about, the axes of its channels."""
     if steps[:3].any():
@@ -94,6 +105,18 @@ class RigMotion:
     own: Mapping[str, FloatArray]
     location: FloatArray
     matrices: Mapping[str, FloatArray] = field(default_factory=dict, repr=False)
+
+
+class _Curling(NamedTuple):
+    """A control with a `curling_constraint`: the indices of the control and of the one whose rotation is added to it.
+
+    mode: the order of the Euler angles. factors: (3,) factors on the angles that are added; 0 or a sign.
+    """
+
+    row: int
+    source: int
+    mode: str
+    factors: FloatArray
 
 
 class ControlModel:
@@ -140,14 +163,24 @@ class ControlModel:
         self._turned, self._at_rest = turned[..., :count, :, :], at_rest[:count]
         self._offsets = _inverse(rotations_now[..., self._bodies, :, :]) @ self._turned
         self._inverse = _inverse(rotations_now)
-        # ([F,] C, 3, 3) rotations by the controls' channels.
         current = np.array([local_rotation(rig.pose.bones[name]) for name in self.controls])
         if over is not None:
             current = np.tile(current, (len(over.location), 1, 1))
             for row, name in enumerate(self.controls):
                 current[:, row] = over.own.get(name, current[:, row])
-        self._own_turns = matrix_from_quaternion(current)
-        self._frames = _inverse(self._carried(self._turned)) @ self._turned @ _inverse(self._own_turns)
+        self._curling = list[_Curling]()
+        for row, name in enumerate(self.controls):
+            each = curling_constraint(bones[name])
+            if each is not None and each.subtarget in self.controls:
+                order = bones[name].rotation_mode if each.euler_order == "AUTO" else each.euler_order
+                signs = [1.0 - 2.0 * flipped for flipped in (each.invert_x, each.invert_y, each.invert_z)]
+                factors = np.array(signs) * (each.use_x, each.use_y, each.use_z)
+                self._curling.append(_Curling(row, self.controls.index(each.subtarget), order, factors))
+        # ([F,] C, 3, 3) rotations by the controls' channels and the rotations that are added to them.
+        self._local = matrix_from_quaternion(current)
+        for each in self._curling:
+            self._local[..., each.row, :, :] = (self._added(self._local) @ self._local)[..., each.row, :, :]
+        self._frames = _inverse(self._carried(self._turned)) @ self._turned @ _inverse(self._local)
         if self.place:
             bone = bones[self.place]
             moves_with = [row[3] for row in frames]
@@ -171,12 +204,22 @@ class ControlModel:
         new = wanted[..., self._bodies, :, :] @ self._offsets
         for number in self._swinging:
             # Keep the control's twist, which does not rotate the bone. Otherwise the twist would grow with every pose.
-            kept = self._carried(new)[..., number, :, :] @ (self._frames @ self._own_turns)[..., number, :, :]
+            kept = self._carried(new)[..., number, :, :] @ (self._frames @ self._local)[..., number, :, :]
             axis = (kept @ _inverse(self._offsets[..., number, :, :]))[..., 1]
             swing = rotation_between(axis.reshape(-1, 3), wanted[..., self._bodies[number], :, 1].reshape(-1, 3))
             new[..., number, :, :] = matrix_from_quaternion(swing).reshape(kept.shape) @ kept
-        rotations = quaternion_from_matrix(_inverse(self._carried(new) @ self._frames) @ new)
+        local = _inverse(self._carried(new) @ self._frames) @ new
+        rotations = quaternion_from_matrix(_inverse(self._added(local)) @ local)
         return rotations, self._placed(wanted, heads, new) if self.place else None
+
+    def _added(self, local: FloatArray) -> FloatArray:
+        """([F,] C, 3, 3) rotations that constraints add to the controls' own, for `local` rotations ([F,] C, 3, 3)."""
+        added = np.broadcast_to(np.eye(3), local.shape).copy()
+        for row, source, mode, factors in self._curling:
+            order = "XYZ" if mode in {"QUATERNION", "AXIS_ANGLE"} else mode
+            angles = to_channels(order, quaternion_from_matrix(local[..., source, :, :])[None])[1][0]
+            added[..., row, :, :] = matrix_from_quaternion(from_channels(order, factors * angles))
+        return added
 
     def _carried(self, new: FloatArray) -> FloatArray:
         """([F,] C, 3, 3) rotations of leaders relative to rest, for rotations `new` ([F,] C, 3, 3) of controls."""
@@ -509,8 +552,8 @@ class Deviation(NamedTuple):
 class ControlWriter:
     """Writes poses of a body's tree to the controls; the result does not depend on the poses written before.
 
-    Each limb is written to the controls that it is on: its FK controls, or its IK control and pole. Limbs without a
-    posed bone are not written; the rig moves them.
+    Each limb is written to the controls that it is on: its FK controls, or its IK control and pole. Bones that are not
+    posed, such as those of other limbs, are not written; the rig moves them.
 
     Attributes:
         limbs: by switch, the posed limbs that are on IK and stay on it.
@@ -542,11 +585,11 @@ class ControlWriter:
         self.on_fk = {path: setup.switches[path].fk for path in led if baked or path not in self.limbs}
         on_ik = limbs_kept_on_ik(armature, setup, led, known) if baked else {}
         self.leaving = {path: limb for path, limb in on_ik.items() if path not in self.limbs}
-        # Limbs without a posed bone, and bones below them, are left to the rig.
-        names, self._left = {row.name for row in posed}, set[str]()
-        for row in rows:
-            if row.name not in names and ((row.switch and row.switch not in led) or row.parent in self._left):
-                self._left.add(row.name)
+        # Bones that are neither posed nor above a posed bone are left to the rig.
+        needed = {row.name for row in posed}
+        for row in reversed(rows):
+            needed |= {row.parent} if row.name in needed else set()
+        self._left = {*skeleton.names} - needed
         self._before_switches = {path: read_switch(armature, path) for path in with_linked_values(setup, self.on_fk)}
         self._is_root, self._baked = not rows[0].parent, baked
         self._model: ControlModel | None = None
@@ -630,7 +673,7 @@ class ControlWriter:
         """The bones that miss their written pose.
 
         For a limb that stays on IK only the end is checked, except in a bake, because IK may change the lengths of the
-        other bones. Limbs that are not written are not checked.
+        other bones. Bones that are left to the rig are not checked.
         """
         if self._wanted is None:
             return []
@@ -716,7 +759,9 @@ def deviation_warning(setup: FabrikControlRig, deviation: Deviation, on_ik: Coll
 
 
 def _apart(deviation: Deviation) -> str:
-    return f"{1000.0 * deviation.distance:.1f} mm and {np.degrees(deviation.angle):.2f}°"
+    # On rigs that are scaled down, 0.0 mm would be shown.
+    millimeters = 1000.0 * deviation.distance
+    return f"{millimeters:{'.1f' if millimeters >= 0.1 else '.1g'}} mm and {np.degrees(deviation.angle):.2f}°"
 
 
 @dataclass(frozen=True, eq=False)

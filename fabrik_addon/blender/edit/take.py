@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import bpy
 import numpy as np
@@ -18,7 +18,7 @@ from ..control.posed_rig import posed_rig
 from ..control.writer import RigMotion
 from ..rig import keyframes
 from ..rig.armature import RigError, Tree, matrices, root_place
-from ..rig.keyframes import SAME_FRAME, bone_path, curves_by_path, cycle_of, every_curve, is_layered, key_times
+from ..rig.keyframes import SAME_FRAME, RigCurves, cycle_of, every_curve, is_layered, key_times
 from ..rig.pose_writer import PoseKeeper
 from ..rig.rotation_modes import from_channels, property_name
 
@@ -37,16 +37,11 @@ class EditedTake:
         self._armature, self.posed, self.tree, self.skeleton = armature, posed_rig(armature), tree, tree.skeleton
         self.is_layered = is_layered(armature)
         self.place = self.posed.place(tree.skeleton.names[0])
-        self._curves = curves_by_path(every_curve(armature))
+        self._read = RigCurves(armature, every_curve(armature))
         self.holders = {name: self.posed.holder(name) for name in self.skeleton.names}
-        bones: Any = armature.pose.bones
-        holders = [bones[name] for name in dict.fromkeys((*self.holders.values(), self.place)) if name in bones]
-        modes = {mode: property_name(mode) for mode in {bone.rotation_mode for bone in holders}}
-        # The name of the rotation channel of each of these bones, and its curves.
-        self._turning: dict[str, tuple[str, list[FCurve]]] = {}
-        for bone in holders:
-            channel = modes[bone.rotation_mode]
-            self._turning[bone.name] = channel, self._curves.get(bone.path_from_id(channel), [])
+        # The curves of the rotations of these bones.
+        holders = dict.fromkeys((*self.holders.values(), self.place))
+        self._turning = {name: found for name in holders if (found := self._read.channel(name))}
         animation = armature.animation_data
         if animation is None:
             return
@@ -60,11 +55,11 @@ class EditedTake:
 
     def curves(self, bone: str, channel: str) -> list[FCurve]:
         """The curves of a channel of a bone."""
-        return self._curves.get(bone_path(bone, channel), [])
+        return self._read.channel(bone, channel)
 
     def rotation_curves(self, bone: str) -> list[FCurve]:
         """The curves of the rotation of a bone, or of its control."""
-        return self._turning.get(self.holders[bone], ("", []))[1]
+        return self._turning.get(self.holders[bone], [])
 
     @cached_property
     def keyed(self) -> set[str]:
@@ -94,13 +89,8 @@ class EditedTake:
         trees: list[Tree] = []
         evaluated: dict[str, FloatArray] = {}
         if self.posed.by_channels and not self.is_layered:
-            channels = {
-                name: keyframes.channel_values(getattr(bones[name], channel), curves, frames)
-                for name, (channel, curves) in self._turning.items()
-                if curves
-            }
-            place: Any = bones[self.place]
-            location = keyframes.channel_values(place.location, self.curves(self.place, "location"), frames)
+            channels = {name: self._read.values(name, frames) for name in self._turning}
+            location = self._read.values(self.place, frames, "location")
         else:
             channels, location, trees, evaluated = self._evaluated(frames)
         own = {name: from_channels(bones[name].rotation_mode, values) for name, values in channels.items()}
@@ -119,7 +109,8 @@ class EditedTake:
     ) -> tuple[dict[str, FloatArray], FloatArray, list[Tree], dict[str, FloatArray]]:
         """`channels` and `location` of `RigMotion`; for control rigs also the tree on each frame, and `matrices`."""
         scene, bones = bpy.context.scene, self._armature.pose.bones
-        held: dict[str, list[list[float]]] = {holder: [] for holder, (_, curves) in self._turning.items() if curves}
+        held: dict[str, list[list[float]]] = {holder: [] for holder in self._turning}
+        properties = {holder: property_name(bones[holder].rotation_mode) for holder in held}
         places, trees, played = [], [], self.posed.sampled_bones
         counting = {bone.name: row for row, bone in enumerate(bones) if bone.name in played}
         by_frame = np.empty((len(frames), len(counting), 4, 4))
@@ -127,7 +118,7 @@ class EditedTake:
             for row, frame in enumerate(frames.tolist()):
                 scene.frame_set(int(np.floor(frame)), subframe=frame - np.floor(frame))
                 for holder, values in held.items():
-                    values.append(list(getattr(bones[holder], self._turning[holder][0])))
+                    values.append(list(getattr(bones[holder], properties[holder])))
                 places.append(bones[self.place].location[:] if self.place in bones else (0.0, 0.0, 0.0))
                 if not self.posed.by_channels:
                     trees.append(tree_of(self._armature, self.skeleton.names[0]))

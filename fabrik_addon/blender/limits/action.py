@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
-from bpy.types import Context, FCurve, Object, PoseBone
+from bpy.types import Context, Object, PoseBone
 
 from ...core import Ball, Fixed, Hinge, Polygon, Skeleton
 from ...core.arrays import ROUNDING, FloatArray, IntArray
@@ -24,10 +24,10 @@ from ...human.rest_body import convex_hull
 from ..control.posed_rig import Changed, PosedRig, posed_rig
 from ..rig import keyframes
 from ..rig.armature import RigError, check_editable
-from ..rig.keyframes import curves
+from ..rig.keyframes import RigCurves, curves
 from ..rig.keying import key_channels
 from ..rig.pose_writer import PoseKeeper
-from ..rig.rotation_modes import channel_count, from_channels, property_name, to_channels
+from ..rig.rotation_modes import channel_count, property_name, to_channels
 from ..settings.limit_properties import read_limit, read_settings
 from ..settings.limit_values import ALL_ROUND, AXES, Range, settings_of
 from .editing import write_all
@@ -63,46 +63,6 @@ def legal_pose(skeleton: Skeleton, limits: Mapping[str, Limit], rotations: Float
 _STILL = 1e-4
 
 
-@dataclass(frozen=True)
-class BoneCurves:
-    """The rotation curves of a bone in its rotation mode, by component. Components without a curve keep their value.
-
-    path: the data path of the rotation channels.
-    """
-
-    bone: PoseBone
-    path: str
-    curves: dict[int, FCurve]
-
-    @property
-    def times(self) -> FloatArray:
-        """(K,) frames with a key on any of the curves, in order."""
-        return np.unique(np.concatenate([keyframes.keys(curve)[:, 0] for curve in self.curves.values()]))
-
-    def values(self, frames: FloatArray) -> FloatArray:
-        """(F, n) values of the channels on frames (F,)."""
-        own = getattr(self.bone, property_name(self.bone.rotation_mode))
-        return keyframes.channel_values(own, self.curves.values(), frames)
-
-    def rotations(self, frames: FloatArray) -> FloatArray:
-        """(F, 4) local rotations, w x y z, on frames (F,)."""
-        return from_channels(self.bone.rotation_mode, self.values(frames))
-
-
-def rotation_curves(rig: Object, bones: Sequence[PoseBone]) -> list[BoneCurves]:
-    """The curves of the bones that the current action rotates; raises RigError if there is no action."""
-    animation = rig.animation_data
-    if animation is None or animation.action is None:
-        raise RigError(f"{rig.name!r} has no action: assign one first")
-    by_path = keyframes.curves_by_path(curves(rig))
-    paths = {keyframes.bone_path(bone.name, property_name(bone.rotation_mode)): bone for bone in bones}
-    return [
-        BoneCurves(bone, path, {curve.array_index: curve for curve in by_path[path]})
-        for path, bone in paths.items()
-        if path in by_path
-    ]
-
-
 def whole_frames(times: FloatArray) -> FloatArray:
     """(F,) all whole frames from the first to the last of the times (K,)."""
     return np.arange(np.floor(times.min()), np.ceil(times.max()) + 1.0)
@@ -126,16 +86,18 @@ def rotations_of_action(context: Context, rig: Object, bones: Sequence[PoseBone]
     posed, names = posed_rig(rig), [bone.name for bone in bones]
     strips = [] if not keyframes.is_layered(rig) else keyframes.active_strips(rig)
     moving = list[Rotations]()
+    if not strips and (rig.animation_data is None or rig.animation_data.action is None):
+        raise RigError(f"{rig.name!r} has no action: assign one first")
     if posed.by_channels and not strips:
-        for each in rotation_curves(rig, bones):
-            frames = np.union1d(each.times, whole_frames(each.times))
-            moving.append(Rotations(each.bone, frames, each.rotations(frames)))
+        read = RigCurves(rig, curves(rig))
+        for bone in bones:
+            if len(times := read.times(bone.name)):
+                frames = np.union1d(times, whole_frames(times))
+                moving.append(Rotations(bone, frames, read.rotations(bone.name, frames)))
     else:
-        times = [np.array([strip.frame_start, strip.frame_end]) for strip in strips]
-        times += [keyframes.keys(curve)[:, 0] for curve in curves(rig) if len(curve.keyframe_points)]
-        if not times:
-            raise RigError(f"{rig.name!r} has no action: assign one first")
-        frames, poses = whole_frames(np.concatenate(times)), []
+        ends = [np.array([strip.frame_start, strip.frame_end]) for strip in strips]
+        ends += [keyframes.keys(curve)[:, 0] for curve in curves(rig) if len(curve.keyframe_points)]
+        frames, poses = whole_frames(np.concatenate(ends)) if ends else np.zeros(1), []
         with PoseKeeper(context.scene, rig):
             for frame in frames.tolist():
                 context.scene.frame_set(int(frame))
@@ -284,8 +246,8 @@ def fix_action(context: Context, rig: Object, bones: Sequence[PoseBone]) -> tupl
                 controls |= dict.fromkeys(key_channels(context, rig, changed, automatic=False, before=changed))
             keeper.keyed = list(controls)
         else:
-            for curves in rotation_curves(rig, turned):
-                _fix_curves(rig, curves, limits[curves.bone.name])
+            for bone in turned:
+                _fix_curves(rig, bone, limits[bone.name])
     return broken, check_action(context, rig, turned)
 
 
@@ -297,29 +259,29 @@ def _limits(bones: Sequence[PoseBone]) -> dict[str, Limit]:
     return limits
 
 
-def _fix_curves(rig: Object, curves: BoneCurves, limit: Limit) -> None:
+def _fix_curves(rig: Object, bone: PoseBone, limit: Limit) -> None:
     """Move the keys of one bone inside its limit, then add keys on frames that are still outside."""
+    name, mode, path = bone.name, bone.rotation_mode, bone.path_from_id(property_name(bone.rotation_mode))
 
     def set_keys(index: int, frames: FloatArray, values: FloatArray) -> None:
-        keyframes.set_curve_keys(rig.animation_data.action, rig, curves.path, index, frames, values, curves.bone.name)
+        keyframes.set_curve_keys(rig.animation_data.action, rig, path, index, frames, values, name)
 
-    frames, mode = curves.times, curves.bone.rotation_mode
-    values = curves.values(frames)
-    for index in range(channel_count(mode)):
-        if index not in curves.curves:
-            set_keys(index, frames, values[:, index])
-    curves = rotation_curves(rig, [curves.bone])[0]
-    frames = curves.times
+    read = RigCurves(rig, curves(rig))
+    frames = read.times(name)
+    values = read.values(name, frames)
+    for index in {*range(channel_count(mode))}.difference(curve.array_index for curve in read.channel(name)):
+        set_keys(index, frames, values[:, index])
+    read = RigCurves(rig, curves(rig))
     for _ in range(_ROUNDS):
-        frames = frames[excess(limit, curves.rotations(frames)) > _TOLERANCE]
+        frames = frames[excess(limit, read.rotations(name, frames)) > _TOLERANCE]
         if len(frames):
             # Key the nearest rotations inside the limit, with channels as close as possible to their current values.
-            legal = legal_rotations(limit, curves.rotations(frames))
-            _, found = to_channels(mode, legal[None], previous=curves.values(frames))
-            for index in curves.curves:
+            legal = legal_rotations(limit, read.rotations(name, frames))
+            _, found = to_channels(mode, legal[None], previous=read.values(name, frames))
+            for index in [curve.array_index for curve in read.channel(name)]:
                 set_keys(index, frames, found[0, :, index])
-        frames = whole_frames(curves.times)
-        if not (excess(limit, curves.rotations(frames)) > _TOLERANCE).any():
+        frames = whole_frames(read.times(name))
+        if not (excess(limit, read.rotations(name, frames)) > _TOLERANCE).any():
             return
 
 

@@ -5,19 +5,17 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import numpy as np
-from bpy.types import Context, FCurve, Object, PoseBone
+from bpy.types import Context, Object, PoseBone
 
-from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import check_effectors
 from ..goals.problem import find_problems
-from ..rig import keyframes
 from ..rig.armature import RigError, check_editable
-from ..rig.keyframes import bone_path, check_action
+from ..rig.keyframes import RigCurves, check_action, curves
 from ..rig.keying import key_channels, key_in_steps, locked_note, why_no_key
 from ..rig.pose_writer import HeldChannels, read_switch
-from ..rig.rotation_modes import from_channels, property_name, to_channels
+from ..rig.rotation_modes import from_channels, local_rotation, property_name, to_channels
 from ..settings.control import solved_parents
 from ..settings.rig import rig_settings
 from ..settings.selection import picked_bones
@@ -100,15 +98,13 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
     switches = posed.switches({bone for bone, _ in chosen})
     turned = dict.fromkeys(bone for bone, channel in chosen if channel not in ("location", "scale"))
     held = HeldChannels(rig, turned)
-    for bone in turned:
+    read = RigCurves(rig, curves(rig))
+    for bone in [rig.pose.bones[name] for name in turned if read.channel(name)]:
         # Use the values nearest to the existing keys. Otherwise the rotation between two keys could take the longer
         # path.
-        pose_bone = rig.pose.bones[bone]
-        mode, channel = pose_bone.rotation_mode, property_name(pose_bone.rotation_mode)
-        current = np.array(getattr(pose_bone, channel), dtype=np.float64)
-        near = _keyed_values(rig, bone_path(bone, channel), current, frame)
-        if near is not None:
-            setattr(pose_bone, channel, to_channels(mode, from_channels(mode, current)[None], previous=near)[1][0])
+        near = read.values(bone.name, np.array([frame]))[0]
+        channel, values = to_channels(bone.rotation_mode, local_rotation(bone)[None], previous=near)
+        setattr(bone, channel, values[0])
     try:
         keyed = key_channels(context, rig, chosen, automatic=False, before=_before(rig))
         if not keyed:
@@ -125,11 +121,11 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
 
 def _posed_since_last_key(rig: Object, frame: float) -> Iterator[_Channel]:
     """The channels that drags have changed, if they differ from their keys."""
+    read = RigCurves(rig, curves(rig))
     for pair, was in _before(rig).items():
         bone = rig.pose.bones[pair[0]]
-        current = np.array(getattr(bone, pair[1]), dtype=np.float64)
-        keyed = _keyed_values(rig, bone_path(*pair), current, frame)
-        if pair in _all_channels(bone) and np.abs(current - (was if keyed is None else keyed)).max() > _ROUNDING:
+        keyed = read.values(pair[0], np.array([frame]), pair[1])[0] if read.channel(*pair) else was
+        if pair in _all_channels(bone) and np.abs(np.array(getattr(bone, pair[1])) - keyed).max() > _ROUNDING:
             yield pair
 
 
@@ -151,9 +147,3 @@ def _all_channels(bone: PoseBone) -> list[_Channel]:
     """The rotation channel of a bone, and its location channel if it is not connected."""
     channels = [property_name(bone.rotation_mode), *(() if bone.bone.use_connect else ("location",))]
     return [(bone.name, channel) for channel in channels]
-
-
-def _keyed_values(rig: Object, path: str, current: FloatArray, frame: float) -> FloatArray | None:
-    """The values of a channel's curves on a frame; None without curves."""
-    found: Sequence[FCurve] = [curve for curve in keyframes.curves(rig) if curve.data_path == path]
-    return keyframes.channel_values(current, found, np.array([frame]))[0] if found else None

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 import bpy
 import numpy as np
-from bpy.types import Context, Depsgraph, Object, Scene
+from bpy.types import Context, Depsgraph, FCurve, Object, Scene
 
 from ...core import Options, Solution
 from ...core.arrays import FloatArray
@@ -25,7 +25,6 @@ from ..goals.effectors import check_effectors, move_pins_with
 from ..goals.places import SampledTargets, current_targets, tree_space
 from ..goals.problem import RigProblem, find_problems
 from ..limits.action import legal_pose, legal_rotations
-from ..rig import keyframes
 from ..rig.armature import (
     Tree,
     check_editable,
@@ -38,10 +37,10 @@ from ..rig.armature import (
     root_place,
     write_stretches,
 )
-from ..rig.keyframes import bone_path
+from ..rig.keyframes import RigCurves, curves
 from ..rig.locks import WithLocks
 from ..rig.pose_writer import pose_bytes
-from ..rig.rotation_modes import from_channels, property_name, to_channels
+from ..rig.rotation_modes import from_channels, to_channels
 from ..settings.rig import rig_settings
 from ..settings.why_not import why_no_rig, why_no_solve
 
@@ -95,34 +94,31 @@ class BasePose:
         self._rig, self._frame, stored = rig, frame, self.settings.stored_pose
         self._rows = {name: row for row, name in enumerate(stored.keys())}
         self._rotations, self._locations = floats(stored, "rotation", 4), floats(stored, "location", 3)
-        self._curves = keyframes.curves_by_path(keyframes.curves(rig))
+        self._curves = RigCurves(rig, curves(rig))
 
     def rotations(self, bones: Sequence[str]) -> FloatArray:
         """(B, 4) local rotations of bones, w x y z; bones without data are at rest."""
         known = np.concatenate([self._rotations, [IDENTITY]])
         found: FloatArray = known[[self._rows.get(bone, -1) for bone in bones]]
-        posed = [self._rig.pose.bones[bone] for bone in bones if self._curves]
-        for mode in {bone.rotation_mode for bone in posed}:
-            channel = property_name(mode)
-            paths = [(row, bone.path_from_id(channel)) for row, bone in enumerate(posed) if bone.rotation_mode == mode]
-            paths = [(row, path) for row, path in paths if path in self._curves]
-            if paths:
-                rows = [row for row, _ in paths]
-                values = to_channels(mode, found[rows][None])[1][0]
-                for own, (_, path) in zip(values, paths, strict=True):
-                    self._keyed(path, own)
-                found[rows] = from_channels(mode, values)
+        keyed = {row: curves for row, bone in enumerate(bones) if (curves := self._curves.channel(bone))}
+        modes = {row: self._rig.pose.bones[bones[row]].rotation_mode for row in keyed}
+        for mode in {*modes.values()}:
+            rows = [row for row in keyed if modes[row] == mode]
+            values = to_channels(mode, found[rows][None])[1][0]
+            for row, own in zip(rows, values, strict=True):
+                self._keyed(keyed[row], own)
+            found[rows] = from_channels(mode, values)
         return found
 
     def root_place(self, bone: str) -> FloatArray:
         """(3,) the head of a root bone in armature space."""
         pose_bone, row = self._rig.pose.bones[bone], self._rows.get(bone)
         location = np.array(pose_bone.location, dtype=np.float64) if row is None else self._locations[row].copy()
-        return root_place(pose_bone, self._keyed(bone_path(bone, "location"), location))
+        return root_place(pose_bone, self._keyed(self._curves.channel(bone, "location"), location))
 
-    def _keyed(self, path: str, values: FloatArray) -> FloatArray:
+    def _keyed(self, curves: Iterable[FCurve], values: FloatArray) -> FloatArray:
         """Replace a channel's values (n,) by the values of its curves on the frame, if it has curves."""
-        for curve in self._curves.get(path, ()):
+        for curve in curves:
             values[curve.array_index] = curve.evaluate(self._frame)
         return values
 

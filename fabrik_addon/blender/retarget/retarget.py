@@ -12,7 +12,7 @@ from typing import Any, Final
 import addon_utils
 import bpy
 import numpy as np
-from bpy.types import Context, Object, PoseBone
+from bpy.types import Context, Object
 
 from ...core import Effector
 from ...core.arrays import FloatArray, IntArray
@@ -39,9 +39,9 @@ from ..goals.places import is_simple, is_still
 from ..goals.problem import rig_problem, root_mode
 from ..limits.action import legal_pose
 from ..rig.armature import Tree, check_rig, check_unscaled, floats, nearest_rotations, object_scale
-from ..rig.keyframes import bone_path, channel_values, curves, curves_by_path, new_action, write_curves
+from ..rig.keyframes import RigCurves, bone_path, curves, new_action, write_curves
 from ..rig.pose_writer import in_object_mode, set_mode
-from ..rig.rotation_modes import from_channels, property_name, to_channels
+from ..rig.rotation_modes import to_channels
 from ..settings.rig import rig_settings
 
 # How files are read: the add-on ("" for Blender itself), the operator, and its arguments.
@@ -75,16 +75,12 @@ def plain_poses(source: Object, frames: IntArray) -> list[tuple[FloatArray, Floa
     every = curves(source)
     if not all(is_simple(curve) and not curve.data_path.endswith(".rotation_mode") for curve in every):
         return None
-    by_path, moved = curves_by_path(every), []
-
-    def values(bone: PoseBone, channel: str) -> FloatArray:
-        return channel_values(getattr(bone, channel), by_path.get(bone_path(bone.name, channel), ()), frames)
-
-    if any(np.abs(values(bone, "scale") - 1.0).max() > _UNSCALED for bone in bones):
+    read, moved = RigCurves(source, every), []
+    if any(np.abs(read.values(bone.name, frames, "scale") - 1.0).max() > _UNSCALED for bone in bones):
         return None
-    for bone in (bones[bone.name] for bone in source.data.bones):
-        turned = from_channels(bone.rotation_mode, values(bone, property_name(bone.rotation_mode)))
-        moved.append((turned, np.zeros((len(frames), 3)) if bone.bone.use_connect else values(bone, "location")))
+    for bone in source.data.bones:
+        shift = np.zeros((len(frames), 3)) if bone.use_connect else read.values(bone.name, frames, "location")
+        moved.append((read.rotations(bone.name, frames), shift))
     return moved
 
 

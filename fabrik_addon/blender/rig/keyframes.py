@@ -13,12 +13,13 @@ from typing import Any, Final, TypeAlias
 import bpy
 import numpy as np
 import numpy.typing as npt
-from bpy.types import Action, FCurve, Object
+from bpy.types import Action, FCurve, Object, PoseBone
 from bpy_extras import anim_utils
 
 from ...core.arrays import FloatArray, IntArray
 from ...core.errors import FabrikError
 from ..settings.why_not import why_not_editable
+from .rotation_modes import from_channels, property_name
 
 
 class KeyframeError(FabrikError):
@@ -330,6 +331,37 @@ def curves_by_path(every: Iterable[FCurve]) -> dict[str, list[FCurve]]:
         if len(curve.keyframe_points) and not (curve.mute or (curve.group is not None and curve.group.mute)):
             found.setdefault(curve.data_path, []).append(curve)
     return found
+
+
+class RigCurves:
+    """Reads the channels of an armature's bones from curves. Curves that have no keys or are muted are left out."""
+
+    def __init__(self, armature: Object, every: Iterable[FCurve]) -> None:
+        self._bones, self._by_path = armature.pose.bones, curves_by_path(every)
+
+    def channel(self, bone: str, channel: str = "") -> list[FCurve]:
+        """The curves of a bone's channel, by default of its rotation in its rotation mode; empty without the bone."""
+        found: PoseBone | None = self._bones.get(bone) if self._by_path else None
+        if found is None:
+            return []
+        return self._by_path.get(found.path_from_id(channel or property_name(found.rotation_mode)), [])
+
+    def times(self, bone: str) -> FloatArray:
+        """(K,) frames with a key of a bone's rotation, in order."""
+        return np.unique(np.concatenate([np.zeros(0), *(keys(curve)[:, 0] for curve in self.channel(bone))]))
+
+    def values(self, bone: str, frames: FloatArray | IntArray, channel: str = "") -> FloatArray:
+        """(F, n) values of a bone's channel on frames (F,), by default of its rotation.
+
+        Components without a curve keep their current value.
+        """
+        found = self._bones[bone]
+        current = getattr(found, channel or property_name(found.rotation_mode))
+        return channel_values(current, self.channel(bone, channel), frames)
+
+    def rotations(self, bone: str, frames: FloatArray | IntArray) -> FloatArray:
+        """(F, 4) local rotations of a bone, w x y z, on frames (F,)."""
+        return from_channels(self._bones[bone].rotation_mode, self.values(bone, frames))
 
 
 def keys(curve: FCurve) -> FloatArray:

@@ -73,9 +73,10 @@ def key_channels(
     found = [each for each in found if each not in missing]
     frame, keyed = context.scene.frame_current_final, dict[str, None]()
     former: dict[tuple[str, int], float | None] = {}
-    for bone, path, index in found:
+    for bone, path, _ in found:
         values = before.get((bone, path.rpartition(".")[2]))
-        for number in range(len(values or "wxyz")) if index < 0 else (index,):
+        # In layers that are combined, Blender keys all components of a quaternion, even locked ones.
+        for number in range(len(values or "wxyz")):
             former[path, number] = None if values is None else values[number]
     first = not any(True for _ in curves(armature))
     with _other_keys_kept(context, armature, frame, former):
@@ -236,7 +237,12 @@ def _keying_set(context: Context, *, automatic: bool) -> bpy.types.KeyingSet | N
 
 
 def _unlocked(armature: Object, channels: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str, int]]:
-    """The unlocked properties of bones: (bone, data path, component or -1 for all)."""
+    """The unlocked properties of bones: (bone, data path, component or -1 for all).
+
+    Includes locked components of quaternions over NLA strips, because Blender would set them to 0 there.
+    """
+    animation = armature.animation_data
+    is_layer = animation is not None and animation.use_nla and len(active_strips(armature)) > 0
     for bone, channel in channels:
         pose_bone = armature.pose.bones[bone]
         if channel == "scale":
@@ -246,7 +252,8 @@ def _unlocked(armature: Object, channels: Iterable[tuple[str, str]]) -> Iterator
             free = unlocked_location(pose_bone)
         else:
             free = unlocked_rotation(pose_bone)
-        whole = len(free) == len(getattr(pose_bone, channel))
+        needs_all = is_layer and channel == "rotation_quaternion" and len(free) > 0
+        whole = needs_all or len(free) == len(getattr(pose_bone, channel))
         for index in (-1,) if whole else free:
             yield bone, bone_path(bone, channel), index
 

@@ -136,3 +136,71 @@ def test_a_bake_leaves_pinned_paws_on_ik(kind):
         bpy.context.scene.frame_set(frame)
         assert_on_ik(rig)
         assert_held(rig, held)
+
+
+def tail_of(rig):
+    """The solved bones of an animal's tail, from its root to its tip; the wolf's controls are named spine."""
+    names = ("tail.", "spine.") if "spine.003" in rig.pose.bones else ("tail.",)
+    rows = [row for row in rig.fabrik.control.carriers if row.control.startswith(names) or row.control == "spine"]
+    return [row.name for row in rows]
+
+
+@pytest.mark.parametrize("kind", ANIMALS)
+def test_each_control_of_a_curling_tail_moves_its_own_bone(kind):
+    """Rigify adds the rotation of each control of a tail to the next one, so that the tail curls."""
+    rig = open_set_up(f"Animals.{kind}")
+    setup, bones = rig.fabrik.control, tail_of(rig)
+    assert len(bones) >= 4
+    assert [setup.carriers[name].parent for name in bones[1:]] == bones[:-1]
+    masters = [bone.name for bone in rig.pose.bones if bone.name.startswith(("tail_master", "spine_master"))]
+    assert [setup.controls[name].stands_for for name in masters] == bones[:1]
+    copies = [each for bone in rig.pose.bones for each in bone.constraints if each.type == "COPY_ROTATION"]
+    assert not [each for each in copies if each.mute]
+
+
+@pytest.mark.parametrize("kind", ANIMALS)
+def test_a_dragged_tail_leaves_the_body_in_place(kind):
+    rig, size = open_set_up(f"Animals.{kind}"), ANIMALS[kind][1]
+    carriers, bones = rig.fabrik.control.carriers, tail_of(rig)
+    rig.pose.bones[carriers[bones[1]].control].rotation_quaternion = (0.98, 0.15, 0.1, 0.05)
+    bpy.context.view_layer.update()
+    before = {row.name: np.array(rig.pose.bones[row.name].matrix) for row in carriers if row.name not in bones}
+    drag = begin_drag(bpy.context, rig, carriers[bones[-1]].control)
+    shift = size * np.array((0.03, -0.04, 0.05))
+    for share in np.linspace(0.0, 1.0, 5)[1:]:
+        drag.step(drag.start + share * shift, settled=True)
+        bpy.context.view_layer.update()
+        assert np.array(rig.pose.bones[bones[-1]].tail) == pytest.approx(drag.start + share * shift, abs=CLOSE)
+    drag.finish(bpy.context)
+    bpy.context.view_layer.update()
+    assert drag.left_alone == []
+    assert np.array(rig.pose.bones[bones[-1]].tail) == pytest.approx(drag.start + shift, abs=CLOSE)
+    for name, matrix in before.items():
+        assert np.array(rig.pose.bones[name].matrix) == pytest.approx(matrix, abs=0.01 * size), name
+
+
+@pytest.mark.parametrize("kind", ANIMALS)
+def test_controls_of_bones_that_are_not_posed_keep_their_channels(kind):
+    """A horse's tail does not follow its pelvis; it stays as it is, instead of being rotated with the pelvis."""
+    rig = open_set_up(f"Animals.{kind}")
+    controls = [rig.pose.bones[rig.fabrik.control.carriers[name].control] for name in tail_of(rig)]
+    controls[0].rotation_quaternion = (0.98, 0.15, 0.1, 0.05)
+    before = [tuple(control.rotation_quaternion) for control in controls]
+    drag = begin_drag(bpy.context, rig, "torso")
+    drag.step(drag.start + ANIMALS[kind][1] * DOWN, turn=(0.1, 0.1, 0.2), settled=True)
+    drag.finish(bpy.context)
+    assert drag.left_alone == []
+    assert [tuple(control.rotation_quaternion) for control in controls] == before
+
+
+def test_a_toe_with_one_control_for_fk_and_ik_is_posed_on_ik():
+    """A bird's leg on IK has no other control for its toe."""
+    rig = open_set_up("Animals.bird")
+    drag = begin_drag(bpy.context, rig, "t_thumb.002.R")
+    shift = np.array((0.01, 0.0, 0.01))
+    assert drag.step(drag.start + shift, settled=True).error < 1e-5
+    drag.finish(bpy.context)
+    bpy.context.view_layer.update()
+    assert drag.left_alone == []
+    assert np.array(rig.pose.bones["DEF-t_thumb.002.R"].tail) == pytest.approx(drag.start + shift, abs=1e-4)
+    assert_on_ik(rig)

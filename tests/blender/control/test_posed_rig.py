@@ -7,6 +7,7 @@ from support import scenes
 from support.control_rigs import arp_like, cloud_like, hand_made
 
 from fabrik_addon.blender.control.posed_rig import ControlRig, PlainRig, posed_rig
+from fabrik_addon.blender.control.writer import Deviation, deviation_warning
 from fabrik_addon.blender.rig.rotation_modes import from_channels
 from fabrik_addon.core import forward_kinematics
 from fabrik_addon.core.rotations import angle_between, product, quaternion_from_rotation_vector
@@ -110,3 +111,13 @@ def test_the_controls_that_move_a_pose_are_keyed(posed):
     assert [bone for bone, channel in pairs if channel == "location"] == [posed.place(names[0])]
     paths = posed.written(tree.skeleton, list(names), moves_root=True)
     assert {posed.rig.pose.bones[bone].path_from_id(channel) for bone, channel in pairs} <= paths
+
+
+@pytest.mark.parametrize(("distance", "shown"), [(0.0021, "2.1 mm"), (2.1e-6, "0.002 mm")])
+def test_a_warning_shows_small_distances_of_small_rigs(distance, shown):
+    rig = hand_made()
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="POSE")
+    bpy.ops.fabrik.use_control_rig()
+    setup = rig.fabrik.control
+    assert f"is off by {shown} and 0.00°" in deviation_warning(setup, Deviation(setup.carriers[0].name, distance, 0.0))

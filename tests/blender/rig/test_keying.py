@@ -119,6 +119,30 @@ def test_other_keyed_frames_of_a_layer_keep_their_pose(rig, mode, blending):
     assert poses(rig, (20,))[0] == pytest.approx(posed, abs=2e-5)
 
 
+@pytest.mark.parametrize("blending", ["REPLACE", "COMBINE", "ADD"])
+@pytest.mark.parametrize("has_keys", [True, False])
+def test_locked_components_keep_their_pose_in_a_layer(rig, blending, has_keys):
+    """Blender sets components without keys to 0, or keys them too, so the locked one changed on other frames."""
+    forearm = rig.pose.bones["forearm.L"]
+    forearm.rotation_mode = "QUATERNION"
+    forearm.lock_rotations_4d = True
+    key_angles(rig, "forearm.L", {1: 0.1, 15: 0.2, 40: 0.5})
+    animation = rig.animation_data
+    animation.nla_tracks.new().strips.new("Walk", 1, animation.action)
+    animation.action = bpy.data.actions.new("Layer")
+    animation.action_blend_type = blending
+    key_angles(rig, "head", dict.fromkeys((1, 15, 40), 0.0))
+    if has_keys:
+        key_angles(rig, "forearm.L", {1: 0.3, 40: -0.6})
+    forearm.lock_rotation = (False, True, False)
+    before = poses(rig, (1, 15, 40))
+    bpy.context.scene.frame_set(20)
+    automatically(rig)
+    posed = np.array(forearm.matrix)
+    assert poses(rig, (1, 15, 40)) == pytest.approx(before, abs=2e-5)
+    assert poses(rig, (20,))[0] == pytest.approx(posed, abs=2e-5)
+
+
 @pytest.mark.parametrize("how", [by_hand, automatically])
 def test_keys_between_two_frames_are_inserted_there(rig, how):
     for frame in (1, 20):
