@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from ..arrays import ROUNDING, SINGLE, TINY, IntArray
 from ..backend.protocol import Backend, Quaternion, Scalar, Vector
-from ..model.bodies import Body, SweepPose, carried_turn
 from ..model.options import Options
+from .links import Body, SweepPose, carried_turn
 
 _OPENING_SWEEPS = 2
 # The largest number of rounds of sweeps and exact finish, and of Newton steps in a finish; two or three are usual.

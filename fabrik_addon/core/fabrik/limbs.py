@@ -13,7 +13,7 @@ from ..arrays import FloatArray
 from ..backend import array
 from ..backend.protocol import Backend, Quaternion, Scalar, Vector
 from ..limits.hinge import Hinge
-from ..model.bodies import Attachment, Body, attached_effectors, only_child
+from .links import Attachment, Body, attached_effectors, only_child
 
 _STEPS = 129
 

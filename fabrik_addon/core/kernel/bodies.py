@@ -73,6 +73,7 @@ class Bodies:
 
     Attributes:
         bones: (B,) indices in the skeleton.
+        offsets: (B, 3) heads in the rest frames of the parents.
         parents: (B,) bodies, -1 for the root.
         columns: D, the number of columns: `turning` for joints, three for a free root, one for each body that slides.
         body_of: (D,) the body of each column; the root's translation belongs to body 0.
@@ -98,7 +99,7 @@ class Bodies:
         self.bones: IntArray = np.array(bones, dtype=np.int64)
         self.parents: IntArray = np.array([place.get(int(skeleton.parents[bone]), -1) for bone in bones])
         self.inherits: BoolArray = skeleton.inherits_rotation[self.bones]
-        self._offsets = np.array([skeleton.head_offset(bone) for bone in bones])
+        self.offsets: FloatArray = np.array([skeleton.head_offset(bone) for bone in bones])
         self.rest_turns: FloatArray = np.array([skeleton.rest_turn(bone) for bone in bones])
         self.counts: IntArray = np.array([len(each) for each in axes], dtype=np.int64)
         self.first: IntArray = np.concatenate([[0], np.cumsum(self.counts)[:-1]])
@@ -181,7 +182,7 @@ class Bodies:
             orientations[..., bodies, :, :] = orientations[..., above, :, :] @ orientations[..., bodies, :, :]
         shifts = np.empty((*local.shape[:-1], 3))
         shifts[..., 0, :] = root
-        offsets = self._offsets[1:]
+        offsets = self.offsets[1:]
         if factors is not None:
             offsets = stretched(offsets, factors[..., self.parents[1:]])
         shifts[..., 1:, :] = times(orientations[..., self.parents[1:], :, :], offsets)
@@ -232,7 +233,7 @@ class Bodies:
             body, along = holder, offsets[row, 1]
             while body >= 0:
                 result[row, self.slides == body] = along
-                body, along = self.parents[body], self._offsets[body, 1]
+                body, along = self.parents[body], self.offsets[body, 1]
         return result
 
     def shifts(self, pose: Pose, motions: Motions, points: FloatArray, on: IntArray) -> FloatArray:
