@@ -22,8 +22,6 @@ sin = np.sin
 cos = np.cos
 atan2 = np.arctan2
 floor = np.floor
-# Piecewise linear interpolation of `values` (N,) at `knots` (N,); constant beyond the ends.
-interpolate = np.interp
 maximum = np.maximum
 minimum = np.minimum
 

@@ -39,7 +39,7 @@ class HingeLimb:
 
     def bend(self, backend: Backend, bodies: Sequence[Body], length: Scalar) -> tuple[list[Quaternion], Vector]:
         """The hinges' local rotations for a length, and the vector along the link in the ball's frame."""
-        share = backend.interpolate(length, self.lengths, self.shares)
+        share = np.interp(length, self.lengths, self.shares)
         rotations = [limit.at_range_share(backend, share) for limit in self.limits]
         return rotations, _span(bodies, self.hinges, rotations)
 
