@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..arrays import ROUNDING, SINGLE, TINY, IntArray
-from ..backend.protocol import Backend, Quaternion, Scalar, Vector
+from ..backend.array import Quaternion, Scalar, Vector
+from ..backend.protocol import Backend
 from ..model.options import Options
 from .links import Body, SweepPose, carried_turn
 

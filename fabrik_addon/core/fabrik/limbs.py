@@ -11,7 +11,8 @@ import numpy as np
 
 from ..arrays import FloatArray
 from ..backend import array
-from ..backend.protocol import Backend, Quaternion, Scalar, Vector
+from ..backend.array import Quaternion, Scalar, Vector
+from ..backend.protocol import Backend
 from ..limits.hinge import Hinge
 from .links import Attachment, Body, attached_effectors, only_child
 

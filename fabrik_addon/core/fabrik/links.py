@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..arrays import SINGLE
-from ..backend.protocol import Backend, Quaternion, Vector
+from ..backend.array import Quaternion, Vector
+from ..backend.protocol import Backend
 from ..kernel.bodies import Bodies
 from ..kernel.goals import Goals
 from ..limits.base import Limit

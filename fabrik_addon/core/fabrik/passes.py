@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import SINGLE, TINY, BoolArray, FloatArray, lengths
-from ..backend.protocol import Backend, Condition, Quaternion, Scalar, Vector
+from ..backend.array import Condition, Quaternion, Scalar, Vector
+from ..backend.protocol import Backend
 from ..kernel.bodies import Bodies, Pose
 from ..kernel.goals import Goals
 from ..rotations import quaternion_from_matrix

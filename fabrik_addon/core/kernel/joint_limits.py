@@ -8,7 +8,8 @@ import numpy as np
 
 from ..arrays import ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, joined, lengths, times
 from ..backend import array as many
-from ..backend.protocol import Backend, Scalar
+from ..backend.array import Scalar
+from ..backend.protocol import Backend
 from ..limits.ball import Ball, ellipse_root, nearest_on_ellipse
 from ..limits.base import Limit
 from ..limits.hinge import Hinge

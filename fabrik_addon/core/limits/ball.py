@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import ROUNDING, SINGLE, FloatArray
-from ..backend.protocol import Backend, Quaternion, Scalar
+from ..backend.array import Quaternion, Scalar
+from ..backend.protocol import Backend
 from ..errors import LimitError
 from ..readers import numbers, shown
 from .base import Limit, Range, check_range, spread

@@ -10,7 +10,8 @@ import numpy as np
 
 from ..arrays import CLOSE, ROUNDING, FloatArray, lengths, squares
 from ..backend import array
-from ..backend.protocol import Backend, Condition, Quaternion, Scalar
+from ..backend.array import Condition, Quaternion, Scalar
+from ..backend.protocol import Backend
 from ..errors import LimitError
 from ..readers import numbers, shown
 from .base import Limit, Range, check_range, spread

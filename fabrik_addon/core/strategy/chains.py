@@ -14,7 +14,8 @@ import numpy.typing as npt
 from ..arrays import CLOSE, TINY, FloatArray
 from ..attempt import bend_straight_limbs
 from ..backend import array
-from ..backend.protocol import Backend, Condition, Quaternion, Scalar, Vector
+from ..backend.array import Condition, Quaternion, Scalar, Vector
+from ..backend.protocol import Backend
 from ..fabrik import chain as chains
 from ..fabrik.chain import first_direction
 from ..fabrik.links import make_links, place_bodies
