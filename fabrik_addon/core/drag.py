@@ -248,6 +248,7 @@ class DragSolver:
         locks: Mapping[int, Lock] | None = None,
         hang_from: HangFrom | None = None,
         collision: SelfCollision | None = None,
+        separate: bool = False,
     ) -> None:
         """Begin in the rest pose and prefer it.
 
@@ -264,6 +265,7 @@ class DragSolver:
             locks: by index of a bone, the function to its nearest allowed local rotation.
             hang_from: the pose from which limbs without goals keep their tilts; None: these limbs are rigid.
             collision: capsules that must not overlap.
+            separate: whether capsules that overlap in a starting pose are moved apart; otherwise they go no deeper.
         """
         with_goals = participants(skeleton, with_partners(effectors))
         bones = sorted(
@@ -276,7 +278,7 @@ class DragSolver:
         own = [self._own_limits.get(skeleton.names[bone]) for bone in bones]
         factors = [np.inf if skeleton.names[bone] in still else masses.factors[bone] for bone in bones]
         axes = [joint_axes(limit, factor) for limit, factor in zip(own, factors, strict=True)]
-        self.skeleton, self.masses, self.effectors = skeleton, masses, tuple(effectors)
+        self.skeleton, self.masses, self.effectors, self._separate = skeleton, masses, tuple(effectors), separate
         self.bodies = Bodies(skeleton, bones, axes, root == "FREE")
         self.goals = Goals(self.bodies, self.effectors)
         self.lock(locks or {})
@@ -352,11 +354,9 @@ class DragSolver:
         self._pose: Pose | None = None
 
     def begin(self, rotations: FloatArray, location: FloatArray) -> None:
-        """Start from a pose, (J, 4) local rotations and root (3,), without history.
-
-        Capsules that overlap in it may stay so.
-        """
-        self.bounds.capsules.allow(self.bodies.pose(rotations[self.bodies.bones], location))
+        """Start from a pose, (J, 4) local rotations and root (3,), without history."""
+        if not self._separate:
+            self.bounds.capsules.allow(self.bodies.pose(rotations[self.bodies.bones], location))
         self._restart(rotations, location)
 
     def _restart(self, rotations: FloatArray, location: FloatArray) -> None:
@@ -722,27 +722,25 @@ class DragSolver:
             locked = np.diag(np.diagonal(matrix)) * (1.0 - np.diagonal(unlocked))
             matrix, slope, rows = unlocked @ matrix @ unlocked + locked, unlocked @ slope, rows @ unlocked
             constraints = constraints._replace(rows=constraints.rows @ unlocked)
-        program = QuadraticProgram(matrix[None], slope[None], rows[None], constraints.rows[None])
-        found = program.solve(
-            residual[None],
-            constraints.gaps[None],
-            constraint_compliance=constraints.compliance[None],
-            caps=self.caps[None],
-            active=active[None],
-            expected=np.repeat(self._compliance, 3)[None],
+        found = QuadraticProgram(matrix, slope, rows, constraints.rows).solve(
+            residual,
+            constraints.gaps,
+            constraint_compliance=constraints.compliance,
+            caps=self.caps,
+            active=active,
+            expected=np.repeat(self._compliance, 3),
         )
-        longest = float(np.abs(found.step[0, : self.bodies.turning]).max(initial=0.0))
-        met = found.compliance[0] <= RIGID
+        longest = float(np.abs(found.step[: self.bodies.turning]).max(initial=0.0))
+        met = found.compliance <= RIGID
         # Meeting goals more exactly may raise the merit by their forces times the distance, so that much is allowed.
-        least = float(np.abs(found.forces[0, met] * residual[met]).sum()) + ROUNDING * self.size**2
+        least = float(np.abs(found.forces[met] * residual[met]).sum()) + ROUNDING * self.size**2
         share = min(1.0, MAX_ROTATION / max(longest, ROUNDING))
-        closed = found.active[0] & exact
+        closed = found.active & exact
         for _ in range(MAX_SHORTER):
-            trial = self._corrected(state, found.step[0], met, closed, share)
+            trial = self._corrected(state, found.step, met, closed, share)
             if trial.merit <= state.merit + least:
-                self._forces, self._compliance = found.forces.reshape(-1, 3), found.compliance[0, ::3]
-                pushes = found.pushes[0]
-                self._active = _Active(constraints.keys[pushes > 0.0], pushes[pushes > 0.0])
+                self._forces, self._compliance = found.forces.reshape(-1, 3), found.compliance[::3]
+                self._active = _Active(constraints.keys[found.active], found.pushes[found.active])
                 return trial, 0.1 * damping if damping > 0.1 else 0.0, share * longest
             share *= SHORTER
         # Forces from another pose can give the model far too much curvature, so the next step begins without them.
@@ -890,13 +888,12 @@ class DragSolver:
             exact = np.flatnonzero(constraints.compliance == 0.0)
             rows, gaps = constraints.rows[exact], constraints.gaps[exact]
             active = self._active.of(constraints)[exact] > 0.0
-            still = np.zeros((1, self.bodies.columns))
-            program = QuadraticProgram(state.equations[0][None], still, state.rows[None], rows[None])
+            program = QuadraticProgram(state.equations[0], np.zeros(self.bodies.columns), state.rows, rows)
             met = np.repeat(chosen, 3)
-            found = program.solve(off[None], gaps[None], np.where(met, RIGID, 1.0 / RIGID)[None], active=active[None])
+            found = program.solve(off, gaps, np.where(met, RIGID, 1.0 / RIGID), active=active)
             closed = np.zeros(len(constraints.keys), dtype=bool)
-            closed[exact[found.active[0]]] = True
-            state = self._corrected(state, found.step[0], met, closed, 1.0)
+            closed[exact[found.active]] = True
+            state = self._corrected(state, found.step, met, closed, 1.0)
         return state
 
 

@@ -21,9 +21,11 @@ from ...core import Effector, Solution, Solver, Status
 from ...core.arrays import BoolArray, FloatArray, IntArray, lengths, times
 from ...core.edit import EditSolver
 from ...core.errors import FabrikError
+from ...core.falloff import falloff
 from ...core.model.bodies import effector_offset
 from ...core.rotations import angle_between
 from ...human.naming_schemes import match
+from ...markers.clip import true_spans
 from ...markers.feet import Stance
 from ...markers.gaps import fill_points, fill_rotations
 from ...markers.report.doubts import posture_doubts, result_doubts
@@ -64,6 +66,11 @@ _RATE: Final = 24.0
 # Parts that keep their pose exactly, and parts that keep it as nearly as the surface of the body allows.
 _HELD: Final = ("foot",)
 _LED: Final = ("hand", "head")
+# The cap of the force on hands and heads whose limbs are moved out of the body, as a share of that on dragged bones.
+# With more, the trunk moves away from hands.
+_LEADS: Final = 0.01
+# Frames over which such a change fades.
+_FADES: Final = 10
 # Share of the body's size. Smaller overlaps, below 0.2 mm for a person, are rounding errors.
 _LEAST: Final = 1e-4
 # The shares of the total time after which stages end, for the progress bar.
@@ -423,20 +430,39 @@ def without_self_collisions(armature: Object, tree: BakedTree) -> BakedTree:
         return tree
     ends = {name: role.part for name, role in match(skeleton.names).items() if role.part in (*_HELD, *_LED)}
     effectors = tuple(
-        Effector(name, rotation_weight=1.0 if part in _HELD else 0.0, priority=int(part in _LED))
+        Effector(name, rotation_weight=1.0) if part in _HELD else Effector(name, weight=_LEADS, priority=1)
         for name, part in ends.items()
     )
     bones = [bone for bone, name in enumerate(skeleton.names) if name not in tree.problem.held]
     free = tree.travels and tree.problem.free_root
-    model = replace(tree.problem, effectors=effectors, bones=bones, free_root=free).edit_model(separate=True)
-    rotations, roots = tree.solution.rotations, tree.solution.root_location
-    solver = EditSolver(model, rotations, np.broadcast_to(roots, (len(rotations), 3)))
-    inside = solver.overlaps > _LEAST * skeleton.size
+    problem = replace(tree.problem, effectors=effectors, bones=bones, free_root=free)
+    rotations = tree.solution.rotations.copy()
+    roots = np.array(np.broadcast_to(tree.solution.root_location, (len(rotations), 3)))
+    model = problem.edit_model(separate=True)
+    own = EditSolver(model, rotations, roots)
+    inside = own.overlaps > _LEAST * skeleton.size
     if not inside.any():
         return tree
-    asked = solver.own_points, np.where(np.isin([*ends.values()], _HELD)[:, None], solver.own_rotations, np.nan)
-    found = solver.smoothed(*asked, solver.solve(*asked))
-    solution = replace(tree.solution, rotations=found.rotations, root_location=found.roots)
+    # Each frame with overlaps is posed like a drag. The other frames follow its hands and head smoothly.
+    is_held = np.array([part in _HELD for part in ends.values()])
+    targets, turned = own.own_points.copy(), own.own_rotations.copy()
+    turned[:, ~is_held] = np.nan
+    alone = problem.drag_solver(separate=True)
+    for frame in np.flatnonzero(inside):
+        alone.prefer(rotations[frame], roots[frame])
+        posed = alone.solve_from_preferred(targets[frame], turned[frame], is_frame=True)
+        targets[frame] = alone.points(posed.rotations, posed.root_location)
+    targets[np.ix_(~inside, ~is_held)] = np.nan
+    # Each group of frames with overlaps is changed by itself, together with frames around it.
+    near = np.convolve(inside, np.ones(4 * _FADES + 1))[2 * _FADES :][: len(inside)] > 0.0
+    for first, end in true_spans(near):
+        part, among = slice(first, end), np.flatnonzero(inside[first:end]) + first
+        frames = np.arange(float(first), end)
+        shares = falloff(frames, among[0] - _FADES, among[-1] + _FADES, _FADES, _FADES)
+        over_time = EditSolver(model, rotations[part], roots[part], shares)
+        found = over_time.over_time(targets[part], turned[part], frames, _FADES)
+        rotations[part], roots[part] = found.rotations, found.roots
+    solution = replace(tree.solution, rotations=rotations, root_location=roots)
     moved = [
         lengths(times(solution.matrices[:, bone] - tree.solution.matrices[:, bone], np.append(offset, 1.0))[:, :3])
         for bone, offset in (
@@ -445,7 +471,7 @@ def without_self_collisions(armature: Object, tree: BakedTree) -> BakedTree:
     ]
     # An upper bound: each target is at most this much farther away.
     solution = replace(solution, errors=solution.errors + np.stack(moved, axis=1))
-    deepest = 1000.0 * float((solver.overlaps * tree.scale).max())
+    deepest = 1000.0 * float((own.overlaps * tree.scale).max())
     note = f"Self-collision: moved limbs out of the body by up to {deepest:.0f} mm on {np.count_nonzero(inside)} frames"
     return replace(tree, solution=solution, notes=(*tree.notes, note))
 

@@ -205,7 +205,7 @@ def _add(
     hold.name, hold.replaced = name, record
     hold.bone, hold.point, hold.hold_rotation = bone, settings.point, settings.hold_rotation
     hold.first, hold.last = whole
-    if miss < _MISSED * span.model.skeleton.size:
+    if miss < _MISSED * span.skeleton.size:
         return hold, ""
     shown = 1000.0 * miss * meters_per_unit(armature)
     return hold, (

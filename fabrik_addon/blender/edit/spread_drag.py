@@ -16,7 +16,8 @@ from bpy.types import Context, Object, PoseBone, Scene
 
 from ...core import Effector, forward_kinematics
 from ...core.arrays import BoolArray, FloatArray, IntArray
-from ...core.edit import EditModel, EditPoses, EditSolver, KnownPose
+from ...core.drag import DragPose, DragSolver
+from ...core.edit import EditSolver, KnownPose
 from ...core.falloff import falloff
 from ...core.kernel.bounds import Floor
 from ...core.model.bodies import effector_offset
@@ -31,9 +32,9 @@ from ..control.posed_rig import posed_rig
 from ..control.writer import RigMotion
 from ..goals.body import floor_of
 from ..goals.effectors import core_effector, move_pins_with, pins
-from ..goals.problem import rig_problem, root_mode
+from ..goals.problem import RigProblem, rig_problem, root_mode
 from ..posing.drag import SHOWN, Drag, DragBase, DragSettings, DragSetup, StepResult, begin_drag, mirrored_turn
-from ..rig.armature import BONE_HEAD, RigError, bone_offset, check_unscaled
+from ..rig.armature import BONE_HEAD, RigError, bone_offset, check_unscaled, length_text
 from ..rig.keyframes import SAME_FRAME, check_action, check_not_shared
 from ..rig.keying import is_auto_keying
 from ..rig.locks import OTHERWISE
@@ -157,9 +158,13 @@ def _contact(
 _LEG = frozenset({"thigh", "shin", "foot", "toe"})
 _ARM = frozenset({"shoulder", "upper_arm", "forearm", "hand", "palm", "finger"})
 # The cap of the force that holds a chest, as a share of the dragged hand's force. The trunk still follows a hand beyond
-# the arm's reach. If a walking person's hand is raised by 20 cm, the head moves by 9 cm without this force. If it is
-# raised by 40 cm, the head moves by 2.6 cm with a share of 0.2, and by less than 1 cm with 0.5.
-_CHEST: Final = 0.5
+# the arm's reach, but the head of a walking person stays within 1 cm if a hand is raised by 40 cm. With 0.35, a hand
+# stops 8 mm short of its target instead of moving the trunk.
+_CHEST: Final = 0.2
+# The cap of the force that leads a dragged point, as a share of that in a drag of one frame. With 1, legs of a walk
+# become straight if the hips are dragged out of reach, and knees jump when they bend again. With a third of it, hips
+# stop short of targets within reach.
+_SOFT: Final = 0.1
 
 
 def held_effectors(armature: Object, names: Sequence[str], dragged: set[str]) -> Iterator[Effector]:
@@ -233,7 +238,7 @@ class Span:
 
     Attributes:
         take: the action. motion: its poses on the frames with keys, the current frame and the ends.
-        model: the bones that follow; the dragged points come first in its effectors.
+        problem: the bones that follow; the dragged points come first in its effectors.
         shares: (F,) the share of the change on each frame. now: the index of the dragged frame.
         frame: the dragged frame. ends: the first frame and the last, which do not change.
         left_alone: sentences about bones that do not follow.
@@ -241,7 +246,7 @@ class Span:
 
     take: EditedTake
     motion: RigMotion
-    model: EditModel
+    problem: RigProblem
     shares: FloatArray
     now: int
     frame: float
@@ -251,12 +256,18 @@ class Span:
     def solver(self, rows: IntArray | slice) -> EditSolver:
         """A solver for the frames with indices `rows`, (R,) or a slice."""
         motion = self.motion
-        return EditSolver(self.model, motion.rotations[rows], motion.roots[rows], self.shares[rows])
+        model = self.problem.edit_model()
+        return EditSolver(model, motion.rotations[rows], motion.roots[rows], self.shares[rows])
 
     @cached_property
     def posed(self) -> FloatArray:
         """(F, J, 4, 4) original poses of the frames, in armature space."""
-        return forward_kinematics(self.model.skeleton, self.motion.rotations, self.motion.roots)
+        return forward_kinematics(self.skeleton, self.motion.rotations, self.motion.roots)
+
+    @property
+    def skeleton(self) -> Skeleton:
+        """The bones of the edited tree."""
+        return self.problem.tree.skeleton
 
 
 def make_span(scene: Scene, setup: DragSetup, spread: Spread, frame: float) -> Span:
@@ -335,10 +346,10 @@ def span_over(
         top = root if root in setup.dragged else next(iter(setup.dragged))
         free_root = root_mode(armature, pinned=pinned, dragged=top, top=root, setting=setup.settings.root) != "FIXED"
     bones = [tree.skeleton.index(name) for name in turning]
-    model = rig_problem(posed, tree, effectors, bones, free_root=free_root).edit_model()
+    problem = rig_problem(posed, tree, effectors, bones, free_root=free_root)
     first, last = whole
     shares = falloff(motion.frames, first, last, first - ends[0], ends[1] - last)
-    return Span(take, motion, model, shares, int(np.argmin(np.abs(motion.frames - frame))), frame, ends, within)
+    return Span(take, motion, problem, shares, int(np.argmin(np.abs(motion.frames - frame))), frame, ends, within)
 
 
 def _within_a_round(
@@ -417,27 +428,53 @@ class SpreadDrag(DragBase):
         self._rows = np.unique([now, *shown])
         self._row = int(np.searchsorted(self._rows, now))
         self._shown = np.searchsorted(self._rows, shown).tolist()
-        self._seen = span.solver(self._rows)
-        self._last: EditPoses | None = None
+        self._own = span.solver(self._rows)
+        self._solvers = {turning: self._drag_solvers(setup, turning=turning) for turning in (False, True)}
+        self._last: list[DragPose] = []
         self._asked: tuple[npt.ArrayLike, npt.ArrayLike | None] | None = None
-        # The same drag on the current frame only. It shows why the dragged point misses its target.
-        self._alone = setup.parts(turning=False) if shown.tolist() == [now] else []
+        problem, skeleton = span.problem, span.skeleton
         self._writer = setup.posed.writer(
-            context.view_layer.update, span.model.skeleton, self._seen.bones, moves_root=span.model.free_root
+            context.view_layer.update, skeleton, problem.bones, moves_root=problem.free_root
         )
-        self._is_dragged: BoolArray = np.array([each.bone in setup.dragged for each in span.model.effectors])
-        self._is_held: BoolArray = np.array([each.priority == 0 for each in span.model.effectors])
+        self._is_dragged: BoolArray = np.array([each.bone in setup.dragged for each in problem.effectors])
+        self._is_held: BoolArray = np.array([each.priority == 0 for each in problem.effectors])
         self._floor = floor = floor_of(setup.armature)
-        skeleton = span.model.skeleton
         dragged = [bone for bone in setup.dragged if bone in skeleton.names]
         self._rooms = {bone: room_above(floor, skeleton, span.posed, bone) for bone in dragged} if floor else {}
         # (F, 3) positions of the first dragged point in the original poses, in world space.
-        effector = span.model.effectors[0]
+        effector = problem.effectors[0]
         posed = span.posed[:, skeleton.index(effector.bone)] @ np.append(effector_offset(skeleton, effector), 1.0)
         self._own_path = posed[:, :3] @ self._world[:3, :3].T + self._world[:3, 3]
         self.left_alone += span.left_alone
         self.start = self._own_path[now]
-        self.axes = self._rotation_to_world @ matrix_from_quaternion(self._seen.own_rotations[self._row, 0])
+        self.axes = self._rotation_to_world @ matrix_from_quaternion(self._own.own_rotations[self._row, 0])
+
+    def _drag_solvers(self, setup: DragSetup, *, turning: bool) -> list[DragSolver]:
+        """A solver for each posed frame, in the frame's own pose.
+
+        turning: whether the dragged bones get a target rotation.
+        """
+        motion, problem, root = self._span.motion, self._span.problem, self._span.skeleton.names[0]
+        effectors = []
+        for each in problem.effectors:
+            kept, share = each.rotation_weight, _SOFT if each.priority else 1.0
+            if each.bone in setup.dragged:
+                stays = each.bone == root and not problem.free_root
+                kept = setup.rotation_weight(each.bone, turning=turning, stays=stays)
+            effectors.append(replace(each, weight=share * each.weight, rotation_weight=kept))
+        found = []
+        for row in self._rows:
+            solver = replace(problem, effectors=tuple(effectors)).drag_solver()
+            solver.prefer(motion.rotations[row], motion.roots[row])
+            solver.begin(*solver.preferred)
+            found.append(solver)
+        return found
+
+    def keep_orientation(self, _context: Context, *, keep: bool) -> None:
+        """Set whether dragged feet and heads keep their orientation from now on."""
+        setup = self._setup
+        setup.settings = replace(setup.settings, keep_orientation=keep)
+        self._solvers[False] = self._drag_solvers(setup, turning=False)
 
     def step(
         self, location: npt.ArrayLike, turn: npt.ArrayLike | None = None, _depth: npt.ArrayLike | None = None
@@ -448,17 +485,24 @@ class SpreadDrag(DragBase):
         ignored: the point always follows the location's depth.
         """
         self._asked = location, turn
-        found = self._last = self._seen.solve(*self._goals(self._seen, self._rows), self._last)
+        solvers = self._posed(settled=False)
         for row in self._shown:
-            self._writer.write(found.rotations[row], found.roots[row])
-        error, why = self._scale * found.errors[self._row, self._is_dragged].max(), ""
-        if self._alone and error > SHOWN and turn is None:
-            shift = self._armature_shift(location)
-            misses = [part.solve(shift, np.zeros(3), settled=True)[1].error for part in self._alone]
-            worst = self._alone[int(np.argmax(misses))]
-            why = worst.problem.why_short(worst.session)
-        held = self._scale * found.errors[self._row, self._is_held]
-        return StepResult(error, held.max(initial=0.0), why=why)
+            self._writer.write(self._last[row].rotations, self._last[row].root_location)
+        found, why = self._last[self._row], self._span.problem.why_short(solvers[self._row])
+        error, held = (self._scale * found.errors[own].max(initial=0.0) for own in (self._is_dragged, self._is_held))
+        return StepResult(error, held, any(each.is_held_back for each in self._last), why=why)
+
+    def _posed(self, *, settled: bool) -> list[DragSolver]:
+        """Pose the dragged frame and the one in the viewport for the last location; returns their solvers."""
+        turn = (self._asked or (self.start, None))[1]
+        solvers = self._solvers[turn is not None]
+        for solver, last in zip(solvers, self._last, strict=False):
+            solver.continue_from(last.rotations, last.root_location)
+        goals = zip(solvers, *self._goals(self._own, self._rows), strict=True)
+        self._last = [
+            solver.solve(points, rotations, eased=not settled, settled=settled) for solver, points, rotations in goals
+        ]
+        return solvers
 
     def paths_before_and_after(self) -> tuple[FloatArray, FloatArray]:
         """The original and the new path of the dragged point on the span's frames, (F, 3) each, in world space."""
@@ -467,14 +511,21 @@ class SpreadDrag(DragBase):
 
     def finish(self, context: Context) -> int:
         """Solve all frames, and write the changes to the keys; returns the number of changed bones."""
-        if self._last is None:
+        if not self._last:
             return 0
-        span, row = self._span, self._row
-        last = self._seen.solve(*self._goals(self._seen, self._rows), self._last, settled=True)
+        self._posed(settled=True)
+        span, last = self._span, self._last[self._row]
         solver, ease = span.solver(slice(None)), 0.5 * (span.ends[1] - span.ends[0])
-        known = KnownPose(span.now, last.rotations[row], last.roots[row])
-        found = solver.over_time(*self._goals(solver, slice(None)), span.motion.frames, ease, known)
-        armature, names = self._armature, span.model.skeleton.names
+        known = KnownPose(span.now, last.rotations, last.root_location)
+        targets, rotations = self._goals(solver, slice(None))
+        if self._asked is None or self._asked[1] is None:
+            rotations[:, self._is_dragged] = np.nan
+        found = solver.over_time(targets, rotations, span.motion.frames, ease, known)
+        slips = self._scale * np.nan_to_num(found.errors).max(axis=0) * self._is_held
+        if slips.max() > SHOWN:
+            bone = span.problem.posed.shown(span.problem.effectors[int(np.argmax(slips))].bone)
+            self.left_alone.append(f"Bone {bone!r} is held, but is up to {length_text(slips.max())} off its path")
+        armature, names = self._armature, span.skeleton.names
         changed, unkeyed = changed_channels(armature, span.take, span.motion, found.rotations, found.roots)
         self.left_alone += [f"Control {name!r} has no keys and was not changed: key it first" for name in unkeyed]
         if self._layer or span.take.is_layered:
@@ -482,7 +533,7 @@ class SpreadDrag(DragBase):
         else:
             changes = changes_of(span.take, span.motion.frames, changed)
             write_changes(armature, changes, (span.frame,), span.ends)
-        self._keeper.restore([span.take.place, *(span.take.holders[names[bone]] for bone in self._seen.bones)])
+        self._keeper.restore([span.take.place, *(span.take.holders[names[bone]] for bone in span.problem.bones)])
         context.view_layer.update()
         move_pins_with(armature, self._dragged)
         return len({each.bone.name for each in changed})
@@ -493,7 +544,7 @@ class SpreadDrag(DragBase):
         shares = self._span.shares[rows]
         shift, armature_turn = self._armature_shift(location), self._armature_turn(turn)
         targets, rotations = solver.own_points.copy(), solver.own_rotations.copy()
-        for index, effector in enumerate(self._span.model.effectors):
+        for index, effector in enumerate(self._span.problem.effectors):
             if effector.bone not in self._dragged:
                 continue
             factors = self._dragged[effector.bone]
@@ -503,13 +554,8 @@ class SpreadDrag(DragBase):
                 normal, room = np.array(self._floor.normal), self._rooms[effector.bone][rows]
                 shifts = shifts + np.maximum(-shifts @ normal - room, 0.0)[:, None] * normal
             targets[:, index] += shifts
-            # A root that can be moved directly keeps its rotation.
-            leads = self._span.model.free_root and effector.bone == self._span.model.skeleton.names[0]
-            if turn is None and not leads:
-                rotations[:, index] = np.nan
-            elif turn is not None:
-                vectors = shares[:, None] * mirrored_turn(armature_turn, factors)
-                rotations[:, index] = product(quaternion_from_rotation_vector(vectors), rotations[:, index])
+            vectors = shares[:, None] * mirrored_turn(armature_turn, factors)
+            rotations[:, index] = product(quaternion_from_rotation_vector(vectors), rotations[:, index])
         return targets, rotations
 
 

@@ -131,11 +131,13 @@ class RigProblem:
         locks: Mapping[int, WithLocks] | None = None,
         hang_from: HangFrom | None = None,
         stiff: Collection[str] = (),
+        separate: bool = False,
     ) -> DragSolver:
         """A solver that continues from pose to pose, near a preferred pose, which must be set before use.
 
         Masses, floor, balance and self-collision are the rig's. hang_from: the pose whose tilts are kept by limbs
-        without goals; None if such limbs are rigid. stiff: names of bones that move as one piece.
+        without goals; None if such limbs are rigid. stiff: names of bones that move as one piece. separate: whether
+        self-collisions of the preferred pose are removed.
         """
         rig, skeleton = self.rig, self.tree.skeleton
         # All goals that lead the body get the force of the weakest, so that none pulls another off its target.
@@ -158,7 +160,8 @@ class RigProblem:
             support=support_of(rig, self.pinned),
             locks=locks,
             hang_from=hang_from,
-            collision=collision_of(rig, skeleton),
+            collision=collision_of(rig, skeleton, always=separate),
+            separate=separate,
         )
 
     def edit_model(self, *, separate: bool = False) -> EditModel:

@@ -421,21 +421,30 @@ class DragSetup:
     def _grip(self, bone: str, *, turning: bool, stays: bool) -> Grip:
         """The grip on a dragged bone, with a lower priority than pins; stays: whether the bone's head cannot move."""
         pose_bone = self.armature.pose.bones[bone]
-        kept = 0.0
-        if self.settings.keep_orientation and not stays:
-            part = part_of(self.armature, bone)
-            # Above feet alone, hips only tilt for balance; between pinned hands and feet, they tilt with the trunk.
-            if part != "hips" or "hand" not in {part_of(self.armature, pin.bone) for pin in self.held}:
-                kept = KEEPS_ORIENTATION.get(part, 0.0)
         effector = Effector(
             bone,
             offset=None if self.point == "TAIL" else armatures.BONE_HEAD,
-            rotation_weight=1.0 if turning or self.posed.keeps_rotation(bone) else kept,
+            rotation_weight=self.rotation_weight(bone, turning=turning, stays=stays),
             priority=self._priority,
         )
         position = np.array(armatures.armature_point(pose_bone, self.point), dtype=np.float64)
         rotation = np.array(pose_bone.matrix.to_quaternion(), dtype=np.float64)
         return Grip(effector, position, rotation, self.dragged[bone])
+
+    def rotation_weight(self, bone: str, *, turning: bool, stays: bool) -> float:
+        """The weight with which a dragged bone keeps its orientation; stays: whether the bone's head cannot move.
+
+        turning: whether the bone gets a target rotation.
+        """
+        if turning or self.posed.keeps_rotation(bone):
+            return 1.0
+        if stays or not self.settings.keep_orientation:
+            return 0.0
+        part = part_of(self.armature, bone)
+        # Above feet alone, hips only tilt for balance; between pinned hands and feet, they tilt with the trunk.
+        if part == "hips" and "hand" in {part_of(self.armature, pin.bone) for pin in self.held}:
+            return 0.0
+        return KEEPS_ORIENTATION.get(part, 0.0)
 
 
 # Share of the dragged bone's length, and radians. A smaller translation or rotation is ignored, so that the pose stays

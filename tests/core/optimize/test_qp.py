@@ -11,7 +11,7 @@ from fabrik_addon.core.optimize.qp import QuadraticProgram
 
 
 def naive(matrix, slope, rows, wanted, compliance, constraints, gaps):
-    """The step of one frame: the first set of active inequalities that fulfills all conditions."""
+    """The step with the first set of active inequalities that fulfills all conditions."""
     count = len(wanted)
     for size in range(len(gaps) + 1):
         for active in map(list, combinations(range(len(gaps)), size)):
@@ -25,122 +25,96 @@ def naive(matrix, slope, rows, wanted, compliance, constraints, gaps):
     raise AssertionError("no active set fulfills the conditions")
 
 
-def problem(rng, frames, columns, count, sides, scale=1.0):
-    root = rng.normal(size=(frames, columns, columns))
-    matrix = root @ root.swapaxes(1, 2) + 0.1 * np.eye(columns)
-    slope = rng.normal(size=(frames, columns))
-    rows, constraints = rng.normal(size=(frames, count, columns)), rng.normal(size=(frames, sides, columns))
-    wanted, gaps = scale * rng.normal(size=(frames, count)), 0.2 * scale * np.abs(rng.normal(size=(frames, sides)))
+def problem(rng, columns, count, sides, scale=1.0):
+    root = rng.normal(size=(columns, columns))
+    matrix = root @ root.T + 0.1 * np.eye(columns)
+    slope = rng.normal(size=columns)
+    rows, constraints = rng.normal(size=(count, columns)), rng.normal(size=(sides, columns))
+    wanted, gaps = scale * rng.normal(size=count), 0.2 * scale * np.abs(rng.normal(size=sides))
     return matrix, scale * slope, rows, wanted, constraints, gaps
 
 
-@settings(max_examples=60)
+@settings(max_examples=150)
 @given(
     st.integers(0, 2**32 - 1),
-    st.integers(1, 5),
     st.integers(1, 8),
     st.integers(0, 3),
     st.integers(0, 6),
     st.sampled_from([1e-3, 1.0, 1e3]),
 )
-@example(223, 3, 3, 2, 5, 1e3)  # nearly dependent inequalities that push hard
-def test_the_solution_is_the_best_of_all_active_sets(seed, frames, columns, count, sides, scale):
+@example(223, 3, 2, 5, 1e3)
+def test_the_solution_is_the_best_of_all_active_sets(seed, columns, count, sides, scale):
     rng = np.random.default_rng(seed)
-    matrix, slope, rows, wanted, constraints, gaps = problem(rng, frames, columns, count, sides, scale)
+    matrix, slope, rows, wanted, constraints, gaps = problem(rng, columns, count, sides, scale)
     compliance = rng.uniform(0.01, 1.0, size=wanted.shape)
     found = QuadraticProgram(matrix, slope, rows, constraints).solve(wanted, gaps, compliance)
-    for frame in range(frames):
-        given_ = (each[frame] for each in (matrix, slope, rows, wanted, compliance, constraints, gaps))
-        assert np.abs(found.step[frame] - naive(*given_)).max() < 1e-5 * scale
+    best = naive(matrix, slope, rows, wanted, compliance, constraints, gaps)
+    assert np.abs(found.step - best).max() < 1e-5 * scale
 
 
-def nearly_parallel(rng, frames, joints, columns):
+def nearly_parallel(rng, joints, columns):
     """Constraints like those of outlines of cones: for each joint nine that are a few degrees apart."""
     angles = np.radians([0.0, -3.0, 3.0, -9.0, 9.0, -20.0, 20.0, -45.0, 45.0])
-    constraints = np.zeros((frames, 9 * joints, columns))
+    constraints = np.zeros((9 * joints, columns))
     for joint in range(joints):
-        first = rng.uniform(0.0, 2.0 * np.pi, size=(frames, 1)) + angles
+        first = rng.uniform(0.0, 2.0 * np.pi) + angles
         own = slice(9 * joint, 9 * joint + 9)
-        constraints[:, own, 3 * joint], constraints[:, own, 3 * joint + 2] = np.cos(first), np.sin(first)
+        constraints[own, 3 * joint], constraints[own, 3 * joint + 2] = np.cos(first), np.sin(first)
     return constraints
 
 
-@settings(max_examples=40)
-@given(st.integers(0, 2**32 - 1), st.sampled_from([1, 7]), st.booleans(), st.booleans())
-def test_conditions_hold_with_many_nearly_parallel_constraints(seed, frames, is_doubled, is_guessed):
+@settings(max_examples=100)
+@given(st.integers(0, 2**32 - 1), st.booleans(), st.booleans())
+def test_conditions_hold_with_many_nearly_parallel_constraints(seed, is_doubled, is_guessed):
     rng = np.random.default_rng(seed)
-    matrix, slope, rows, wanted, _, _ = problem(rng, frames, 36, 9, 0)
-    constraints = nearly_parallel(rng, frames, 12, 36)
+    matrix, slope, rows, wanted, _, _ = problem(rng, 36, 9, 0)
+    constraints = nearly_parallel(rng, 12, 36)
     if is_doubled:
-        constraints = np.concatenate([constraints, constraints[:, ::3]], axis=1)
-    gaps = 0.01 * np.abs(rng.normal(size=constraints.shape[:2]))
-    gaps[:, ::5] = 0.0
+        constraints = np.concatenate([constraints, constraints[::3]])
+    gaps = 0.01 * np.abs(rng.normal(size=len(constraints)))
+    gaps[::5] = 0.0
     compliance = np.full(wanted.shape, 1e-7)
     active = rng.random(gaps.shape) < 0.3 if is_guessed else None
     found = QuadraticProgram(matrix, slope, rows, constraints).solve(wanted, gaps, compliance, active=active)
-    passed = (constraints @ found.step[..., None])[..., 0] - gaps
+    passed = constraints @ found.step - gaps
     size = np.abs(found.step).max()
     assert passed.max() < 1e-5 * size
     assert found.pushes.min() >= 0.0
     pushing = found.pushes > 1e-6 * max(found.pushes.max(), 1e-30)
     assert np.abs(passed[pushing]).max(initial=0.0) < 1e-5 * size
-    missed = (rows @ found.step[..., None])[..., 0] + compliance * found.forces - wanted
-    assert np.abs(missed).max() < 1e-7
-    forces = slope + (found.forces[:, None] @ rows - found.pushes[:, None] @ constraints)[:, 0]
+    assert np.abs(rows @ found.step + compliance * found.forces - wanted).max() < 1e-7
+    forces = slope + found.forces @ rows - found.pushes @ constraints
     total = np.abs(forces).max() + np.abs(found.pushes).max(initial=0.0)
-    assert np.abs((matrix @ found.step[..., None])[..., 0] - forces).max() < 1e-9 * total
-
-
-def test_frames_do_not_depend_on_each_other():
-    rng = np.random.default_rng(5)
-    given_ = problem(rng, 20, 30, 6, 25)
-    compliance = np.full((20, 6), 1e-4)
-
-    def steps(frames):
-        matrix, slope, rows, wanted, constraints, gaps = (each[frames] for each in given_)
-        return QuadraticProgram(matrix, slope, rows, constraints).solve(wanted, gaps, compliance[frames]).step
-
-    assert np.abs(steps(slice(None)) - np.concatenate([steps([frame]) for frame in range(20)])).max() < 1e-9
+    assert np.abs(matrix @ found.step - forces).max() < 1e-9 * total
 
 
 def test_infinite_gaps_and_rows_of_zeros_do_nothing():
     rng = np.random.default_rng(6)
-    matrix, slope, rows, wanted, constraints, gaps = problem(rng, 3, 10, 3, 4)
+    matrix, slope, rows, wanted, constraints, gaps = problem(rng, 10, 3, 4)
     compliance = np.full(wanted.shape, 1e-6)
     few = QuadraticProgram(matrix, slope, rows, constraints).solve(wanted, gaps, compliance)
-    rows, wanted = np.concatenate([rows, 0.0 * rows], axis=1), np.concatenate([wanted, 0.0 * wanted], axis=1)
-    constraints = np.concatenate([constraints, 0.0 * constraints], axis=1)
-    gaps = np.concatenate([gaps, np.full(gaps.shape, np.inf)], axis=1)
-    more = QuadraticProgram(matrix, slope, rows, constraints).solve(wanted, gaps, np.tile(compliance, (1, 2)))
+    rows, wanted = np.concatenate([rows, 0.0 * rows]), np.concatenate([wanted, 0.0 * wanted])
+    constraints = np.concatenate([constraints, 0.0 * constraints])
+    gaps = np.concatenate([gaps, np.full(gaps.shape, np.inf)])
+    more = QuadraticProgram(matrix, slope, rows, constraints).solve(wanted, gaps, np.tile(compliance, 2))
     assert np.abs(more.step - few.step).max() < 1e-9
 
 
-@settings(max_examples=40)
+@settings(max_examples=150)
 @given(st.integers(0, 2**32 - 1), st.floats(0.01, 10.0))
 def test_forces_stay_below_their_caps_and_goals_below_them_are_exact(seed, cap):
     rng = np.random.default_rng(seed)
-    matrix, slope, rows, wanted, constraints, gaps = problem(rng, 8, 30, 9, 12)
-    rows[:, 3:6] = rows[:, :3]  # two goals that contradict each other
-    caps = np.tile(cap * np.array([1.0, 2.0, 5.0]), (8, 1))
+    matrix, slope, rows, wanted, constraints, gaps = problem(rng, 30, 9, 12)
+    rows[3:6] = rows[:3]  # two goals that contradict each other
+    caps = cap * np.array([1.0, 2.0, 5.0])
     least = np.full(wanted.shape, 1e-8)
     found = QuadraticProgram(matrix, slope, rows, constraints).solve(wanted, gaps, least, caps=caps)
-    sizes = np.linalg.norm(found.forces.reshape(8, 3, 3), axis=2)
-    missed = np.linalg.norm((wanted - (rows @ found.step[..., None])[..., 0]).reshape(8, 3, 3), axis=2)
+    sizes = np.linalg.norm(found.forces.reshape(3, 3), axis=1)
+    missed = np.linalg.norm((wanted - rows @ found.step).reshape(3, 3), axis=1)
     assert (sizes <= 1.02 * caps).all()
     assert (missed[sizes < 0.95 * caps] < 1e-5).all()
 
 
-def test_correction_moves_along_active_constraints():
-    rng = np.random.default_rng(8)
-    matrix, slope, rows, wanted, constraints, gaps = problem(rng, 4, 30, 6, 12)
-    program = QuadraticProgram(matrix, slope, rows, constraints)
-    found = program.solve(wanted, gaps, np.full(wanted.shape, 1e-9))
-    assert found.active.any()
-    more = program.correction(wanted, np.full(wanted.shape, 1e-9), found.active)
-    assert np.abs((rows @ more[..., None])[..., 0] - wanted).max() < 1e-6
-    assert np.abs((constraints @ more[..., None])[..., 0][found.active]).max() < 1e-5
-
-
 def test_a_singular_matrix_is_refused():
     with pytest.raises(np.linalg.LinAlgError):
-        QuadraticProgram(np.zeros((1, 2, 2)), np.zeros((1, 2)), np.zeros((1, 0, 2)), np.zeros((1, 0, 2)))
+        QuadraticProgram(np.zeros((2, 2)), np.zeros(2), np.zeros((0, 2)), np.zeros((0, 2)))

@@ -338,11 +338,9 @@ class FABRIK_OT_drag(OnRig, Operator):
                 self.cancel(context)
                 return {"CANCELLED"}
             if event.value == "PRESS" and event.type == "O":
-                # Drags over time have no such setting.
-                if isinstance(self._drag, dragging.Drag):
-                    self.keep_orientation = not self.keep_orientation
-                    self._drag.keep_orientation(context, keep=self.keep_orientation)
-                    self._step(context)
+                self.keep_orientation = not self.keep_orientation
+                self._drag.keep_orientation(context, keep=self.keep_orientation)
+                self._step(context)
             elif self._is_handled(event):
                 self._step(context)
         except BaseException:
