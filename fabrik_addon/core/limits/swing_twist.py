@@ -19,7 +19,7 @@ from .base import Range
 FULL_TURN = 2.0 * pi
 # At 180° the twist of a bone is only rounding error. Clamped swings are slightly smaller, so that the twist is right to
 # 1e-9.
-_MAX_SWING = pi - SINGLE
+MAX_SWING = pi - SINGLE
 # The ends of a range of angles, infinite for a full turn or more, and the middle between them.
 Between: TypeAlias = tuple[float, float, float]
 
@@ -50,6 +50,13 @@ def swing_of(backend: Backend, rotation: Quaternion) -> Swing:
         ex, ez = (x * y - z * w) * size, (x * w + z * y) * size
     angle = 2.0 * backend.atan2(leaning, upright)
     return Swing(angle, ex, ez, angle * ex, angle * ez)
+
+
+def below_half_turn(backend: Backend, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
+    """A point of the chart, moved into the circle of swings below 180°, in which the twist is defined."""
+    angle = backend.sqrt(x * x + z * z)
+    share = backend.select(angle > MAX_SWING, MAX_SWING / backend.maximum(angle, 1.0), 1.0)
+    return x * share, z * share
 
 
 def twist_of(backend: Backend, rotation: Quaternion, middle: Scalar) -> Scalar:
@@ -102,10 +109,7 @@ def clamped(
     if not backend.any_of((leaning > surely_inside) | (turn != bounded)):
         return rotation
     lean = swing_of(backend, rotation)
-    x, z = nearest(backend, lean.x, lean.z)
-    angle = backend.sqrt(x * x + z * z)
-    share = backend.select(angle > _MAX_SWING, _MAX_SWING / backend.maximum(angle, 1.0), 1.0)
-    x, z = x * share, z * share
+    x, z = below_half_turn(backend, *nearest(backend, lean.x, lean.z))
     outside = (x != lean.x) | (z != lean.z) | (turn != bounded)
     moved = backend.frames_where(outside)
     if not len(moved):
