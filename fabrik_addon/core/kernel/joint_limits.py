@@ -6,15 +6,13 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from ..arrays import ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, joined, lengths, times
+from ..arrays import ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, joined, lengths, squares, times
 from ..backend import array as many
-from ..backend.array import Scalar
-from ..backend.protocol import Backend
 from ..limits.ball import Ball, ellipse_root, nearest_on_ellipse
 from ..limits.base import Limit
 from ..limits.hinge import Hinge
 from ..limits.polygon import Polygon
-from ..limits.swing_twist import Swing, clamped, nearest_angle, swing_of, twist_of
+from ..limits.swing_twist import MAX_SWING, Swing, below_half_turn, compose_arrays, nearest_angle, swing_of, twist_of
 from ..model.skeleton import Skeleton
 from ..rotations import IDENTITY
 from .bodies import Bodies
@@ -298,19 +296,21 @@ class _Balls:
 
     def clamp(self, local: FloatArray) -> None:
         own = local[:, self._bodies]
-        twists = self._twists(own)
-        outside = (own[..., 1] ** 2 + own[..., 3] ** 2 > self._sure) | (twists < self._low) | (twists > self._high)
-        frames, joints = np.nonzero(outside)
+        turn = self._twists(own)
+        twist = np.clip(turn, self._low, self._high)
+        frames, joints = np.nonzero((own[..., 1] ** 2 + own[..., 3] ** 2 > self._sure) | (twist != turn))
         if not len(frames):
             return
-
-        def nearest(backend: Backend, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
-            half_axes = self._half_axes(np.stack([x, z], axis=-1)[:, None], joints)[:, 0]
-            return nearest_on_ellipse(backend, x, z, *half_axes.T)
-
-        twist = self._low[joints], self._high[joints], self._middle[joints]
-        inside = clamped(many, many.quaternion(own[frames, joints]), nearest, twist)
-        local[frames, self._bodies[joints]] = many.stack([inside], len(frames))[:, 0]
+        lean = swing_of(many, many.quaternion(own[frames, joints]))
+        swings = np.stack([lean.x, lean.z], axis=1)
+        half_axes = self._half_axes(swings[:, None], joints)[:, 0]
+        outside = squares(swings / np.maximum(half_axes, ROUNDING)) > 1.0 + ROUNDING
+        outside |= (np.asarray(lean.angle) > MAX_SWING) | (twist != turn)[frames, joints]
+        if not outside.any():
+            return
+        frames, joints, swings, half_axes = frames[outside], joints[outside], swings[outside], half_axes[outside]
+        x, z = below_half_turn(many, *nearest_on_ellipse(many, *swings.T, *half_axes.T))
+        local[frames, self._bodies[joints]] = compose_arrays(np.asarray(x), np.asarray(z), twist[frames, joints])
 
     def sides(self, local: FloatArray, within: float) -> Sides:
         return self.outlines(local, within, 1)[0]

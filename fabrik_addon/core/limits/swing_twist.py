@@ -95,7 +95,7 @@ def clamped(
     backend: Backend,
     rotation: Quaternion,
     nearest: Callable[[Backend, Scalar, Scalar], tuple[Scalar, Scalar]],
-    twist: tuple[Scalar, Scalar, Scalar],
+    twist: Between,
     surely_inside: Scalar = -1.0,
 ) -> Quaternion:
     """The rotation itself if swing and twist are inside, else the rotation with the nearest swing and twist.
