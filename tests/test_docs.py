@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from support.messages import all_messages
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -54,6 +55,18 @@ def test_links_and_pictures_exist(page):
     links = re.findall(r"\]\(([^)#]+)\)", text) + re.findall(r'src="([^"]+)"', text)
     missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
     assert not missing
+
+
+def test_the_messages_that_the_guide_explains_exist():
+    """Two were renamed or joined, and the page of messages kept the old ones."""
+    page = (ROOT / "docs" / "guide" / "refused.md").read_text(encoding="utf-8")
+    explained = re.findall(r"^\| \*(.+?)\* \|", page, re.MULTILINE)
+    panels = (ROOT / "fabrik_addon" / "blender" / "ui" / "panels" / "pose.py").read_text(encoding="utf-8")
+    known = "\n".join([*all_messages(), panels])
+    # Values may be messages too, such as reasons. So the parts between values and signs are looked up.
+    parts = [part.strip(" ?") for text in explained for part in re.split(r"[….:;,()]", text)]
+    assert explained
+    assert not [part for part in parts if part not in known]
 
 
 def test_the_guide_s_first_page_names_all_others():

@@ -15,17 +15,13 @@ from .settings.declare import Pointer
 from .settings.in_use import keep_overrides
 from .ui import entries, operators, panels, translations
 from .ui.overlays import handlers as drawing_handlers
-from .ui.panels import limits
+from .ui.panels import pose
 
 CLASSES = (*settings.CLASSES, *operators.CLASSES, *panels.CLASSES, *entries.CLASSES)
 # The properties that are added to Blender's types: type, name, declaration.
 PROPERTIES: Final[tuple[tuple[Any, str, Any], ...]] = (
-    (
-        bpy.types.Object,
-        "fabrik",
-        Pointer("FABRIK", "FABRIK settings of this object", type=settings.FabrikRig, override={"LIBRARY_OVERRIDABLE"}),
-    ),
-    (bpy.types.Object, limits.STIFFNESS_SLIDER, limits.STIFFNESS),
+    (bpy.types.Object, "fabrik", Pointer(type=settings.FabrikRig, override={"LIBRARY_OVERRIDABLE"})),
+    (bpy.types.Object, pose.STIFFNESS_SLIDER, pose.STIFFNESS),
     *((bpy.types.Scene, name, switch) for name, switch in drawing_handlers.SWITCHES.items()),
 )
 # Modules with their own start and stop functions, in the order of their start.

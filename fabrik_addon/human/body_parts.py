@@ -10,7 +10,7 @@ PARTS: Final = (
     "thigh", "shin", "foot", "toe",
     "rigid",
 )  # fmt: skip
-# Parts that belong together, from the body outward.
+# Groups of parts, each from the root of the body outward.
 TRUNK: Final = ("hips", "spine", "chest")
 MIDDLE: Final = (*TRUNK, "neck", "head")
 ARM: Final = ("upper_arm", "forearm", "hand")

@@ -12,8 +12,7 @@ from ..core.errors import FabrikError
 from ..core.limits.base import Limit
 from ..core.model.targets import PosePrior
 from ..human.naming_schemes import match
-from ..human.rest_body import RestBody, bones_of
-from ..human.soles import Point, soles_of
+from ..human.rest_body import Point, RestBody, bones_of, soles_of
 from .calibrate.offsets import effector_points, points_on
 from .clip import FloatArray, true_spans
 

@@ -23,13 +23,13 @@ def outlier_weights(distances: FloatArray, limits: FloatArray) -> FloatArray:
     return np.where(np.isnan(distances), 0.0, weights)
 
 
-def usual_distances(distances: FloatArray) -> FloatArray:
-    """(M,) the median of each column of (F, M) distances, ignoring NaN; NaN if a column has only NaN."""
-    usual = np.full(distances.shape[1], np.nan)
-    some = ~np.isnan(distances).all(axis=0)
+def medians(values: FloatArray) -> FloatArray:
+    """The medians of (F, ...) values over F, ignoring NaN; NaN where there is nothing else."""
+    found = np.full(values.shape[1:], np.nan)
+    some = ~np.isnan(values).all(axis=0)
     if some.any():
-        usual[some] = np.nanmedian(distances[:, some], axis=0)
-    return usual
+        found[some] = np.nanmedian(values[:, some], axis=0)
+    return found
 
 
 def weighted_location(samples: FloatArray, outlying: float) -> tuple[FloatArray, BoolArray]:
@@ -47,7 +47,7 @@ def weighted_location(samples: FloatArray, outlying: float) -> tuple[FloatArray,
     center = np.nanmedian(part, axis=0)
     for _ in range(_ROUNDS):
         distances = np.linalg.norm(part - center, axis=2)
-        spread = usual_distances(distances) / MEDIAN_DISTANCE
+        spread = medians(distances) / MEDIAN_DISTANCE
         weights = outlier_weights(distances, outlying * spread)[..., None]
         total = weights.sum(axis=0)
         mean = (weights * np.nan_to_num(part)).sum(axis=0) / np.maximum(total, ROUNDING)

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from ..core import Skeleton
-from ..core.arrays import ROUNDING
+from ..core.arrays import ROUNDING, FloatArray, lengths
 from ..human.body_parts import Role
 from ..human.naming_schemes import match
 from ..human.rest_body import RestBody, RestBone, bones_of
@@ -94,23 +94,24 @@ def find_pairs(motion: Motion, skeleton: Skeleton) -> tuple[Pair, ...]:
     if other.on_four != own.on_four:
         raise RetargetError(f"One of {motion.name!r} and the rig walks on two legs, the other on four: map their bones")
     source, target = RestBody(source_bones, other.roles), RestBody(bones, own.roles)
-    for body in (source, target):
-        check_one_body(body)
+    check_one_body(source, dict(zip(motion.names, np.moveaxis(motion.heads, 1, 0), strict=True)))
+    check_one_body(target, {})
     pairs = pair_bodies(source, target)
     check_pairs(motion, target, pairs)
     return pairs
 
 
-def check_one_body(body: RestBody) -> None:
-    """Raise RetargetError if the rig has two bodies.
+def check_one_body(body: RestBody, heads: Mapping[str, FloatArray]) -> None:
+    """Raise RetargetError if there are two bodies.
 
-    Each has its own hips bone with legs. The two bones are at different positions, and neither is above the other in
-    the hierarchy.
+    Each has its own hips bone with legs. The two bones are at different positions, at rest or on a frame, and neither
+    is above the other in the hierarchy. heads: (F, 3) the bones' heads by name; empty for a rig.
     """
     hips = body.named("hips")
     size = _SAME_PLACE * max(float(np.ptp([bone.head for bone in body.bones.values()], axis=0).max()), ROUNDING)
     for one, other in combinations(hips, 2):
-        apart = float(np.linalg.norm(body.bones[one].head - body.bones[other].head)) > size
+        steps = [body.bones[one].head - body.bones[other].head, *(heads[one] - heads[other] if heads else ())]
+        apart = lengths(np.array(steps)).max() > size
         if apart and one not in above(body.bones, other) and other not in above(body.bones, one):
             raise two_bodies_error(one, other)
 

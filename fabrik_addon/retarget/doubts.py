@@ -154,8 +154,8 @@ def _direction_doubts(
     trunk |= {words: off((part, "R"), (part, "L")) for words, part in _ACROSS}
     if any(angle > _OPPOSITE for angle in trunk.values()):
         yield (
-            f"The rig faces another direction than the source: {named_figures(trunk, _FAR_TRUNK, '°')} off; check that "
-            "left and right are not swapped in bone names or in the map, and that both bodies face forward at rest"
+            f"The rig and the source face different directions: {named_figures(trunk, _FAR_TRUNK, '°')} off; check "
+            "that left and right are not swapped in bone names or in the map, and that both bodies face forward at rest"
         )
         return
     limbs = {words: off((upper, side), (lower, side)) for words, upper, lower, side in _LIMBS}

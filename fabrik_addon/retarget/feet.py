@@ -19,8 +19,7 @@ from ..core.rotations import (
     quaternion_from_rotation_vector,
     rotation_between,
 )
-from ..human.rest_body import BodyAxes, RestBody
-from ..human.soles import soles_of
+from ..human.rest_body import BodyAxes, RestBody, soles_of
 from ..markers.feet import FootPoint, Stance, StandingSettings, drift, faded, find_stances
 
 # A point with a share s has the weight s / (1 - s + this): large, but not infinite, for a share of 1.

@@ -13,15 +13,13 @@ from ..core.rotations import angle_between, conjugate, product, quaternion_from_
 from ..markers.calibrate.offsets import points_on
 from ..markers.feet import Stance, drift
 from ..markers.steps import at_once
-from .alignment import Reference, align, find_reference, is_same_body
+from .alignment import Reference, Transfer, align, find_reference, is_same_body
 from .bodies import check_pairs, find_bodies, find_pairs
 from .doubts import retarget_doubts
 from .feet import ToeLift
-from .goals import HEAD, LegReach, LimbGoals, RetargetSettings, arm_reach, find_ends
-from .limbs import LimbSolver
+from .goals import HEAD, LegReach, LimbGoals, LimbSolver, RetargetSettings, arm_reach, find_ends
 from .motion import Motion
 from .pairs import Pair
-from .transfer import Transfer
 
 # Number of frames solved together, so that memory does not grow with the take.
 _CHUNK = 2000

@@ -39,7 +39,7 @@ def steps():
 
 def labels_are_ours():
     """Words that Blender's catalogue has as well, and often with another meaning."""
-    table = translations._languages()["de"]  # noqa: SLF001
+    table = translations.languages()["de"]
     look_up = bpy.app.translations.pgettext_iface
     words = {text: german for (context, text), german in table.items() if context == translations.CONTEXT}
     differing = {text for text, german in words.items() if look_up(text) not in {text, german} and " " not in text}

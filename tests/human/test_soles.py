@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from support import humans
 
-from fabrik_addon.human.rest_body import RestBone
-from fabrik_addon.human.soles import convex_hull, floor_points, soles
+from fabrik_addon.human.rest_body import RestBone, convex_hull, floor_points, soles
 
 
 @pytest.fixture

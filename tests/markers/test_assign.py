@@ -7,10 +7,9 @@ from support.recordings import ROOT, recording
 
 from fabrik_addon.core import Skeleton
 from fabrik_addon.human import naming_schemes
-from fabrik_addon.markers.assign import assign_by_motion
+from fabrik_addon.markers.assign import assign_by_motion, bones_by_motion
 from fabrik_addon.markers.clip import Clip, to_z_up
 from fabrik_addon.markers.files.any_file import read_markers
-from fabrik_addon.markers.mapping.by_motion import bones_by_motion
 from fabrik_addon.markers.mapping.labels import match, parts_of
 
 WALK = ROOT / "sample_rigs" / "walk.trc"

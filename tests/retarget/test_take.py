@@ -14,8 +14,7 @@ from fabrik_addon.core.rotations import (
     quaternion_from_matrix,
     quaternion_from_rotation_vector,
 )
-from fabrik_addon.human.rest_body import RestBody
-from fabrik_addon.human.soles import soles
+from fabrik_addon.human.rest_body import RestBody, soles
 from fabrik_addon.markers.clip import true_spans
 from fabrik_addon.markers.feet import StandingSettings
 from fabrik_addon.retarget.feet import FootPlan, RigFloor, find_soles

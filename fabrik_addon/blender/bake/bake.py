@@ -28,7 +28,7 @@ from ...human.naming_schemes import match
 from ...markers.clip import true_spans
 from ...markers.feet import Stance
 from ...markers.gaps import fill_points, fill_rotations
-from ...markers.report.doubts import posture_doubts, result_doubts
+from ...markers.report.doubts import listed, posture_doubts, result_doubts
 from ...markers.report.figures import Report, ReportError
 from ...markers.report.text import csv_text, rotations_line
 from ...markers.signals import low_pass
@@ -158,22 +158,24 @@ class BakeResult:
     """The result of a bake.
 
     Attributes:
-        report: the error of each effector, in world meters.
+        report: the error of each effector, in world meters, the notes and the doubts.
         frames: (F,) the frames with keys.
         trees: the result for each tree of bones.
-        warnings: reasons why the rig may not show the result, as sentences.
         timings: seconds for "sample", "solve" and "write".
-        notes: lines about gaps and feet.
+        figures: lines about the reference pose, gaps and feet.
         take: the name of the recording or the source; "" for effectors, or for markers that were selected one by one.
     """
 
     report: Report
     frames: IntArray
     trees: tuple[BakedTree, ...]
-    warnings: tuple[str, ...]
     timings: dict[str, float]
-    notes: tuple[str, ...] = ()
+    figures: tuple[str, ...] = ()
     take: str = ""
+
+    def noted(self, *notes: str) -> "BakeResult":
+        """The result with these notes before its own."""
+        return replace(self, report=replace(self.report, notes=(*notes, *self.report.notes)))
 
     @property
     def lines(self) -> tuple[str, str, str]:
@@ -217,8 +219,19 @@ def bake_steps(context: Context, armature: Object, settings: BakeSettings) -> St
     return (yield from keyed_steps(context, armature, settings, _found_steps))
 
 
-def keyed_steps(context: Context, armature: Object, settings: BakeSettings, find: Find, take: str = "") -> Steps:
-    """Key the poses that `find` returns, in small steps like `bake_steps`; take: the name of the motion."""
+def keyed_steps(
+    context: Context,
+    armature: Object,
+    settings: BakeSettings,
+    find: Find,
+    take: str = "",
+    notes: Sequence[str] = (),
+    doubts: Sequence[str] = (),
+) -> Steps:
+    """Key the poses that `find` returns, in small steps like `bake_steps`.
+
+    take: the name of the motion. notes, doubts: those of its file, for the report.
+    """
     check_rig(armature)
     check_editable(armature)
     keyframes.check_action(armature, new=settings.action != "CURRENT")
@@ -227,6 +240,8 @@ def keyed_steps(context: Context, armature: Object, settings: BakeSettings, find
     seconds: dict[str, float] = {}
     by_markers = not take and follows_markers(armature, settings.source)
     take = take_name(armature) if by_markers else take
+    if (take or by_markers) and np.linalg.det(np.array(armature.matrix_world)) < 0.0:
+        raise BakeError(f"Object {armature.name!r} is mirrored by a negative scale: apply its scale first")
     live.pause(armature)
     try:
         with PoseKeeper(context.scene, armature) as keeper:
@@ -238,11 +253,11 @@ def keyed_steps(context: Context, armature: Object, settings: BakeSettings, find
                 report = make_report(trees, settings.frames)
                 trees = _chosen(context, armature, trees, settings.bones)
                 steps = write_keys(context, armature, settings, trees, matrices, take)
-                keeper.keyed, off = yield from within(_SOLVING_ENDS, 1.0, steps)
+                keeper.keyed, of_keys, wrong_keys = yield from within(_SOLVING_ENDS, 1.0, steps)
     finally:
         live.resume(armature)
-    result = make_result(armature, settings, trees, report, matrices, seconds, take, by_markers=by_markers)
-    return replace(result, warnings=(*result.warnings, *off))
+    report = replace(report, notes=(*notes, *of_keys), doubts=(*doubts, *report.doubts, *wrong_keys))
+    return make_result(armature, settings, trees, report, matrices, seconds, take, by_markers=by_markers)
 
 
 @contextmanager
@@ -542,8 +557,8 @@ def write_keys(
     trees: Sequence[BakedTree],
     matrices: FloatArray,
     take: str,
-) -> Generator[float, None, tuple[set[str], list[str]]]:
-    """Key the solved bones; returns the bones with keys, and sentences about locked curves and limbs that left IK.
+) -> Generator[float, None, tuple[set[str], list[str], list[str]]]:
+    """Key the solved bones; returns the bones with keys, notes about limbs that left IK, and doubts about the keys.
 
     The steps place the IK controls of limbs. Nothing is written before the last step. matrices: (F, 4, 4) world
     matrices of the armature. take: the name of the motion, or "".
@@ -573,12 +588,12 @@ def write_keys(
     locked = [group for group, is_locked in keyed.items() if is_locked]
     if settings.action == "NLA":
         keyframes.add_strip(armature, action)
-    notes = [f"Locked curves of action {action.name!r} were not changed: {', '.join(locked)}"] if locked else []
-    notes += [sentence for *_, channels in made for sentence in channels.left]
+    doubts = [f"Locked curves of action {action.name!r} were not changed: {', '.join(locked)}"] if locked else []
+    notes = [sentence for *_, channels in made for sentence in channels.left]
     # Bones differ from the solved pose if keys are reduced, or if only some bones get keys.
     if settings.key_angle == 0.0 and settings.bones == "SOLVED" and settings.root_motion == "BONE":
-        notes += [sentence for tree in trees for sentence in posed.off(context, tree.solution, settings.frames)]
-    return {*keyed}, notes
+        doubts += [sentence for tree in trees for sentence in posed.off(context, tree.solution, settings.frames)]
+    return {*keyed}, notes, doubts
 
 
 def _write_curves(
@@ -697,21 +712,20 @@ def make_result(
 ) -> BakeResult:
     """Make the result of a bake, and store the part that the sidebar shows with the rig.
 
-    matrices: (F, 4, 4) world matrices of the armature. take: the name of the motion. by_markers: whether the motion is
-    from markers.
+    A note describes what was left out, corrected or chosen. A doubt says why the result may be wrong, so it counts for
+    `--strict`. matrices: (F, 4, 4) world matrices of the armature. take: the name of the motion. by_markers: whether
+    the motion is from markers.
     """
     keyed = [bone for tree in trees for bone in tree.bones]
     left = (sentence for tree in trees for sentence in tree.problem.left_alone)
     speed = why_another_speed(bpy.context.scene, armature) if by_markers else ""
     posed = trees[0].problem.posed
-    warnings = (
-        *([speed] if speed else []),
-        *_warnings(posed, keyed),
-        *animated_limits(armature, keyed, settings.frames),
-        *left,
-    )
+    wanted = followed(armature, settings.source) if by_markers or not take else ()
+    doubts = [*([speed] if speed else []), *_not_shown(posed, keyed), *_not_followed(settings, trees, wanted)]
+    doubts += animated_limits(armature, keyed, settings.frames)
+    report = replace(report, notes=(*left, *report.notes), doubts=(*report.doubts, *doubts))
     own = (note for tree in trees for note in tree.notes)
-    notes = (*own, *take_notes(trees, 1.0 / float(object_scale(matrices[0]))), *rotations_line(report))
+    figures = (*own, *take_figures(trees, 1.0 / float(object_scale(matrices[0]))), *rotations_line(report))
     if by_markers:
         size = max(tree.problem.tree.skeleton.size * float(np.median(tree.scale)) for tree in trees)
         # Bones that constraints move, among the bones with markers and their parents.
@@ -721,13 +735,13 @@ def make_result(
         moved = sorted(chains & posed.owned.keys(), key=bones.find)
         found = result_doubts(report, size, moved)
         unseen = {row.name for row in report.per_marker() if row.coverage == 0.0}
-        report = replace(report, doubts=(*matching_doubts_of(armature, unseen), *found))
+        report = replace(report, doubts=(*matching_doubts_of(armature, unseen), *found, *report.doubts))
     if by_markers or take:
         lying = [doubt for tree in trees for doubt in posture_doubts(tree.solution, matrices)]
         report = replace(report, doubts=(*report.doubts, *lying))
-    result = BakeResult(report, settings.frames, trees, warnings, seconds, notes, take)
+    result = BakeResult(report, settings.frames, trees, seconds, figures, take)
     capture = rig_settings(armature).capture
-    rig_settings(armature).last_result = "\n".join((*result.lines, *notes))
+    rig_settings(armature).last_result = "\n".join((*result.lines, *figures))
     capture.doubts = "\n".join(report.doubts)
     if by_markers or take:
         # The report of a retarget lists bones. A marker may have the same name as a bone.
@@ -748,7 +762,7 @@ def make_result(
     return result
 
 
-def take_notes(trees: Sequence[BakedTree], meter: float) -> Iterator[str]:
+def take_figures(trees: Sequence[BakedTree], meter: float) -> Iterator[str]:
     """Short lines about gaps and feet; meter: armature units per meter."""
     spans = [span for tree in trees for span in tree.filled]
     if spans:
@@ -764,7 +778,7 @@ def take_notes(trees: Sequence[BakedTree], meter: float) -> Iterator[str]:
         )
 
 
-def _warnings(posed: PosedRig, bones: Sequence[str]) -> Iterator[str]:
+def _not_shown(posed: PosedRig, bones: Sequence[str]) -> Iterator[str]:
     """The reasons why the rig does not show its new keys, as sentences."""
     armature = posed.rig
     if armature.data.pose_position == "REST":
@@ -774,6 +788,25 @@ def _warnings(posed: PosedRig, bones: Sequence[str]) -> Iterator[str]:
         active = [kind.name for kind in kinds if not kind.mute and kind.influence > 0.0 and not is_own(kind)]
         if active:
             yield f"Bone {bone!r} has constraints that change the baked motion: {', '.join(active)}"
+
+
+def _not_followed(settings: BakeSettings, trees: Sequence[BakedTree], wanted: Sequence[Any]) -> Iterator[str]:
+    """Reasons why motion is lost, as sentences: effectors that were left out, locked locations, stretched time.
+
+    wanted: all effectors or markers to follow; none for a retarget.
+    """
+    used = {name for tree in trees for name in tree.problem.names}
+    if left_out := [each.name for each in wanted if each.name not in used]:
+        yield f"Not used, because they are never seen or no bone can move them: {listed(left_out)}"
+    for tree in trees:
+        posed, moved = tree.problem.posed, np.ptp(tree.solution.root_location, axis=0).max() > _STILL
+        place = posed.place(tree.solution.skeleton.names[0])
+        bones = posed.rig.pose.bones
+        if moved and settings.root_motion != "OBJECT" and place in bones and any(bones[place].lock_location):
+            yield f"Bone {place!r} does not follow the motion, because its location is locked: unlock it"
+    render = bpy.context.scene.render
+    if render.frame_map_old != render.frame_map_new:
+        yield "Time Stretching in the scene's output settings changes the speed of the motion: set Old and New to 100"
 
 
 def animated_limits(armature: Object, bones: Sequence[str], frames: IntArray) -> Iterator[str]:

@@ -62,12 +62,13 @@ class Call(NamedTuple):
 class Outcome(NamedTuple):
     """The outcome of a take.
 
-    failure: one sentence with the reason if nothing was written, else "". line: the result in one line. doubts: the
-    warnings. details: the lines to print if the take is the only one.
+    failure: one sentence with the reason if nothing was written, else "". line: the result in one line. notes, doubts:
+    as in a report. details: more lines to print if the take is the only one.
     """
 
     failure: str = ""
     line: str = ""
+    notes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
     details: tuple[str, ...] = ()
 
@@ -78,7 +79,7 @@ Job = Callable[[Call], Outcome]
 def planned(chosen: Namespace, recordings: Sequence[Path]) -> list[BatchTake]:
     """The takes of a command. Makes their folders; raises FabrikError if a file would overwrite another one.
 
-    chosen: the arguments of all commands about files: rig, mapping, output, report, overwrite; for a bake also static.
+    chosen: the file arguments of all commands (rig, mapping, output, report, overwrite), and `static` of a bake.
     Output and report are folders if there are several recordings, or if they end with a slash.
     """
     several = len(recordings) > 1

@@ -150,7 +150,7 @@ def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> BakeFileResu
     frames, options = chosen.frame_range or (start, last), chosen_options(chosen, _BAKED)
     settings = BakeSettings(*frames, action_name=chosen.action_name, source="MARKERS", **options)
     result = finish(bake_steps(context, rig, settings))
-    result = replace(result, timings=calibrating | result.timings, warnings=(*notes, *result.warnings))
+    result = replace(result, timings=calibrating | result.timings).noted(*clip.notes, *notes)
     show_range(context.scene, *frames)
     write_files(result, take)
     guessed = {entry.name: entry.bone for entry in capture.markers if entry.is_guess}
@@ -403,11 +403,13 @@ def _run(command: Command, chosen: argparse.Namespace) -> int:
                 elif outcome.failure:
                     failures.append(f"{name}: FAILED: {outcome.failure.removeprefix(f'{name}: ')}")
                     _say(failures[-1])
-                elif several:
-                    warnings = [f"{name}: Warning: {doubt}" for doubt in outcome.doubts]
-                    _say("\n".join([f"{name}: {outcome.line} -> {take.output}", *warnings]))
                 else:
-                    _say("\n".join(outcome.details))
+                    remarks = [f"Note: {note}" for note in outcome.notes]
+                    remarks += [f"Warning: {doubt}" for doubt in outcome.doubts]
+                    lines = [*outcome.details, *remarks, f"Wrote {' and '.join(map(str, take.files))}"]
+                    if several:
+                        lines = [f"{name}: {line}" for line in (f"{outcome.line} -> {take.output}", *remarks)]
+                    _say("\n".join(lines))
         if several:
             with_doubts = f", {doubted} of them with warnings" if doubted else ""
             _say("\n".join([f"{len(takes) - len(failures)} of {len(takes)} takes written{with_doubts}", *failures]))
@@ -462,13 +464,10 @@ def _carry_out(command: Command, chosen: argparse.Namespace, take: batch.BatchTa
         *found,
         table_text(result.report),
         result.line,
-        *result.notes,
-        *(f"Note: {warning}" for warning in result.warnings),
-        *(f"Warning: {doubt}" for doubt in result.report.doubts),
+        *result.figures,
         f"Took: {times}",
-        f"Wrote {' and '.join(map(str, take.files))}",
     )
-    return batch.Outcome("", result.line, tuple(result.report.doubts), details)
+    return batch.Outcome("", result.line, tuple(result.report.notes), tuple(result.report.doubts), details)
 
 
 def _absolute(value: Any) -> Any:
@@ -625,7 +624,6 @@ def _bake(chosen: argparse.Namespace, take: batch.BatchTake) -> tuple[BakeResult
     clip = result.clip
     what = f"{clip.source}: {len(clip.names)} markers, {clip.frame_count} frames at {clip.rate:g} Hz, {clip.units}"
     lines = [f"{what}, {clip.up_axis} up, scaled by {result.scale:.4g}"]
-    lines += [f"Note: {note}" for note in clip.notes]
     if result.matched is not None:
         guessed = [f"{label} on {bone}" for label, bone in result.guessed.items()]
         free = ", ".join(label for label in result.matched.unmatched if label not in result.guessed)

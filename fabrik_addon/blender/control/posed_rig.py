@@ -286,7 +286,7 @@ class PlainRig:
         return bones, roots
 
     def switches(self, posed: Collection[str]) -> list[str]:
-        """The paths of the switches that are keyed with a pose of some bones: those of the limbs that they pose."""
+        """The paths of the switches to key with a pose of some bones: those of the limbs that contain these bones."""
         return []
 
 

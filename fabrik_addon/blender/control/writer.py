@@ -295,7 +295,10 @@ class LimbOnIk:
         return self.end_error(wanted) <= _PLACED * self.size
 
     def lead(self, wanted: FloatArray, *, as_at_rest: bool) -> None:
-        """Bring held bones to matrices (B, 4, 4), fixed to their controls as in the current pose, or `as_at_rest`."""
+        """Move the controls of held bones so that the bones get to matrices (B, 4, 4), armature space.
+
+        as_at_rest: each bone is fixed to its control as at rest; otherwise as in the current pose.
+        """
         here = self.current_matrices()
         for bone, leader in (self.goes_by | self.turned_by).items():
             control, rests, row = self.rig.pose.bones[leader], self.rig.data.bones, self.bones.index(bone)
@@ -484,14 +487,14 @@ def _find_pole(update: Update, limb: LimbOnIk, wanted: FloatArray) -> None:
 _LEAST_MOVE: Final = 1e-7
 # Rounds of correction. Each one reads the controls' parents again and corrects the remaining error.
 _MENDS: Final = 3
-# The largest error of a bone without a warning, in units of the armature and radians (0.05 degrees).
+# Larger errors of a bone are reported: in units of the armature, and in radians (0.05 degrees).
 _MOST_OFF: Final = (1e-4, 8.7e-4)
-# The largest distance without a warning, as a share of the body's size: large rigs have lower precision.
+# The same distance as a share of the body's size, because large rigs have lower precision.
 _MOST_OFF_OF_SIZE: Final = 6e-5
 
 
 def most_off(size: float) -> float:
-    """The largest distance without a warning, for a body of some size; both in units of the armature."""
+    """The largest distance that is not reported, for a body of this size; both in units of the armature."""
     return max(_MOST_OFF[0], _MOST_OFF_OF_SIZE * size)
 
 

@@ -518,8 +518,10 @@ class SpreadDrag(DragBase):
         solver, ease = span.solver(slice(None)), 0.5 * (span.ends[1] - span.ends[0])
         known = KnownPose(span.now, last.rotations, last.root_location)
         targets, rotations = self._goals(solver, slice(None))
-        if self._asked is None or self._asked[1] is None:
-            rotations[:, self._is_dragged] = np.nan
+        # Bones whose orientation is not kept on the dragged frame rotate freely on the others too.
+        turning = self._asked is not None and self._asked[1] is not None
+        kept = np.array([each.rotation_weight > 0.0 for each in self._solvers[turning][self._row].effectors])
+        rotations[:, ~kept] = np.nan
         found = solver.over_time(targets, rotations, span.motion.frames, ease, known)
         slips = self._scale * np.nan_to_num(found.errors).max(axis=0) * self._is_held
         if slips.max() > SHOWN:

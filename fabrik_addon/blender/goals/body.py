@@ -19,7 +19,7 @@ from ...human.capsules import self_collision, skin_points
 from ...human.masses import body_masses
 from ...human.naming_schemes import match
 from ...human.preset import why_not_human
-from ...human.soles import Point, convex_hull, floor_points, soles
+from ...human.rest_body import Point, convex_hull, floor_points, soles
 from ..control.switches import limbs_of
 from ..limits.editing import RestKey, rest_key, rest_of
 from ..rig.armature import armature_point, as_array
@@ -92,10 +92,10 @@ def part_of(armature: Object, bone: str) -> str:
 
 
 def hips_on_root(armature: Object) -> str:
-    """A person's hips if their location is free below a bone that carries the whole rig; "" if there are none.
+    """A person's hips if they can move relative to a parent that carries the whole rig; "" if there are none.
 
-    Such a bone, as of characters for games, is for the way through a scene, so poses don't move it. Control rigs have
-    a control for that, which is not a bone of the body.
+    Game characters have such a parent to travel through a scene, so poses don't move it. On control rigs, a control
+    does this, which is not a bone of the body.
     """
     names = (
         []
@@ -270,7 +270,7 @@ def support_of(armature: Object, pinned: Collection[str]) -> Support | None:
 def floor_of(armature: Object, *, without: Collection[str] = ()) -> Floor | None:
     """The floor for feet, hands, knees and the skin of a person; None without a floor.
 
-    without: bones that don't meet it, with all bones below.
+    without: bones that the floor ignores, with their descendants.
     """
     settings = rig_settings(armature)
     if not settings.use_floor:

@@ -194,7 +194,7 @@ def core_effector(effector: FabrikEffector | FabrikMarker) -> Effector:
 
 
 def posable_bone(rig: Object, bone: str) -> str:
-    """The solved bone that a bone belongs to. Raises RigError for an unknown bone, or one of a rig's mechanism."""
+    """The bone that is solved for a bone or control. Raises RigError for an unknown bone, and for mechanism bones."""
     check_bones(rig, bone)
     solved = solved_bone(rig, bone)
     if solved not in solved_parents(rig):

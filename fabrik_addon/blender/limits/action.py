@@ -20,7 +20,7 @@ from ...core.errors import bones_of
 from ...core.limits.base import Limit
 from ...core.limits.swing_twist import swing_of, twist_of
 from ...core.rotations import IDENTITY, angle_between
-from ...human.soles import convex_hull
+from ...human.rest_body import convex_hull
 from ..control.posed_rig import Changed, PosedRig, posed_rig
 from ..rig import keyframes
 from ..rig.armature import RigError, check_editable

@@ -453,7 +453,7 @@ _LEAST_SHIFT: Final = 1e-7
 _LEAST_TURN: Final = 1e-7
 # On release, an elbow or knee of a limb that IK stretches is moved to its target in at most this many steps.
 _CORRECTIONS: Final = 4
-# A miss is named if it is at least this many times the largest error of a bone without a warning.
+# On release, a miss is reported if the error has grown by this many times the error that controls may leave.
 _NAMED: Final = 5
 
 

@@ -1,7 +1,6 @@
 """The command `python -m fabrik_addon retarget …`, also available as `blender --command fabrik_retarget …`."""
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -59,7 +58,7 @@ def _retarget(chosen: argparse.Namespace, take: BatchTake) -> tuple[BakeResult, 
     result = finish(steps)
     command_line.show_range(context.scene, int(result.frames[0]), int(result.frames[-1]))
     command_line.write_files(result, take)
-    return replace(result, warnings=(*notes, *result.warnings)), []
+    return result.noted(*notes), []
 
 
 COMMAND: Final = command_line.Command("retarget", _DESCRIPTION, _add_arguments, "motions", _retarget)

@@ -21,6 +21,7 @@ from ...core.rotations import conjugate, matrix_from_quaternion, product, quater
 from ...human.naming_schemes import match
 from ...markers.files.reading import file_bytes
 from ...markers.files.suffixes import POSE_SUFFIXES
+from ...markers.report.doubts import listed
 from ...markers.steps import finish, within
 from ...retarget.bodies import find_pairs, two_bodies_error
 from ...retarget.files.any_file import read_recorded
@@ -37,7 +38,7 @@ from ..control.posed_rig import posed_rig
 from ..goals.places import is_simple, is_still
 from ..goals.problem import rig_problem, root_mode
 from ..limits.action import legal_pose
-from ..rig.armature import Tree, check_unscaled, floats, nearest_rotations, object_scale
+from ..rig.armature import Tree, check_rig, check_unscaled, floats, nearest_rotations, object_scale
 from ..rig.keyframes import bone_path, channel_values, curves, curves_by_path, new_action, write_curves
 from ..rig.pose_writer import in_object_mode, set_mode
 from ..rig.rotation_modes import from_channels, property_name, to_channels
@@ -172,6 +173,9 @@ def check_source(source: Object | str | None, rig: Object) -> Object:
         raise RetargetError(f"The source {source.name!r} is not an armature: choose one")
     if source == rig:
         raise RetargetError(f"{rig.name!r} is the rig itself: choose another armature as the source")
+    check_rig(source)
+    if source.data.pose_position == "REST":
+        raise RetargetError(f"The source {source.name!r} is in rest position: switch it to pose position")
     return source
 
 
@@ -351,8 +355,10 @@ def retarget_from(
     `read_recorded`; the rate is also for .bvh. Objects that are imported from a file are removed afterwards.
     """
     path = Path(source) if isinstance(source, str) and is_file(source) else None
-    brought = nullcontext((check_source(source, rig), ())) if path is None else imported(context, path, up_axis, rate)
-    with brought as (armature, notes):
+    brought = (
+        nullcontext((check_source(source, rig), (), ())) if path is None else imported(context, path, up_axis, rate)
+    )
+    with brought as (armature, notes, doubts):
         animated = armature.animation_data is not None or armature.parent is not None or len(armature.constraints)
         if not animated and not any(len(bone.constraints) for bone in armature.pose.bones):
             raise RetargetError(f"{armature.name!r} has no animation: choose an animated armature")
@@ -372,32 +378,32 @@ def retarget_from(
             reference = int(np.abs(baked.frames - how["reference"]).argmin())
         settings = RetargetSettings(how["places"], how["hands_in_world"], baked.plant_feet != "OFF", reference)
         find = partial(_found_steps, source=armature, how=settings, pairs=pairs or None)
-        result = yield from keyed_steps(context, rig, baked, find, take=armature.name)
+        result = yield from keyed_steps(context, rig, baked, find, armature.name, notes, doubts)
         rig_settings(rig).retarget.brought = armature.name
-        return replace(result, warnings=(*notes, *result.warnings))
+        return result
 
 
 @contextmanager
 def imported(
     context: Context, path: Path, up_axis: str | None = None, rate: float | None = None
-) -> Iterator[tuple[Object, tuple[str, ...]]]:
-    """Import a file and yield its armature, and notes on how it was read; remove the armature after the block.
+) -> Iterator[tuple[Object, tuple[str, ...], tuple[str, ...]]]:
+    """Import a file and yield its armature, its notes and its doubts; remove the armature after the block.
 
     On success the scene keeps the file's rate. Raises RetargetError if there is no armature.
     """
     scene, render, before = context.scene, context.scene.render, set(bpy.data.user_map())
     scene_rate, span = (render.fps, render.fps_base), (scene.frame_start, scene.frame_end)
     brought: set[bpy.types.ID] = set()
-    notes: tuple[str, ...] = ()
+    notes, doubts = tuple[str, ...](), tuple[str, ...]()
     try:
         try:
             with in_object_mode(context):
                 if is_recorded(path):
                     body = read_recorded(path, up_axis, rate)
-                    notes = body.notes
+                    notes, doubts = body.notes, body.doubts
                     add_recorded(context, body, path.stem)
                 elif path.suffix.lower() == ".bvh" and path.is_file():
-                    notes = _import_bvh(path, rate)
+                    notes, doubts = _import_bvh(path, rate)
                 else:
                     _import(path)
         finally:
@@ -408,9 +414,12 @@ def imported(
         if not things:
             raise RetargetError(f"{path.name}: no armature with bones found: choose another file")  # noqa: TRY301
         # Prefer an armature with keys.
-        armature = min(things, key=lambda thing: (not curves(thing), thing.name))
+        armature, *others = sorted(things, key=lambda thing: (not curves(thing), thing.name))
+        if people := [thing.name for thing in (armature, *others) if _is_person(thing)][1:]:
+            used = f"Used only {armature.name!r}, not {listed(people)}: export each person to a file of its own"
+            doubts = (*doubts, used)
         armature.name = path.stem
-        yield armature, tuple(f"{path.name}: {note}" for note in notes)
+        yield armature, notes, doubts
     except BaseException:
         render.fps, render.fps_base = scene_rate
         raise
@@ -418,10 +427,19 @@ def imported(
         bpy.data.batch_remove(brought)
 
 
-def _import_bvh(path: Path, rate: float | None) -> tuple[str, ...]:
-    """Import a BVH file, or a corrected copy of it; returns notes. Raises RetargetError if it can't be read."""
+def _is_person(armature: Object) -> bool:
+    """Whether an armature is animated and has hips and thighs."""
+    parts = {role.part for role in match(armature.data.bones.keys()).values()}
+    return armature.animation_data is not None and {"hips", "thigh"} <= parts
+
+
+def _import_bvh(path: Path, rate: float | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Import a BVH file, or a corrected copy of it; returns notes and doubts.
+
+    Raises RetargetError if it can't be read.
+    """
     try:
-        checked, notes = checked_bvh(file_bytes(path), rate)
+        checked, notes, doubts = checked_bvh(file_bytes(path), rate)
     except FabrikError as trouble:
         raise RetargetError(f"{path.name}: {trouble}") from None
     # Blender's importer leaves its file open, so Windows can't remove it yet.
@@ -429,7 +447,7 @@ def _import_bvh(path: Path, rate: float | None) -> tuple[str, ...]:
         copy = Path(folder) / path.name
         copy.write_bytes(checked.encode())
         _import(copy)
-    return notes
+    return notes, doubts
 
 
 def _import(path: Path) -> None:

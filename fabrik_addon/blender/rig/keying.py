@@ -27,7 +27,8 @@ from .keyframes import (
 from .locks import unlocked_location, unlocked_rotation
 from .pose_writer import PoseKeeper, has_property, read_switch
 
-# Values that differ by less than this share, or number below 1, count as equal. The pose hardly changes.
+# Values count as equal if they differ by less than this share of the value, or by less than this number if the value is
+# below 1. The pose hardly changes.
 _ROUNDING: Final = 1e-5
 
 
@@ -118,7 +119,7 @@ def _other_keys_kept(
     for key, value in former.items() if len(frames) else ():
         curve = by_key.get(key)
         if curve is not None and len(curve.keyframe_points):
-            # Modifiers change values between the keys and their frames.
+            # A curve with modifiers is left out: its values are not those of its keys.
             held |= {} if curve.modifiers else {key: values_at(curve, frames)}
         elif value is not None:
             held[key] = np.full(len(frames), value)
@@ -201,7 +202,7 @@ def unkeyed_note(context: Context, armature: Object, channels: Iterable[tuple[st
         return ""
     if keying_set is not None:
         return (
-            f"No keys inserted for {shown} ({keying_set.bl_label} does not contain all that changed), "
+            f"No keys inserted for {shown} ({keying_set.bl_label} lacks some of the changed properties), "
             "so their poses change on all frames: choose another keying set"
         )
     if "INSERTKEY_REPLACE" in _options(context, automatic=True):

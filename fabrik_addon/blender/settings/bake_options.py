@@ -170,9 +170,8 @@ class FabrikRetarget(RetargetOptions, PropertyGroup):
         type=Object,
         poll=lambda settings, thing: thing.type == "ARMATURE" and thing != settings.id_data,
     )
-    pairs: List(
-        "Bones", "Source bone for each bone of the rig. If empty, bones are mapped automatically", type=FabrikBonePair
-    )
+    # The source bone of each bone of the rig. If the list is empty, bones are mapped automatically.
+    pairs: List(type=FabrikBonePair)
     active_pair: Int("Active Bone", "The bone whose details are shown")
     # The source of the last retargeting.
     brought = Moment()

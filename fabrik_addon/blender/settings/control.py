@@ -97,10 +97,10 @@ class FabrikAlong(PropertyGroup):
 class FabrikControlRig(PropertyGroup):
     """The control rig data of a rig. Without carriers, the rig is not a control rig."""
 
-    carriers: List("Deform Bones", "The deform bones of the rig", type=FabrikCarrier)
-    controls: List("Controls", "The controls of the rig", type=FabrikControl)
-    switches: List("Switches", "The properties that switch limbs between IK and FK", type=FabrikSwitch)
-    along: List("Linked Properties", "Properties that are set together with the limbs' switches", type=FabrikAlong)
+    carriers: List(type=FabrikCarrier)
+    controls: List(type=FabrikControl)
+    switches: List(type=FabrikSwitch)
+    along: List(type=FabrikAlong)
     active: Int("Active Bone", "The deform bone whose details are shown")
     place: String("Root Control", "The control that moves the whole rig")
     uncarried: String("Uncontrolled", "Deform bones that no control rotates, separated by commas")

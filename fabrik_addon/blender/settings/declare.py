@@ -1,4 +1,7 @@
-"""Declares properties like `bpy.props`, with their names and tooltips first. Other keywords are those of Blender."""
+"""Declares properties like `bpy.props`, with their names and tooltips first. Other keywords are those of Blender.
+
+Properties that are never shown have no texts, so these need no translations.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -8,10 +11,11 @@ from bpy import props
 
 
 def _with_texts(declare: Any) -> Callable[..., Any]:
-    """A function that declares a property by its name, its tooltip and more keywords."""
+    """A function that declares a property by its name, its tooltip and more keywords; without a name it is hidden."""
 
-    def declared(name: str, description: str, **more: Any) -> Any:
-        return declare(name=name, description=description, **more)
+    def declared(name: str = "", description: str = "", **more: Any) -> Any:
+        hidden = {} if name else {"options": {"HIDDEN", "ANIMATABLE"}}
+        return declare(name=name, description=description, **(hidden | more))
 
     return declared
 

@@ -81,7 +81,7 @@ def call_later(timer: Callable[[], float | None], seconds: float) -> None:
 
 
 def when_ready(task: Callable[[], float | None]) -> None:
-    """Call a function as soon as Blender's data can be accessed, which is not yet while it enables an extension."""
+    """Call a function as soon as Blender allows access to its data, which it does not while it enables an extension."""
     if hasattr(bpy.data, "objects"):
         task()
     elif not bpy.app.background:

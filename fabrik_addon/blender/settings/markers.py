@@ -11,7 +11,7 @@ from bpy.types import Action, Collection, Object, PropertyGroup, Text
 
 from ...markers.files.suffixes import LAYOUTS
 from .bake_options import MarkerOptions
-from .declare import Bool, Enum, Float, FloatVector, Int, IntVector, Length, List, Place, Pointer, String
+from .declare import Bool, Enum, Float, FloatVector, Int, IntVector, List, Place, Pointer, String
 from .in_use import Moment, Stored, note_use, overridable, poses_live_rigs
 
 # The ID property of a take on a rig that stores the values of `OfATake` while the rig follows another take.
@@ -95,18 +95,9 @@ class FabrikMarker(PointOnBone, PropertyGroup):
     target_bone: String(
         "Marker Bone", "If the markers are bones of another armature, the bone whose head is the marker"
     )
-    guess: Length(
-        "Guess",
-        "How far the marker moves on its bone if the bone was guessed from motion; negative if it was not guessed",
-        default=-1.0,
-    )
-    figures: FloatVector(
-        "Figures",
-        "Results of the last bake: RMS and largest distance, the frame of the largest distance, and the "
-        "percentage of frames on which the marker was seen",
-        size=4,
-        default=(-1.0, 0.0, 0.0, 0.0),
-    )
+    # How far the marker moves on its bone if the bone was guessed from motion; negative if it was not guessed.
+    guess: Float(default=-1.0)
+    figures: FloatVector(size=4, default=(-1.0, 0.0, 0.0, 0.0))
 
     # Results of the last bake. The RMS distance from its point (negative before the first bake) and the largest
     # distance, in world meters. The frame of the largest. The percentage of frames on which the marker was visible.
@@ -144,32 +135,33 @@ class FabrikMarker(PointOnBone, PropertyGroup):
 class FabrikFactor(PropertyGroup):
     """The length of a bone of the recorded person, divided by that of the rig's bone of this name."""
 
-    factor: Float("Factor", "Length of the recorded bone divided by the length of the rig's bone", default=1.0)
+    factor: Float(default=1.0)
 
 
 @overridable
 class OfATake:
     """A rig's data about the take that it follows. A mixin for its data about markers."""
 
-    markers: List("Markers", "The markers that this rig follows", type=FabrikMarker)
+    markers: List(type=FabrikMarker)
     active_marker: Int("Active Marker", "The marker whose details are shown")
-    preset: String("Marker Set", "The marker set used to match the markers")
-    factors: List(
-        "Proportions", "Bones whose length differs between the recorded person and the rig", type=FabrikFactor
-    )
-    calibrated: String("Calibrated", "Results of the last calibration, one per line")
-    worst_frame: Int("Worst Frame", "The frame with the largest error in the last bake")
-    report: Pointer("Report", "The report of the last bake, as text", type=Text)
+    # The marker set used to match the markers.
+    preset: String()
+    # The bones whose length differs between the recorded person and the rig.
+    factors: List(type=FabrikFactor)
+    # The results of the last calibration, one per line.
+    calibrated: String()
+    # The frame with the largest error in the last bake, and the report of that bake.
+    worst_frame: Int()
+    report: Pointer(type=Text)
 
 
 @overridable
 class FabrikTake(PropertyGroup):
     """The state of a take on a rig."""
 
-    collection: Pointer(
-        "Take", "The collection of the take's markers; empty if they were selected one by one", type=Collection
-    )
-    action: Pointer("Action", "The action that the take was last baked to", type=Action)
+    # The collection of the take's markers, empty if they were selected one by one; the action of the last bake.
+    collection: Pointer(type=Collection)
+    action: Pointer(type=Action)
     # Whether the positions of markers on their bones have been calibrated.
     calibrated = Stored(False)
 
@@ -178,14 +170,10 @@ class FabrikTake(PropertyGroup):
 class FabrikCapture(OfATake, CalibrationOptions, MarkerOptions, PropertyGroup):
     """The markers of a rig, with the options of calibration and bakes."""
 
-    take: Pointer("Take", "The collection of the markers", type=Collection)
-    take_armature: Pointer(
-        "Marker Armature",
-        "The armature whose bones are the markers, if an importer created bones instead of empties",
-        type=Object,
-        poll=lambda _self, thing: thing.type == "ARMATURE",
-    )
-    takes: List("Takes", "Which takes are matched, calibrated and baked", type=FabrikTake)
+    # The collection of the markers, or the armature whose bones are the markers.
+    take: Pointer(type=Collection)
+    take_armature: Pointer(type=Object, poll=lambda _self, thing: thing.type == "ARMATURE")
+    takes: List(type=FabrikTake)
     static: Pointer(
         "Static Take",
         "A recording of the same person standing still, used for calibration. Defaults to the take itself",

@@ -29,7 +29,7 @@ def live_switched(settings: PropertyGroup, _context: Context) -> None:
 class FabrikEffector(PointOnBone, PropertyGroup):
     """A point on a bone, and its target object or the location at which it is pinned."""
 
-    control: String("Control", "On a control rig, the control chosen for the bone")
+    control: String()  # on a control rig, the control that the user chose for the bone
     target: Pointer("Target", "The object to reach", type=Object)
     target_bone: String(
         "Target Bone",
@@ -37,7 +37,7 @@ class FabrikEffector(PointOnBone, PropertyGroup):
         "this rig, both bones move toward each other",
     )
     pin_location: Place("Pin Location", "Position of the pin in armature space")
-    pin_rotation: Quaternion("Pin Rotation", "Rotation of the pinned bone in armature space")
+    pin_rotation: Quaternion()  # in armature space
     hold_rotation: Bool("Rotation", "Match the rotation of the target or pin as well as its position")
     priority: Int(
         "Priority",
@@ -81,7 +81,8 @@ class FabrikHold(PropertyGroup):
     last = Stored(0.0)
     # Whether the hold was created from a detected foot contact.
     is_contact = Stored(False)
-    replaced: Pointer("Replaced Keys", "The keys before and after the hold, used to restore them", type=Action)
+    # The keys before and after the hold, used to restore them.
+    replaced: Pointer(type=Action)
 
 
 PREFERRED_POSES = (
@@ -107,8 +108,9 @@ BALANCES = (
 class FabrikStoredBone(PropertyGroup):
     """The stored pose of the bone of this name, or the stored value of the switch with this path as its name."""
 
-    rotation: Quaternion("Rotation", "Local rotation of the bone")
-    location: FloatVector("Location", "Location channels of the bone", subtype="XYZ")
+    # The local rotation, and the location channels.
+    rotation: Quaternion()
+    location: FloatVector(subtype="XYZ")
     value = Stored(0.0)
 
 
@@ -120,8 +122,8 @@ class PostureSettings:
     preferred_pose: Enum(
         "Preferred Pose", "The pose that the rig stays close to while it meets its targets", items=PREFERRED_POSES
     )
-    kept_pose: List("Stored Pose", "The pose stored as the preferred pose", type=FabrikStoredBone)
-    # The last solve: the pose after it, what each tree was asked for, and the pose before it.
+    kept_pose: List(type=FabrikStoredBone)
+    # The last solve: the pose after it, the goals of each tree, and the pose before it.
     solved = Moment()
     balance: Enum("Balance", "Keep the center of mass over the supporting feet", items=BALANCES)
     free_limbs_hang: Bool(
@@ -211,7 +213,7 @@ class FabrikDragSettings(PropertyGroup):
 class FabrikRig(PostureSettings, PropertyGroup):
     """All data of the add-on on one armature object."""
 
-    effectors: List("Effectors", "The targets and pins of this rig", type=FabrikEffector)
+    effectors: List(type=FabrikEffector)
     active_effector: Int("Active Target or Pin", "The target or pin whose settings are shown")
     root: Enum(
         "Root",
@@ -220,14 +222,14 @@ class FabrikRig(PostureSettings, PropertyGroup):
         default="AUTO",
         update=update_live_pose,
     )
-    bake: Pointer("Bake", "Settings of the Bake panel", type=FabrikBakeSettings)
-    capture: Pointer("Capture", "The rig's markers", type=FabrikCapture)
-    retarget: Pointer("Retarget", "Settings for retargeting another armature's motion", type=FabrikRetarget)
+    bake: Pointer(type=FabrikBakeSettings)
+    capture: Pointer(type=FabrikCapture)
+    retarget: Pointer(type=FabrikRetarget)
     key_bones: Enum("Bones to Key", "Bones that get keys from Keyframe Solved Bones", items=KEY_BONES)
-    unkeyed: List("Unkeyed", "Last keyed transforms of bones that were dragged since", type=FabrikStoredBone)
-    drag: Pointer("Drag", "Settings for dragging bones", type=FabrikDragSettings)
-    control: Pointer("Control Rig", "The rig's controls", type=FabrikControlRig)
-    holds: List("Holds", "Bones that are held in place over a range of frames", type=FabrikHold)
+    unkeyed: List(type=FabrikStoredBone)  # the last keyed transforms of bones that were dragged since
+    drag: Pointer(type=FabrikDragSettings)
+    control: Pointer(type=FabrikControlRig)
+    holds: List(type=FabrikHold)
     show_trails: Bool(
         "Trails",
         "Show the paths of the selected bones' tails, with keys as dots. Drag a point to edit the bone on that frame",
@@ -248,7 +250,7 @@ class FabrikRig(PostureSettings, PropertyGroup):
         default=1.0,
         update=update_live_pose,
     )
-    stored_pose: List("Stored Pose", "The pose when Live was switched on", type=FabrikStoredBone)
+    stored_pose: List(type=FabrikStoredBone)  # the pose when Live was switched on
     # The error of live posing, and the errors of the last bake, in short lines.
     live_trouble = Moment()
     last_result = Moment(per_take=True)

@@ -78,8 +78,8 @@ class Coupled(NamedTuple):
 
     The joint above rotates in the opposite direction, by FOLLOWS times the angle. hinge, above: their bodies. axis:
     (3,) of the hinge, in the direction of its bend. behind: (3,) the same in the frame of the joint above, at rest.
-    eased: radians of its bend in a relaxed limb. stiffer: the factor on the stiffness of the joint above if it extends
-    by more than `slack` radians.
+    eased: the hinge's bend in a relaxed limb, radians. stiffer: the factor on the stiffness of the joint above if it
+    extends by more than `slack` radians.
     """
 
     hinge: int

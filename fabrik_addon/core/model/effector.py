@@ -49,7 +49,7 @@ def with_partners(effectors: Sequence[Effector]) -> list[Effector]:
 
 
 def with_factors_applied(effectors: Sequence[Effector], factors: Mapping[str, float]) -> list[Effector]:
-    """The effectors, with their points moved along Y with their bones."""
+    """The effectors of stretched bones: each point is moved along Y by its bone's length factor."""
 
     def moved(effector: Effector) -> Effector:
         if effector.offset is None or effector.bone not in factors:

@@ -48,7 +48,7 @@ class ChangeOverTime:
         window: (F,) factors on the deviations from the expected changes, such as 0 on frames that must not deviate.
         ease: frames over which a change fades in. mass: (D, D) the mass matrix. rough: the share of the variance that
         may change quickly. units: (D,) the amount that counts as much as one radian: 1 for angles, the size of the body
-        for lengths. expected: (F, D) the change that nothing has to correct.
+        for lengths. expected: (F, D) the mean of the changes.
         """
         self._window, self._expected = window, expected
         light = np.linalg.inv(mass)

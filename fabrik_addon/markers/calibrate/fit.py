@@ -24,7 +24,7 @@ from ...core.rotations import (
 )
 from ..clip import BoolArray, FloatArray
 from ..mapping.marker_map import MappedMarker
-from ..robust import MEDIAN_DISTANCE, outlier_weights, usual_distances
+from ..robust import MEDIAN_DISTANCE, medians, outlier_weights
 from .expected_pose import ExpectedPose, any_pose
 from .offsets import bones_of, joint_columns, make_effectors, points_on
 from .size import with_factors
@@ -391,7 +391,7 @@ def _search(
         yield done / _ROUNDS
         if robust:
             distances = fit.distances(solution, positions)
-            usual = usual_distances(distances)
+            usual = medians(distances)
             allowed = np.maximum(_USUAL_TIMES * np.nan_to_num(usual), _ALWAYS_SHARE * fit.skeleton.size)
             weights = outlier_weights(distances, allowed) * fit.weights
             fit = replace(fit, off=float(np.sqrt(np.nanmean(usual**2))) / MEDIAN_DISTANCE)

@@ -15,13 +15,12 @@ from ..cadence import GRAVITY, cadence_doubts
 from ..clip import Clip, ClipError, FloatArray, MarkerFileError, true_spans
 from ..mapping.labels import SIDES, landmarks_of
 from ..mapping.landmarks import LANDMARKS, is_mirrored, limbs_on_other_sides
-from .arrays import NPY_START, NPZ_START, PICKLE_START, PICKLED
+from .arrays import NPY_START, NPZ_START, PICKLE_START, PICKLED, parse_npz
 from .c3d import MAGIC, parse_c3d
 from .keypoints import parse_csv, parse_npy
 from .motive import START as MOTIVE_START
 from .motive import parse_motive
 from .nexus import has_trajectories, parse_nexus
-from .npz import parse_npz
 from .reading import Chosen, Parser, extent, read_file
 from .suffixes import ARMATURE_SUFFIXES, SUFFIXES
 from .trc import parse_trc

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...core.errors import first_few
 from ..clip import BoolArray, Clip, FloatArray, MarkerFileError, UpAxis, up_axis_by_markers
-from .reading import Chosen, extent, to_clip
+from .reading import Chosen, extent, frame_count_doubt, to_clip
 
 BLOCK: Final = 512
 # Processor types, as numbered in the file.
@@ -199,7 +199,7 @@ def _processor(content: bytes, section: bytes) -> int:
 # A C3D file contains most values twice, in its header and in its parameters, and they do not always agree. The size of
 # the file shows which are right: the last of its frames must end in its last block.
 
-# In the header, this number means that the frame count is too large.
+# In the header, this number means that the frame count does not fit there.
 _MANY_FRAMES: Final = 65535
 # Counts that may have wrapped around are tried up to this many times: up to an hour and a half at 200 Hz.
 _MOST_WRAPS: Final = 17
@@ -232,11 +232,12 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """The points in a file. positions: (F, P, 3) in the file's units. seen: (F, P). notes: corrections made."""
+    """The points in a file. positions: (F, P, 3) in the file's units. seen: (F, P). notes, doubts: as in a clip."""
 
     positions: FloatArray
     seen: BoolArray
     notes: tuple[str, ...]
+    doubts: tuple[str, ...]
 
 
 def read_points(content: bytes, parameters: Parameters) -> Points:
@@ -244,7 +245,7 @@ def read_points(content: bytes, parameters: Parameters) -> Points:
 
     Raises MarkerFileError if there are none, or if integer coordinates have no scale.
     """
-    layout, notes = _layout(content, parameters)
+    layout, notes, doubts = _layout(content, parameters)
     numbers = _numbers(content, parameters, layout)
     if not layout.floats:
         scale, note = _scale(parameters, numbers)
@@ -254,10 +255,9 @@ def read_points(content: bytes, parameters: Parameters) -> Points:
     there = np.isfinite(positions).all(axis=-1) & (positions != 0.0).any(axis=-1)
     seen = there & (numbers[..., 3] >= 0.0)
     if there.any() and not seen.any():
-        return Points(
-            positions, there, (*notes, ("the file marks every sample as missing; used their coordinates anyway"))
-        )
-    return Points(positions, seen, notes)
+        doubts += ("The file marks every sample as missing; used their coordinates anyway: export it again",)
+        seen = there
+    return Points(positions, seen, notes, doubts)
 
 
 def first_frame(parameters: Parameters) -> int:
@@ -273,8 +273,8 @@ def frame_rates(parameters: Parameters) -> tuple[float | None, float | None]:
     return point or header or camera, header
 
 
-def _layout(content: bytes, parameters: Parameters) -> tuple[Layout, tuple[str, ...]]:
-    """The first layout that matches the file's size; else the first one, cut at the end of the file."""
+def _layout(content: bytes, parameters: Parameters) -> tuple[Layout, tuple[str, ...], tuple[str, ...]]:
+    """The first layout that matches the file's size, else the first one, cut at the file's end; notes and doubts."""
     size = len(content)
     header, counts = parameters.header, _frame_counts(parameters)
     blocks = _counts([header.data_block, parameters.number("POINT:DATA_START")])
@@ -291,7 +291,8 @@ def _layout(content: bytes, parameters: Parameters) -> tuple[Layout, tuple[str, 
     exact = [layout for layout in layouts if layout.frames and 0 <= size - layout.end < BLOCK]
     # If no layout matches, read the stated number of frames, but no more than the file can contain.
     most = max(size - layouts[0].start, 0) // layouts[0].frame_bytes
-    chosen = exact[0] if exact else replace(layouts[0], frames=min(layouts[0].frames or most, most))
+    whole = layouts[0].frames or most
+    chosen = exact[0] if exact else replace(layouts[0], frames=min(whole, most))
     if chosen.frames < 1:
         raise MarkerFileError("there are no frames; the file ends where they should begin: export it again")
     notes = [
@@ -299,7 +300,9 @@ def _layout(content: bytes, parameters: Parameters) -> tuple[Layout, tuple[str, 
         for count in counts
         if count != chosen.frames
     ]
-    return chosen, tuple(notes[:1])
+    if chosen.frames < whole and not exact:
+        return chosen, (), frame_count_doubt(whole, chosen.frames)
+    return chosen, tuple(notes[:1]), ()
 
 
 def _counts(values: Iterable[float]) -> list[int]:
@@ -397,7 +400,7 @@ def parse_c3d(content: bytes, chosen: Chosen) -> Clip:
     rate, header_rate = frame_rates(parameters)
     markers = [place for place, output in enumerate(is_output) if not output]
     positions = np.where(points.seen[..., None], points.positions, np.nan)[:, markers]
-    upright, up, up_note, doubts = _upright(positions, parameters, chosen.up_axis)
+    upright, up, up_note, up_doubts = _upright(positions, parameters, chosen.up_axis)
     clip = to_clip(
         chosen._replace(up_axis=up),
         [names[place] for place in markers],
@@ -410,7 +413,7 @@ def parse_c3d(content: bytes, chosen: Chosen) -> Clip:
         start_time=(first_frame(parameters) - 1) / (chosen.rate or rate or math.inf),
         notes=(*points.notes, *unit_note, *up_note, *notes),
     )
-    return replace(clip, doubts=(*doubts, *clip.doubts))
+    return replace(clip, doubts=(*points.doubts, *up_doubts, *clip.doubts))
 
 
 def _labels(parameters: Parameters, count: int) -> tuple[list[str], list[bool]]:

@@ -11,8 +11,10 @@ markers, its pivot and a point on each of its axes, 5 cm away, are used. Measure
 by Motive. The bones of a skeleton are left out.
 """
 
+import math
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
@@ -21,7 +23,19 @@ import numpy as np
 from ...core.errors import first_few
 from ...core.rotations import IDENTITY, matrix_from_quaternion, product, quaternion_from_rotation_vector
 from ..clip import Clip, FloatArray, MarkerFileError
-from .reading import METERS, Chosen, CsvRows, decoded, in_place, rate_in_cell, rate_of_times, to_clip, unit_name
+from .reading import (
+    METERS,
+    Chosen,
+    CsvRows,
+    decoded,
+    frame_count_doubt,
+    in_place,
+    number_in,
+    rate_in_cell,
+    rate_of_times,
+    to_clip,
+    unit_name,
+)
 
 START: Final = b"format version"
 # Matches a header, from its first line ("Format Version") to the names of the columns ("Frame").
@@ -77,7 +91,7 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
     euler = f"left out the rotations of {first_few(unread)}: export them with Rotation Type Quaternion"
     exported, captured = (rate_in_cell(fields.get(key, "")) for key in ("exportframerate", "captureframerate"))
     measured = rate_of_times(numbers[:, 0]) if timed else None
-    return to_clip(
+    clip = to_clip(
         chosen,
         list(markers),
         points,
@@ -89,6 +103,8 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
         no_rate="the frame rate is in neither the header nor the times: export it again",
         notes=(*notes, *(left_out,) * bool(bones), *(euler,) * bool(unread)),
     )
+    stated = number_in(fields.get("totalexportedframes", "")) or math.nan
+    return replace(clip, doubts=(*frame_count_doubt(stated, clip.frame_count), *clip.doubts))
 
 
 def _with_one_header(text: str) -> str:
@@ -105,8 +121,8 @@ def _plain(text: str) -> str:
 def _columns(rows: CsvRows) -> tuple[list[tuple[int, tuple[str, str], tuple[str, str]]], int | None]:
     """The columns of positions and rotations, and the index of the time column.
 
-    Each column has an index, its owner (kind and name of a marker, body or bone), and its quantity and axis. After
-    this, the next row is the first one with numbers.
+    Reads the header, so the next row is the first one with numbers. Each column has an index, its owner (kind and name
+    of a marker, body or bone), and its quantity and axis.
     """
     above: list[list[str]] = []
     while (row := rows.next()) is not None:

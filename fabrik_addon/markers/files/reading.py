@@ -213,11 +213,11 @@ def to_clip(
         names: M labels.
         points: (F, M, 3) in the file's unit and axes.
         unit: the unit of the file; None: detected from a person's size.
-        usual_up: the up axis if the markers do not show it; a note says so.
+        usual_up: the up axis if the markers do not show it; a doubt says so.
         rate: Hz, from the header.
         timed: Hz, from the times in the file.
-        no_rate: the error message if neither rate is known; "": assume the rate of most cameras, with a note.
-        notes: notes about the file.
+        no_rate: the error message if neither rate is known; "": assume the rate of most cameras, with a doubt.
+        notes: sentences about the file.
         start_time: seconds of the first frame.
 
     Raises MarkerFileError for an unknown unit or rate, and if no point is ever seen.
@@ -230,18 +230,17 @@ def to_clip(
     unit = unit_of(points) if stated is None else unit_name(stated)
     points *= METERS[unit]
     points.setflags(write=False)
-    up, up_notes = (chosen.up_axis, ()) if chosen.up_axis else guessed_up(points, names, usual_up)
+    up, up_doubts = (chosen.up_axis, ()) if chosen.up_axis else guessed_up(points, names, usual_up)
     known = (rate or timed) if chosen.rate is None else chosen.rate
     if known is None and no_rate:
         raise MarkerFileError(no_rate)
-    used, rate_notes = rate_or_usual(known)
-    doubts: tuple[str, ...] = ()
+    used, rate_doubts = rate_or_usual(known)
     if timed is not None and abs(timed - used) > _RATE_SLACK * used and chosen.rate is None:
         doubt = (
             f"The file has two frame rates, {used:g} and {timed:.5g} Hz; used the first: choose the other if the "
             "motion is too slow or too fast"
         )
-        doubts = (doubt,)
+        rate_doubts = (doubt,)
     return Clip(
         unique_names(names),
         used,
@@ -249,8 +248,8 @@ def to_clip(
         up,
         unit,
         start_time=start_time,
-        notes=(*notes, *up_notes, *rate_notes),
-        doubts=doubts,
+        notes=tuple(notes),
+        doubts=(*up_doubts, *rate_doubts),
     )
 
 
@@ -308,15 +307,15 @@ def in_place(frames: FloatArray, rows: FloatArray) -> tuple[FloatArray, tuple[st
 
 
 def rate_or_usual(rate: float | None) -> tuple[float, tuple[str, ...]]:
-    """A known rate in Hz; else that of most cameras, and a note."""
-    note = f"its rate is unknown; assumed {_USUAL_RATE:g} frames per second: choose another if that is wrong"
-    return (_USUAL_RATE, (note,)) if rate is None else (rate, ())
+    """A known rate in Hz; else that of most cameras, and a doubt."""
+    doubt = f"The frame rate is unknown; assumed {_USUAL_RATE:g} Hz: choose another if that is wrong"
+    return (_USUAL_RATE, (doubt,)) if rate is None else (rate, ())
 
 
 def guessed_up(positions: FloatArray, names: Sequence[str], default: UpAxis) -> tuple[UpAxis, tuple[str, ...]]:
-    """The up axis for a file without one, guessed from (F, M, 3) positions in meters, and notes for the user.
+    """The up axis for a file without one, guessed from (F, M, 3) positions in meters, and doubts.
 
-    The default is used if the positions do not show the axis. A note says so, unless there are too few markers.
+    The default is used if the positions do not show the axis. A doubt says so, unless there are too few markers.
     """
     found = up_of_markers(positions, names)
     if found is not None and found[1]:
@@ -329,8 +328,13 @@ def guessed_up(positions: FloatArray, names: Sequence[str], default: UpAxis) -> 
 
 
 def unknown_up(assumed: UpAxis) -> str:
-    """The note for an up axis that neither the file nor the poses show."""
-    return f"the up axis is unknown; assumed {assumed}: choose the other one if the person is not upright"
+    """The doubt about an up axis that neither the file nor the poses show."""
+    return f"The up axis is unknown; assumed {assumed}: choose the other one if the person is not upright"
+
+
+def frame_count_doubt(stated: float, there: int) -> tuple[str, ...]:
+    """A doubt if the header gives more frames than there are; NaN if it gives no number."""
+    return (f"The header gives {stated:g} frames, but there are only {there}: export it again",) * (stated > there)
 
 
 # The separator is detected from this many lines.
@@ -347,7 +351,7 @@ class CsvRows:
     def __init__(self, text: str, *, plain: bool = False) -> None:
         """Find the separator: tab, semicolon or comma.
 
-        plain: quotes are letters, and rows without separators are split at spaces.
+        plain: quotes are ordinary characters, and rows without separators are split at spaces.
         """
         self.is_spaced, self._plain = False, plain
         self._ahead: list[str] | None = None

@@ -14,14 +14,25 @@ Errors of writers are corrected, with a note, if only one reading makes sense. O
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from typing import Final
 
 import numpy as np
 
 from ..clip import Clip, FloatArray, MarkerFileError
-from .reading import Chosen, CsvRows, decoded, in_place, number_in, numbers_in, rate_in_cell, rate_of_times, to_clip
+from .reading import (
+    Chosen,
+    CsvRows,
+    decoded,
+    frame_count_doubt,
+    in_place,
+    number_in,
+    numbers_in,
+    rate_in_cell,
+    rate_of_times,
+    to_clip,
+)
 
 _AXIS_CELL: Final = re.compile(r"[XYZ]\d*", re.IGNORECASE)
 _COLUMNS_BEFORE: Final = 2  # Frame# and Time
@@ -51,7 +62,7 @@ def parse_trc(content: bytes, chosen: Chosen) -> Clip:
     header, rows = _header(row for row in iter(table.next, None) if any(row))
     names, times, points, notes = _samples(table, rows, header)
     stated = header.fields.get("datarate", "")
-    return to_clip(
+    clip = to_clip(
         chosen,
         names,
         points,
@@ -64,6 +75,7 @@ def parse_trc(content: bytes, chosen: Chosen) -> Clip:
         notes=notes,
         start_time=float(times[0]) if math.isfinite(times[0]) else 0.0,
     )
+    return replace(clip, doubts=(*frame_count_doubt(header.count("numframes"), len(points)), *clip.doubts))
 
 
 def _header(rows: Iterator[list[str]]) -> tuple[_Header, Iterator[list[str]]]:
@@ -154,10 +166,9 @@ def _samples(
         values[: len(cells)] = cells[:width]
     placed, lies = in_place(numbers[:, 0], numbers[:, 1:])
     notes = list(lies)
-    for what, there in (("frames", len(found)), ("markers", len(names))):
-        stated = header.count(f"num{what}")
-        if stated not in (there, -1.0):
-            notes.append(f"the header gives {stated:g} {what}, but there are {there}")
+    markers = header.count("nummarkers")
+    if markers not in (len(names), -1.0):
+        notes.append(f"the header gives {markers:g} markers, but there are {len(names)}")
     points = placed[:, 1:].reshape(-1, len(names), 3)
     if infinite := int(np.isinf(points).any(axis=-1).sum()):
         notes.append(f"{infinite} samples are infinite; ignored them")

@@ -87,6 +87,7 @@ class _Reader:
         tokens = {label: _tokens(label) for label in labels if is_named(label)}
         first, last = (_shared([words[end] for words in tokens.values() if len(words) > 1]) for end in (0, -1))
         self._tokens = {label: _without(words, first, last) for label, words in tokens.items()}
+        self._signs = {label: list(_signs(words)) for label, words in self._tokens.items()}
         weak = {label: list(_weak_signs(words)) for label, words in self._tokens.items()}
         signs_seen = {sign for signs in weak.values() for sign in signs}
         self._weak = {
@@ -102,7 +103,7 @@ class _Reader:
         """The meaning of a label in a preset; None if unknown."""
         if preset is None or label not in self._tokens:
             return None
-        signs = list(_signs(self._tokens[label]))
+        signs = self._signs[label]
         return _whole_meaning([*signs, *self._weak[label]], preset) or _cut_meaning(signs, preset)
 
     def _in_others(self, label: str) -> _Meaning | None:
@@ -155,8 +156,8 @@ def landmarks_of(labels: Sequence[str]) -> dict[str, tuple[str, str]]:
 def parts_of(roles: Mapping[str, Role]) -> dict[Role, str]:
     """The main bone of each role. roles: by bone, in the armature's order, parents first.
 
-    If several bones have a role, the first one is used, since it begins at the joint. But the chest is its last bone,
-    to which neck and shoulders are attached. Without a chest, the last bone of the spine is used.
+    If several bones have a role, the first one is used, since it begins at the joint. The exception is the
+    chest: neck and shoulders are attached to its last bone. Without a chest, the last bone of the spine is used.
     """
     parts: dict[Role, str] = {}
     for bone, role in roles.items():

@@ -15,7 +15,7 @@ from ..calibrate.expected_pose import moving_pose
 from ..calibrate.offsets import effector_points, joint_columns
 from ..clip import BoolArray, FloatArray, true_spans
 from ..gaps import fill_from_motion, fill_points, hold
-from ..robust import usual_distances
+from ..robust import medians
 from ..signals import between
 from ..steps import within
 from .recording import Recording, parts, with_options
@@ -29,7 +29,7 @@ _CHUNK: Final = 200
 # While the same markers are seen, one frame in this many is evaluated, since poses change little in between.
 _EVERY: Final = 5
 # Number of a take's poses from which the bones' uncertainty is computed.
-_SAMPLES: Final = 50
+_SAMPLES: Final = 12
 
 
 def added_uncertainty(solver: Solver, solution: Solution, seen: BoolArray) -> tuple[FloatArray, FloatArray]:
@@ -178,7 +178,7 @@ def _solve_knots(recording: Recording, knots: IntArray, *, steady: bool) -> Gene
     first = np.unique(np.append(np.arange(0, len(knots), _FROM_REST_ONE_IN), len(knots) - 1))
     found = yield from within(0.0, 0.2, _near_rest(recording, knots[first], counts))
     # Keypoints are about 12 mm off, so a nearly straight spine is more likely than a bent one that fits them.
-    usual = np.nan_to_num(usual_distances(found.errors))
+    usual = np.nan_to_num(medians(found.errors))
     excess = float((usual**2).mean()) - (NOISE * recording.solver.skeleton.size) ** 2
     at_rest = steady * _REST_COUNTS * float(recording.weights.mean()) * max(excess, 0.0) / spread**2
     recording.rest_weights[:] = at_rest

@@ -8,7 +8,7 @@ from ...core.arrays import TINY, IntArray, lengths
 from ...core.rotations import angle_between
 from ..clip import BoolArray, FloatArray, true_spans
 from ..gaps import CARRIED, fill_points, fill_rotations
-from ..robust import outlier_weights, usual_distances
+from ..robust import medians, outlier_weights
 from .course import FROM_COURSE, NOISE, SPACING, prior_weight, usual_rotations
 from .recording import Recording, near_flagged, parts
 
@@ -101,7 +101,7 @@ _OUTLYING: Final = 2.0
 _EXPECTED: Final = 0.05
 # If fewer than this share of a frame's markers would remain, all of them are used.
 _MIN_INLIERS: Final = 0.5
-# A sample is compared with the median over this many frames before and after it.
+# A sample is compared with those on this many frames before and after it.
 _REACH: Final = 3
 # It is implausible beyond the first share of the skeleton's size (10 cm on a person), if the fastest motion does not
 # explain it: an acceleration by the second number, in sizes per s² (a striking hand has 400 m/s²).
@@ -113,16 +113,31 @@ def implausible_samples(targets: FloatArray, rate: float, size: float) -> BoolAr
     """(F, E) whether a sample of targets (F, E, 3) is farther from those of nearby frames than a body can move.
 
     This is checked before the first solve. Otherwise an arm with two markers follows a wrong wrist marker, not its
-    elbow. rate: frames per second. size: of the skeleton, in the targets' units.
+    elbow. An implausible sample is far from the median of these samples, which may be that of a fast foot beside a gap,
+    and from a line through them, by repeated medians (Siegel, Robust Regression Using Repeated Medians, 1982).
+    rate: frames per second. size: of the skeleton, in the targets' units.
     """
     away = np.zeros(targets.shape[:2], dtype=bool)
     least = size * max(_FLUNG_SHARE, _FASTEST / rate**2)
     jumps = np.zeros_like(away)
     jumps[1:] = lengths(np.diff(targets, axis=0)) > 0.5 * least
     frames, places = np.nonzero(near_flagged(jumps, _REACH) & ~np.isnan(targets).any(axis=2))
-    window = np.clip(frames[:, None] + np.arange(-_REACH, _REACH + 1), 0, len(targets) - 1)
-    usual = np.nanmedian(targets[window, places[:, None]], axis=1)
-    away[frames, places] = lengths(targets[frames, places] - usual) > least
+    steps = np.arange(-_REACH, _REACH + 1)[:, None]
+
+    def far(usual: FloatArray) -> BoolArray:
+        return np.asarray(lengths(targets[frames, places] - usual) > least)
+
+    def near() -> FloatArray:
+        """(7, N, 3) the samples around each one; NaN outside the recording."""
+        window = frames + steps
+        outside = (window < 0) | (window >= len(targets))
+        return np.where(outside[..., None], np.nan, targets[window % len(targets), places])
+
+    suspects = far(medians(near()))
+    frames, places = frames[suspects], places[suspects]
+    around, between = near(), (steps - steps.T)[..., None, None]
+    speeds = (around[:, None] - around) / np.where(between, between, np.nan)
+    away[frames, places] = far(medians(around - steps[..., None] * medians(medians(speeds))))
     return away
 
 
@@ -148,7 +163,7 @@ def reject_outliers(recording: Recording) -> None:
     frames. Distant samples then lose weight step by step (Geman and McClure's weights, graduated).
     """
     distances, size = recording.distances(), recording.solver.skeleton.size
-    usual = _USUAL_TIMES * np.nan_to_num(usual_distances(distances))
+    usual = _USUAL_TIMES * np.nan_to_num(medians(distances))
     allowed = np.clip(usual, _ALWAYS_SHARE * size, _NEVER_SHARE * size)
     # The rejected samples also affected the course up to the next knots.
     near = round(SPACING * recording.rate)

@@ -13,10 +13,11 @@ from typing import Final
 import numpy as np
 
 from ...core.arrays import FloatArray
-from ...markers.files.reading import decoded, number_in, plausible_rate
+from ...markers.files.reading import decoded, frame_count_doubt, number_in, plausible_rate
 from ..motion import RetargetError
 
 _MOTION: Final = re.compile(r"^[ \t]*MOTION[ \t]*$", re.IGNORECASE | re.MULTILINE)
+_FRAMES: Final = re.compile(r"^[ \t]*Frames:[ \t]*(.*?)[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _FRAME_TIME: Final = re.compile(r"^[ \t]*Frame[ \t]+Time:[ \t]*(.*?)[ \t]*$", re.IGNORECASE | re.MULTILINE)
 # A joint's OFFSET, and the CHANNELS below it.
 _JOINT: Final = re.compile(r"(^[ \t]*OFFSET[ \t]+(.*)\n\s*CHANNELS[ \t]+)\S+(.*)$", re.IGNORECASE | re.MULTILINE)
@@ -31,8 +32,8 @@ _TURN: Final = 6.3
 _MOVES: Final = 0.3
 
 
-def checked_bvh(content: bytes, rate: float | None = None) -> tuple[str, tuple[str, ...]]:
-    """The text of a BVH file in a form that Blender's importer reads, and notes on changes, one sentence each.
+def checked_bvh(content: bytes, rate: float | None = None) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """The text of a BVH file in a form that Blender's importer reads; notes on changes, and doubts, as sentences.
 
     Lines end with a line feed, decimal points are points, and angles are degrees. A joint has all three channels for
     positions or none, and the same for rotations. Missing positions are the joint's offset; so are positions that are
@@ -76,7 +77,9 @@ def checked_bvh(content: bytes, rate: float | None = None) -> tuple[str, tuple[s
     head, table, notes = _completed(head, rows, joints) if rows and count else (head, None, ())
     if table is not None:
         data = "\n".join(" ".join(map("{:.9g}".format, row)) for row in table.tolist())
-    return f"{head}\nFrames: {len(rows)}\nFrame Time: {seconds:.9g}\n{data}\n", notes
+    stated = _FRAMES.search(text, motion.end())
+    doubts = frame_count_doubt((number_in(stated[1]) if stated else None) or math.nan, len(rows))
+    return f"{head}\nFrames: {len(rows)}\nFrame Time: {seconds:.9g}\n{data}\n", notes, doubts
 
 
 def _rows(data: str, first: int, count: int) -> list[list[str]]:

@@ -162,10 +162,10 @@ def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
     orientations, positions = orientations[:, order], positions[:, order]
     frames, notes = whole_frames(orientations, positions[:, 0])
     props = [label for label in labels if label not in names]
-    if document.people > 1:
-        notes += (f"used the first of {document.people} people: export each of them to a file of its own",)
     notes += (f"left out unconnected segments: {first_few(props)}",) * bool(props)
     notes += (f"left out {document.fingers} finger segments",) * bool(document.fingers)
+    people = f"Used the first of {document.people} people: export each of them to a file of its own"
+    doubts = (people,) * (document.people > 1)
     length = np.linalg.norm(orientations[frames], axis=2, keepdims=True)
     if (length == 0.0).any():
         raise RetargetError("it has orientations of 0 0 0 0: export it again")
@@ -181,7 +181,7 @@ def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
     root = positions[frames, 0] @ change
     rotations = local_rotations(world, parents)
     return in_meters(
-        Recorded(names, parents, heads @ change, tails @ change, frames, rotations, root, frame_rate, notes)
+        Recorded(names, parents, heads @ change, tails @ change, frames, rotations, root, frame_rate, notes, doubts)
     )
 
 

@@ -30,7 +30,8 @@ class Recorded:
             the rest pose; for the root relative to the world.
         root: (F, 3) the root bone's head, world space.
         rate: frames per second.
-        notes: assumptions and omissions, one sentence each.
+        notes: what was left out or corrected, one sentence each.
+        doubts: what may be wrong, such as an assumed rate or axis, one sentence each.
     """
 
     names: Sequence[str]
@@ -42,6 +43,7 @@ class Recorded:
     root: FloatArray
     rate: float
     notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
 
     def part(self, first: int = 1, last: int = 0) -> "Recorded":
         """The frames from `first` to `last`, counted from 1 (0: to the end).

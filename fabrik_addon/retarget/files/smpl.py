@@ -133,16 +133,16 @@ def parse_smpl(content: bytes, up_axis: str | None = None, rate: float | None = 
     frames, lost = whole_frames(poses, trans)
     rotations, root = poses[frames], np.asarray(trans[frames], dtype=np.float64)
     names, parents, heads, tails = _skeleton(count)
-    frame_rate, rate_notes = rate_or_usual(rate or rate_in(found))
+    frame_rate, rate_doubts = rate_or_usual(rate or rate_in(found))
     # At rest, Y is up for the models and Z for the skeleton, so the axes of all rotations change. In the file's world,
     # Z may already be up.
     turned = in_other_axes(rotations, _Y_UP)
     turned[:, 0] = product(np.array([_Y_UP[0], -_Y_UP[1], 0.0, 0.0]), turned[:, 0])
     body = Recorded(names, parents, heads, tails, frames, turned, root, frame_rate)
-    change, up_notes = _upright(body, up_axis)
+    change, up_notes, up_doubts = _upright(body, up_axis)
     turned[:, 0] = product(change, turned[:, 0])
     body = replace(body, root=root @ matrix_from_quaternion(change).T)
-    body = replace(body, notes=(*notes, *lost, *up_notes, *rate_notes))
+    body = replace(body, notes=(*notes, *lost, *up_notes), doubts=(*up_doubts, *rate_doubts))
     return _on_floor(_scaled(in_meters(body)), known=change is _SAME)
 
 
@@ -263,12 +263,12 @@ def _skeleton(count: int) -> tuple[list[str], npt.NDArray[np.intp], FloatArray, 
     return names, parents, heads, tails
 
 
-def _upright(body: Recorded, up_axis: str | None) -> tuple[FloatArray, tuple[str, ...]]:
-    """The quaternion that rotates the file's world to Z up, and a note; body: in the file's axes."""
+def _upright(body: Recorded, up_axis: str | None) -> tuple[FloatArray, tuple[str, ...], tuple[str, ...]]:
+    """The quaternion that rotates the file's world to Z up, notes and doubts; body: in the file's axes."""
     some = slice(None, None, max(1, len(body.frames) // LOOKED_AT))
     body = replace(body, rotations=body.rotations[some], root=body.root[some], frames=body.frames[some])
     trunks = matrix_from_quaternion(body.rotations[:, 0])[:, :, 2]
-    notes: tuple[str, ...] = ()
+    notes, doubts = tuple[str, ...](), tuple[str, ...]()
     if up_axis is not None:
         up = bool(np.median(trunks[:, "XYZ".index(up_axis)]) >= 0.0)
     else:
@@ -277,10 +277,11 @@ def _upright(body: Recorded, up_axis: str | None) -> tuple[FloatArray, tuple[str
         axis, up, is_shown = found or (2, True, False)
         up_axis = "XYZ"[axis]
         if not is_shown:
-            notes = (unknown_up("Y" if axis == 1 else "Z"),)
+            doubts = (unknown_up("Y" if axis == 1 else "Z"),)
         elif not up:
             notes = (f"rotated upright: {up_axis} pointed down",)
-    return {("Y", True): _Y_UP, ("Y", False): _Y_DOWN, ("Z", True): _SAME, ("Z", False): _Z_DOWN}[up_axis, up], notes
+    change = {("Y", True): _Y_UP, ("Y", False): _Y_DOWN, ("Z", True): _SAME, ("Z", False): _Z_DOWN}[up_axis, up]
+    return change, notes, doubts
 
 
 def _feet(body: Recorded) -> FloatArray:

@@ -505,7 +505,7 @@ class TestOperator:
     def test_constraints_that_change_the_result_are_named(self):
         rig, _ = scenes.walking_rig(FRAMES, seed=25)
         rig.pose.bones["forearm.L"].constraints.new("LIMIT_ROTATION")
-        (warning,) = run(rig).warnings
+        (warning,) = run(rig).report.doubts
         assert warning == "Bone 'forearm.L' has constraints that change the baked motion: Limit Rotation"
 
 

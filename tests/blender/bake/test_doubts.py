@@ -92,6 +92,59 @@ def test_strict_fails_if_one_of_several_takes_has_a_warning(tmp_path, capfd):
     assert "other.trc: Warning: Only 3 of 15" in capfd.readouterr().out
 
 
+def stretched_time(_rig):
+    bpy.context.scene.render.frame_map_new = 200
+
+
+def copied_hand(rig):
+    constraint = rig.pose.bones["hand.L"].constraints.new("COPY_ROTATION")
+    constraint.target, constraint.subtarget = rig, "hand.R"
+
+
+@pytest.mark.parametrize(
+    ("change", "doubt"),
+    [
+        (stretched_time, "Time Stretching in the scene's output settings changes the speed of the motion"),
+        (copied_hand, "Not used, because they are never seen or no bone can move them: LFIN"),
+    ],
+)
+def test_motion_that_the_rig_loses_is_doubted(tmp_path, capfd, change, doubt):
+    """Both were baked without a word."""
+    bpy.ops.wm.open_mainfile(filepath=str(SAMPLES / "human.blend"))
+    change(next(thing for thing in bpy.data.objects if thing.type == "ARMATURE"))
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "rig.blend"))
+    more = ["--output", tmp_path / "o.blend", "--map", SAMPLES / "walk_map.json", "--samples", 1, 20, "--strict"]
+    assert cli.run_command([str(each) for each in (tmp_path / "rig.blend", SAMPLES / "walk.trc", *more)]) == 1
+    (said,) = [line for line in capfd.readouterr().out.splitlines() if line.startswith("Warning: ")]
+    assert said.startswith(f"Warning: {doubt}")
+
+
+def test_several_takes_have_their_notes_and_only_doubts_are_failures(tmp_path, capfd):
+    """A take with a repeated row is read whole. One whose last rows are missing is not."""
+    lines = (SAMPLES / "walk.trc").read_text().splitlines()[:26]
+    (tmp_path / "cut.trc").write_text("\n".join(lines) + "\n")
+    lines[2] = lines[2].replace("401", "20")
+    (tmp_path / "whole.trc").write_text("\n".join(lines) + "\n")
+    (tmp_path / "twice.trc").write_text("\n".join([*lines, lines[-1]]) + "\n")
+    more = ("--map", SAMPLES / "walk_map.json", "--output", tmp_path / "out", "--report", tmp_path / "out", "--strict")
+
+    def run(*names):
+        wanted = [SAMPLES / "human.blend", *(tmp_path / f"{name}.trc" for name in names), *more]
+        status = cli.run_command([*map(str, wanted)])
+        return status, capfd.readouterr().out.splitlines()
+
+    note = "Note: 1 frames occur more than once; used each of them once"
+    doubt = "Warning: The header gives 401 frames, but there are only 20: export it again"
+    status, printed = run("whole", "twice")
+    assert (status, printed[-1]) == (0, "2 of 2 takes written")
+    assert [line for line in printed if "Note" in line or "Warning" in line] == [f"twice.trc: {note}"]
+    assert f"note,{note.removeprefix('Note: ')}" in (tmp_path / "out" / "twice.csv").read_text()
+    status, printed = run("whole", "cut")
+    assert (status, printed[-1]) == (1, "2 of 2 takes written, 1 of them with warnings")
+    assert [line for line in printed if "Note" in line or "Warning" in line] == [f"cut.trc: {doubt}"]
+    assert f'doubt,"{doubt.removeprefix("Warning: ")}"' in (tmp_path / "out" / "cut.csv").read_text()
+
+
 def test_several_performers(tmp_path, capfd):
     path = tmp_path / "two.trc"
     clip = Clip(("Anna:LASI", "Bob:LASI"), 50.0, np.ones((4, 2, 3)))
@@ -113,8 +166,10 @@ def test_legs_that_constraints_move_are_the_reason(tmp_path, capfd):
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "legs.blend"))
     told = arguments(tmp_path, SAMPLES / "walk.trc", "--samples", "1", "60")
     assert cli.run_command([str(tmp_path / "legs.blend"), *told[1:]]) == 0
-    (doubt,) = [line for line in capfd.readouterr().out.splitlines() if line.startswith("Warning: ")]
-    assert "is high because constraints move thigh.L, shin.L, thigh.R and shin.R: press Set Up Control Rig" in doubt
+    doubts = [line for line in capfd.readouterr().out.splitlines() if line.startswith("Warning: ")]
+    assert "is high because constraints move thigh.L, shin.L, thigh.R and shin.R: press Set Up Control Rig" in doubts[0]
+    assert doubts[1].startswith("Warning: Not used, because they are never seen or no bone can move them: ")
+    assert len(doubts) == 2
 
 
 def test_swapped_sides_give_a_warning(tmp_path, capfd):

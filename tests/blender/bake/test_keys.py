@@ -259,7 +259,7 @@ class TestCurrentAction:
         for curve in keyframes.curves(rig):
             same = np.array_equal(keyframes.keys(curve), before[curve.data_path, curve.array_index])
             assert same == (curve.group.name in {"spine", "head"})
-        (said,) = [warning for warning in result.warnings if "Locked" in warning]
+        (said,) = [warning for warning in result.report.doubts if "Locked" in warning]
         assert said == f"Locked curves of action {action.name!r} were not changed: spine, head"
 
     def test_a_slot_that_moves_another_rig_is_not_written(self):

@@ -127,7 +127,7 @@ class TestGaps:
 
     def test_notes_name_the_gaps(self):
         rig, _, _ = marked_rig(hidden=["forearm.L"])
-        assert any(note.startswith("Gaps: 1, longest 8 frames") for note in run(rig).notes)
+        assert any(note.startswith("Gaps: 1, longest 8 frames") for note in run(rig).figures)
 
 
 class TestReport:
@@ -286,4 +286,4 @@ def test_a_changed_playback_speed_is_reported():
 
 def said_of_speed(rig):
     found = bake(bpy.context, rig, frame_start=1, frame_end=6)
-    return [warning for warning in found.warnings if "imported" in warning]
+    return [warning for warning in found.report.doubts if "imported" in warning]

@@ -131,7 +131,7 @@ def test_a_bake_leaves_pinned_paws_on_ik(kind):
         target.keyframe_insert("location", frame=frame)
     bpy.context.view_layer.objects.active = rig
     bpy.ops.fabrik.add_effector(bone="torso", target=target.name)
-    assert bake(bpy.context, rig, frame_start=1, frame_end=10).warnings == ()
+    assert bake(bpy.context, rig, frame_start=1, frame_end=10).report.doubts == ()
     for frame in range(1, 11):
         bpy.context.scene.frame_set(frame)
         assert_on_ik(rig)

@@ -1,5 +1,7 @@
 """Trails: their points, when they are recalculated, and their drawing."""
 
+from types import SimpleNamespace
+
 import bpy
 import numpy as np
 import pytest
@@ -122,3 +124,25 @@ def test_another_file_has_its_own_trail(tmp_path):
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "walk.blend"))
     bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "walk.blend"))
     assert not motion.trail_points(bpy.context, bpy.data.objects["Rig"])
+
+
+@pytest.mark.parametrize("bone", ["foot.L", "hand.R"])
+def test_the_current_frame_is_dragged_where_the_trail_passes_the_same_point_again(walk, bone):
+    """Over a planted foot, a drag changed another frame of its contact, and the pose in the viewport stayed."""
+    select(walk, bone)
+    walk.fabrik.show_trails = True
+    view = SimpleNamespace(on_screen=lambda place: 800.0 * place[[1, 2]])  # from the side
+    # A Blender without windows has a scale of 0.
+    context = SimpleNamespace(
+        **bpy.context.copy() | {"preferences": SimpleNamespace(system=SimpleNamespace(ui_scale=1.0))}
+    )
+    ((_, frames, points),) = motion.trail_points(bpy.context, walk)
+    for frame in range(5, 37):
+        go_to(frame)
+        mouse = np.rint(view.on_screen(world(walk, bone)))
+        assert motion.nearest_on_trails(context, walk, view, mouse) is None, frame
+    farthest = int(np.argmax(np.linalg.norm(points - world(walk, bone), axis=1)))
+    mouse = np.rint(view.on_screen(points[farthest]))
+    name, found = motion.nearest_on_trails(context, walk, view, mouse)
+    assert name == bone
+    assert np.linalg.norm(points[frames == found] - points[farthest]) < 3e-3

@@ -227,6 +227,28 @@ def test_joints_accelerate_no_more_after_a_large_drag(bone, point, shift):
     assert np.abs(after - before)[:, held].max() < 3e-4
 
 
+def test_hips_that_are_lowered_keep_the_trunk_upright_on_all_frames():
+    """The frames beside the dragged one leaned by up to 40 degrees."""
+    frames = np.arange(1, 142)
+    rig = takes.walking_human(141, first=130)
+    go_to(71)
+    before = takes.poses(rig, frames)[:, rig.pose.bones.find("chest"), :3, :3]
+    drag(bone="hips", point="HEAD", translation=(0.0, 0.0, -0.2), spread=60)
+    after = takes.poses(rig, frames)[:, rig.pose.bones.find("chest"), :3, :3]
+    turned = np.arccos(np.clip(0.5 * (np.trace(after @ before.swapaxes(1, 2), axis1=1, axis2=2) - 1.0), -1.0, 1.0))
+    assert np.degrees(turned.max()) < 15.0
+
+
+def test_a_lifted_foot_bends_its_knee_and_the_hips_stay(walk):
+    """As in a drag of one frame; the hips followed by 13 mm."""
+    go_to(33)
+    knee, hips = (walk.pose.bones[name] for name in ("shin.L", "hips"))
+    bent, place = knee.matrix_channel.to_quaternion(), np.array(hips.head)
+    drag(bone="foot.L", translation=(0.0, 0.0, 0.2))
+    assert np.degrees(knee.matrix_channel.to_quaternion().rotation_difference(bent).angle) > 20.0
+    assert np.linalg.norm(np.array(hips.head) - place) < 0.007
+
+
 def test_the_contact_moves_with_a_planted_foot(walk):
     """All frames of the contact inside the span move equally; beyond the span nothing changes."""
     foot, other = places(walk, ("foot.R", "foot.L"))

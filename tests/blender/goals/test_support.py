@@ -10,7 +10,7 @@ from support import scenes
 
 from benchmarks.natural_rigs import open_metarig
 from fabrik_addon.blender.goals.body import floor_of, support_of
-from fabrik_addon.human.soles import convex_hull
+from fabrik_addon.human.rest_body import convex_hull
 
 FEET = ("foot.L", "foot.R")
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"

@@ -143,7 +143,7 @@ class TestBake:
         result = bake(bpy.context, rig, frame_start=1, frame_end=FRAMES)
         assert worst_break_played(rig, result.frames) < 0.01
         assert result.report.total().rms < 2e-3 * scenes.HEIGHT
-        assert result.warnings == ()
+        assert result.report.doubts == ()
 
     def test_targets_anywhere_break_no_limit(self, rig):
         positions = np.random.default_rng(6).normal(size=(FRAMES, len(scenes.ENDS), 3)) * 0.6 + [0.4, -1.3, 1.2]
@@ -184,7 +184,7 @@ class TestBake:
         scenes.aim(rig, "forearm.L", scenes.empty_at((0.5, -1.2, 1.3)))
         scenes.aim(rig, "shin.L", scenes.empty_at((0.5, -1.2, 0.1)))
         result = bake(bpy.context, rig, frame_start=1, frame_end=FRAMES)
-        assert result.warnings == (
+        assert result.report.doubts == (
             "Bone 'forearm.L' has an animated limit (fabrik_hinge): its values on frame 1 were used",
         )
         assert result.trees[0].problem.limits["forearm.L"].high == pytest.approx(2.0)
@@ -194,7 +194,7 @@ class TestBake:
         rig.pose.bones["forearm.L"].driver_add(f'["{HINGE}"]', 1).driver.expression = "2.0"
         positions = scenes.record(rig, scenes.tail_points(rig), *legal_motion(rig, 3, 8))
         result = bake(bpy.context, aimed(rig, positions), frame_start=1, frame_end=3)
-        assert [warning.split(":")[0] for warning in result.warnings] == [
+        assert [warning.split(":")[0] for warning in result.report.doubts] == [
             "Bone 'forearm.L' has an animated limit (fabrik_hinge)"
         ]
 
@@ -203,7 +203,7 @@ class TestBake:
         positions = scenes.record(rig, scenes.tail_points(rig), *legal_motion(rig, FRAMES, 9))
         result = bake(bpy.context, aimed(rig, positions), frame_start=1, frame_end=FRAMES)
         assert CONSTRAINT_NAME in rig.pose.bones["spine"].constraints
-        assert result.warnings == ()
+        assert result.report.doubts == ()
         names = result.trees[0].problem.tree.skeleton.names
         for row, frame in enumerate(result.frames):
             shown = scenes.evaluated_tails(rig, names, int(frame))

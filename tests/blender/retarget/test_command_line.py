@@ -1,10 +1,12 @@
 """`python -m fabrik_addon retarget`, in a process of its own."""
 
+import csv
 import subprocess
 import sys
 from pathlib import Path
 
 import bpy
+import numpy as np
 import pytest
 
 from fabrik_addon.blender.bake.command_line import run_command
@@ -42,6 +44,37 @@ def test_a_single_take_reports_its_figures_and_files(command, recording, tmp_pat
     done = command(RIG, recording("bvh/dab.bvh"), "--output", files[0], "--report", files[1], "--range", 1, 20)
     assert done.returncode == 0
     assert done.stdout.splitlines()[-1] == f"Wrote {files[0]} and {files[1]}"
+
+
+# Blender's BVH importer leaves its file open.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_several_motions_have_their_notes_and_only_doubts_are_failures(recording, tmp_path, capfd):
+    """Missing locations are a note. A file that ends early and an assumed frame rate are doubts."""
+    lines = recording("bvh/dab.bvh").read_text().splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith("Frame Time")) + 1
+    (tmp_path / "cut.bvh").write_text("\n".join(lines[: first + 20]) + "\n")
+    poses = np.zeros((20, 66))
+    poses[:, 3] = np.linspace(0.0, -1.0, 20)
+    np.savez(tmp_path / "known.npz", poses=poses, mocap_framerate=30.0)
+    np.savez(tmp_path / "unknown.npz", poses=poses)
+    note = "it has no location of the body (trans); the body stays in place"
+    rate = "The frame rate is unknown; assumed 30 Hz: choose another if that is wrong"
+    cut = "The header gives 339 frames, but there are only 20: export it again"
+    expected = {"known.npz": ([note], []), "unknown.npz": ([note], [rate]), "cut.bvh": ([], [cut])}
+    out = ["--output", str(tmp_path / "out"), "--report", str(tmp_path / "out")]
+    assert run_command([str(RIG), *(str(tmp_path / name) for name in expected), *out], COMMAND) == 0
+    printed = capfd.readouterr().out.splitlines()
+    assert printed[-1] == "3 of 3 takes written, 2 of them with warnings"
+    for name, remarks in expected.items():
+        with (tmp_path / "out" / name).with_suffix(".csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        for kind, scope, sentences in zip(("Note", "Warning"), ("note", "doubt"), remarks, strict=True):
+            start = f"{name}: {kind}: "
+            assert [line.removeprefix(start) for line in printed if line.startswith(start)] == sentences
+            assert [row["name"] for row in rows if row["scope"] == scope] == sentences
+    for name, status in (("known.npz", 0), ("unknown.npz", 1)):
+        alone = [str(RIG), str(tmp_path / name), "--output", str(tmp_path / "o.blend"), "--strict"]
+        assert run_command(alone, COMMAND) == status
 
 
 # Blender's BVH importer leaves its file open.

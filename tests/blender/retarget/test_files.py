@@ -120,7 +120,7 @@ def test_a_bvh_file_of_another_encoding_or_with_commas_gives_the_same_keys(expor
     for number, (content, rate) in enumerate(contents):
         file = tmp_path / f"walk{number}.bvh"
         file.write_bytes(content)
-        with imported(bpy.context, file, None, rate or None) as (source, _):
+        with imported(bpy.context, file, None, rate or None) as (source, *_):
             found.append([[tuple(point.co) for point in curve.keyframe_points] for curve in curves(source)])
     assert len(found[0]) > 3
     assert found[0] == found[1] == found[2]
@@ -130,7 +130,7 @@ def test_a_bvh_file_of_another_encoding_or_with_commas_gives_the_same_keys(expor
 def test_a_bvh_file_in_radians_gives_the_same_keys_and_a_note(exported, tmp_path, capsys):
     path, _ = exported("bvh")
     bpy.data.objects.remove(bpy.data.objects["Source"])
-    with imported(bpy.context, path) as (source, notes):
+    with imported(bpy.context, path) as (source, notes, _):
         assert notes == ()
         wanted = {
             (each.data_path, each.array_index): [k.co[1] for k in each.keyframe_points] for each in curves(source)
@@ -141,7 +141,7 @@ def test_a_bvh_file_in_radians_gives_the_same_keys_and_a_note(exported, tmp_path
     # The first pose is the rest; the person moves by half a meter.
     rows[:, is_angle] = np.radians(rows[:, is_angle])
     path.write_text(head + time + "\n".join(" ".join(map(str, row)) for row in rows.tolist()) + "\n")
-    with imported(bpy.context, path) as (source, _):
+    with imported(bpy.context, path) as (source, *_):
         found = {(each.data_path, each.array_index): [k.co[1] for k in each.keyframe_points] for each in curves(source)}
     assert found.keys() == wanted.keys()
     for key, values in wanted.items():
@@ -149,7 +149,26 @@ def test_a_bvh_file_in_radians_gives_the_same_keys_and_a_note(exported, tmp_path
     make_rig(name="Rig")
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "rig.blend"))
     assert run_command([str(tmp_path / "rig.blend"), str(path), "--output", str(tmp_path / "out.blend")], COMMAND) == 0
-    assert "Note: walk.bvh: its rotations are in radians; converted them to degrees\n" in capsys.readouterr().out
+    assert "Note: its rotations are in radians; converted them to degrees\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["fbx", "glb"])
+def test_a_second_person_in_a_file_gives_a_doubt(exported, tmp_path, kind):
+    """The file of two people was retargeted from one of them, and nothing named the other."""
+    exported(kind)
+    source = bpy.data.objects["Source"]
+    other = source.copy()
+    other.name, other.data, other.location.x = "Zoe", source.data.copy(), 1.0
+    other.animation_data.action = source.animation_data.action.copy()
+    bpy.context.collection.objects.link(other)
+    source.select_set(True)
+    other.select_set(True)
+    path = tmp_path / f"two.{kind}"
+    EXPORTERS[kind][1](str(path))
+    for thing in (source, other):
+        bpy.data.objects.remove(thing)
+    with imported(bpy.context, path) as (_, _, doubts):
+        assert doubts == ("Used only 'Source', not Zoe: export each person to a file of its own",)
 
 
 def test_a_bvh_joint_with_one_rotation_channel_is_imported(exported):
@@ -163,7 +182,7 @@ def test_a_bvh_joint_with_one_rotation_channel_is_imported(exported):
     assert not last, "the joint is the last one"
     text = "\n".join(" ".join([*row[:-3], "30.0"]) for row in rows)
     path.write_text(f"{first}CHANNELS 1 Zrotation{rest}{time}{text}\n")
-    with imported(bpy.context, path) as (source, _):
+    with imported(bpy.context, path) as (source, *_):
         bone = source.pose.bones[-1]
         bpy.context.scene.frame_set(2)
         assert np.degrees(bone.matrix_basis.to_quaternion().angle) == pytest.approx(30.0, abs=1e-3)
@@ -175,7 +194,7 @@ def test_a_bvh_file_of_one_pose_keeps_the_rate_of_the_scene(exported, tmp_path):
     head, _, motion = path.read_text().partition("Frame Time: ")
     file = tmp_path / "pose.bvh"
     file.write_text(f"{head}Frame Time: 0\n{motion.splitlines()[1]}\n")
-    with imported(bpy.context, file) as (source, _):
+    with imported(bpy.context, file) as (source, *_):
         assert {len(curve.keyframe_points) for curve in curves(source)} == {1}
     assert (bpy.context.scene.render.fps, bpy.context.scene.render.fps_base) == (50, 1.0)
 

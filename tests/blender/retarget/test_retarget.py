@@ -49,6 +49,47 @@ def test_a_copy_of_the_source_moves_like_it(moving):
     assert "24 frames of 'Source'" in rig_settings(rig).last_result
 
 
+@pytest.mark.parametrize("locked", [(True, True, True), (True, False, False)])
+def test_a_locked_root_is_doubted(moving, locked):
+    """The person stayed in place, or did so along the locked axes, without a word."""
+    _, rig = moving
+    rig.pose.bones["hips"].lock_location = locked
+    assert bpy.ops.fabrik.retarget(source="Source") == {"FINISHED"}
+    doubt = "Bone 'hips' does not follow the motion, because its location is locked: unlock it"
+    assert doubt in rig_settings(rig).capture.doubts
+    rig.pose.bones["hips"].lock_location = (False, False, False)
+    assert bpy.ops.fabrik.retarget(source="Source") == {"FINISHED"}
+    assert doubt not in rig_settings(rig).capture.doubts
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda source: setattr(source.data, "pose_position", "REST"), "'Source' is in rest position"),
+        (lambda source: setattr(source, "scale", (1.0, 1.0, 1.4)), "'Source' is scaled non-uniformly"),
+    ],
+    ids=["rest position", "scale"],
+)
+def test_a_source_that_does_not_show_its_motion_is_refused(moving, change, why):
+    """The rig stood still, or its limbs followed those of a distorted body, without a word."""
+    source, rig = moving
+    change(source)
+    bpy.context.view_layer.update()
+    with pytest.raises(RuntimeError, match=why):
+        bpy.ops.fabrik.retarget(source="Source")
+    assert rig.animation_data is None
+
+
+def test_a_mirrored_rig_is_refused(moving):
+    """Its poses were those of another motion."""
+    _, rig = moving
+    rig.scale = (-1.0, 1.0, 1.0)
+    bpy.context.view_layer.update()
+    with pytest.raises(RuntimeError, match="'Rig' is mirrored by a negative scale: apply its scale first"):
+        bpy.ops.fabrik.retarget(source="Source")
+    assert rig.animation_data is None
+
+
 def test_a_marker_with_the_name_of_a_bone_keeps_its_figures(moving):
     """It got the errors of the retargeted bone."""
     _, rig = moving
@@ -168,11 +209,15 @@ def test_a_source_that_never_moves_is_reported(moving):
     assert rig.animation_data is None
 
 
-@pytest.mark.parametrize(("first", "second"), [(1, 2), (2, 1)], ids=["rig", "source"])
-def test_two_bodies_in_one_armature_are_reported_and_nothing_changes(clean_scene, first, second):
+@pytest.mark.parametrize(
+    ("first", "second", "apart"),
+    [(1, 2, 2.0), (2, 1, 2.0), (2, 1, 0.0)],
+    ids=["rig", "source", "source whose people are at one place at rest"],
+)
+def test_two_bodies_in_one_armature_are_reported_and_nothing_changes(clean_scene, first, second, apart):
     """Only a map can say which one is meant."""
     beside = [
-        (f"B:{name}", f"B:{parent}" if parent else "", (head[0] + 2, *head[1:]), (tail[0] + 2, *tail[1:]))
+        (f"B:{name}", f"B:{parent}" if parent else "", (head[0] + apart, *head[1:]), (tail[0] + apart, *tail[1:]))
         for name, parent, head, tail in PERSON
     ]
     bodies = {1: list(PERSON), 2: [*PERSON, *beside]}
@@ -180,6 +225,9 @@ def test_two_bodies_in_one_armature_are_reported_and_nothing_changes(clean_scene
     for frame in FRAMES:
         source.pose.bones["hips"].location.z = 0.02 * frame
         source.pose.bones["hips"].keyframe_insert("location", frame=frame)
+    if not apart:
+        source.pose.bones["B:hips"].location.x = 2.0
+        source.pose.bones["B:hips"].keyframe_insert("location", frame=FRAMES[-1])
     with pytest.raises(RuntimeError, match=r"Bones 'hips' and 'B:hips' both are hips with legs: map the bones"):
         bpy.ops.fabrik.retarget(source="Source")
     assert rig.animation_data is None

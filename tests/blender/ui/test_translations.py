@@ -12,10 +12,7 @@ from fabrik_addon.blender.ui import translations
 from fabrik_addon.human.naming_schemes import match
 from fabrik_addon.markers.report.doubts import matching_doubts
 
-LANGUAGES = {
-    file.stem: translations.table(file.read_text(encoding="utf-8"))
-    for file in translations.Path(translations.__file__).parent.glob("*.po")
-}
+LANGUAGES = translations.languages()
 
 
 @pytest.fixture(params=sorted(LANGUAGES))

@@ -65,14 +65,14 @@ class TestArrays:
         clip = read_markers(saved(tmp_path / "walk.npy", factor * axes(truth)))
         assert (clip.names, clip.units, clip.rate) == (tuple(order), unit, 30.0)
         np.testing.assert_allclose(to_z_up(clip).positions, truth, atol=1e-9)
-        assert any("its rate is unknown; assumed 30" in note for note in clip.notes)
+        assert any("rate is unknown; assumed 30" in doubt for doubt in clip.doubts)
 
     def test_given_rate_units_and_axis_are_used(self, tmp_path):
         truth = array(COCO)
         clip = read_markers(saved(tmp_path / "a.npy", y_up(truth)), units="cm", up_axis="Y", rate=60.0)
         assert (clip.rate, clip.units, clip.up_axis) == (60.0, "cm", "Y")
         np.testing.assert_allclose(to_z_up(clip).positions, truth / 100.0, atol=1e-12)
-        assert not clip.notes
+        assert not any("rate" in said for said in (*clip.notes, *clip.doubts))
 
     @pytest.mark.parametrize("order", [COCO, H36M], ids=["coco", "h36m"])
     @given(noise=st.floats(0.0, 0.03), lost=st.floats(0.0, 0.5), seed=st.integers(0, 2**32 - 1))
@@ -227,9 +227,9 @@ class TestMirrored:
     def test_mirrored_axes_are_doubted(self, tmp_path, order):
         """Two axes of the file are swapped."""
         text = csv_text([f"body_{name}" for name in order], array(order))
-        assert not read_markers(written(tmp_path / "a.csv", text)).doubts
+        assert not read_markers(written(tmp_path / "a.csv", text), rate=30.0).doubts
         text = csv_text([f"body_{name}" for name in order], array(order)[..., [0, 2, 1]])
-        (doubt,) = read_markers(written(tmp_path / "a.csv", text)).doubts
+        (doubt,) = read_markers(written(tmp_path / "a.csv", text), rate=30.0).doubts
         assert doubt.startswith("The front of the person points backward: ")
 
 
@@ -352,7 +352,7 @@ class TestTables:
         rows = [f"{cell.format(frame)},{line}" for frame, line in enumerate(lines)]
         clip = read_markers(written(tmp_path / "a.csv", "\n".join([f"{name},{head}", *rows])))
         assert (clip.rate, clip.frame_count) == (30.0, FRAMES)
-        assert any("its rate is unknown" in note for note in clip.notes)
+        assert any("rate is unknown" in doubt for doubt in clip.doubts)
 
     def test_blank_cells_are_not_seen_and_a_row_of_them_is_a_frame(self, tmp_path):
         points = array(COCO)

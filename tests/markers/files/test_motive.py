@@ -33,6 +33,13 @@ class TestMotive:
         np.testing.assert_allclose(to_z_up(clip).positions, positions, atol=1e-6)
         assert not clip.notes
 
+    def test_missing_frames_are_doubted(self, tmp_path):
+        """A file that was cut between two rows was read as if it were whole."""
+        lines = of_markers().text().splitlines()
+        clip = read_markers(written(tmp_path / "take.csv", "\n".join(lines[:-2]) + "\n"))
+        said = f"The header gives {FRAMES} frames, but there are only {FRAMES - 2}: export it again"
+        assert clip.doubts == (said,)
+
     def test_skeletons_are_performers(self, tmp_path):
         clip = read_markers(written(tmp_path / "take.csv", of_markers(prefix="Anna:").text()))
         assert performers(clip) == ("Anna",)

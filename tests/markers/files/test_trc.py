@@ -197,13 +197,13 @@ class TestPlain:
             assert clip.up_axis == up
 
     def test_someone_who_lies_still_does_not_show_the_up_axis(self, path: Path) -> None:
-        """A note says which axis was used; with a given axis there is no note."""
+        """A doubt names the axis that was used; with a given axis there is none."""
         lying = [str(value) for place in range(-800, 1000, 300) for value in (place, 80, 80)]
         rows = [(str(frame + 1), f"{frame / 100:.2f}", *lying) for frame in range(3)]
         written(path, replace(PLAIN, names="ABCDEF", rows=rows, marker_count="6"))
-        (note,) = read_markers(path).notes
-        assert note.startswith("the up axis is unknown; assumed Y: ")
-        assert read_markers(path, up_axis="Z").notes == ()
+        (doubt,) = read_markers(path).doubts
+        assert doubt.startswith("The up axis is unknown; assumed Y: ")
+        assert read_markers(path, up_axis="Z").doubts == ()
 
     def test_a_given_up_axis_is_used(self, path: Path) -> None:
         written(path, PLAIN)
@@ -372,7 +372,7 @@ class TestLies:
     @pytest.mark.parametrize(
         ("change", "said"),
         [
-            ({"frame_count": "500"}, "gives 500 frames, but there are 3"),
+            ({"frame_count": "500"}, "gives 500 frames, but there are only 3"),
             ({"marker_count": "41"}, "gives 41 markers, but there are 2"),
             ({"rate": "50"}, "two frame rates, 50 and 100 Hz"),
         ],

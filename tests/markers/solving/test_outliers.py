@@ -1,6 +1,7 @@
 """Samples that cannot be right are found and left out."""
 
 import numpy as np
+import pytest
 from support import walker
 
 from fabrik_addon.core import Effector, Options, Solver
@@ -56,6 +57,15 @@ class TestFlung:
         hand = np.stack((np.clip(15.0 * (times - 0.3), 0.0, 0.9), 0.4 * np.sin(30.0 * times), 0.0 * times), axis=1)
         swapped = np.where(times[:, None] < 0.3, (0.0, 0.0, 0.0), (0.4, 0.0, 0.0))
         assert not implausible_samples(np.stack((hand, swapped), axis=1), 100.0, 2.4).any()
+
+    @pytest.mark.parametrize("hidden", [[20, 22, 23, 24], [17, 18, 19, 21], [18, 19, 22, 23]])
+    def test_a_fast_foot_beside_a_gap_is_not_an_outlier(self, hidden):
+        """The median of the visible samples is two frames behind or ahead of the foot."""
+        positions = np.linspace(0.0, 2.5, 41)[:, None, None] * (1.0, 0.2, 0.1)
+        positions[hidden] = np.nan
+        assert not implausible_samples(positions, 100.0, 1.8).any()
+        positions[[10, 30], 0, 2] += 0.2
+        assert np.flatnonzero(implausible_samples(positions, 100.0, 1.8)).tolist() == [10, 30]
 
     def test_next_to_gaps_and_for_up_to_three_frames(self):
         positions = np.zeros((40, 2, 3))

@@ -32,7 +32,7 @@ Frame Time: 0.0333333
 
 def checked_bvh(content, rate=None):
     """The text of a file that needs no notes."""
-    text, notes = bvh.checked_bvh(content, rate)
+    text, notes, _ = bvh.checked_bvh(content, rate)
     assert notes == ()
     return text
 
@@ -60,6 +60,14 @@ def test_a_good_file_does_not_change():
 )
 def test_encodings_line_ends_decimal_commas_and_wrong_counts_are_corrected(content):
     assert checked_bvh(content) == GOOD
+
+
+@pytest.mark.parametrize(("frames", "doubted"), [("2", False), ("1", False), ("many", False), ("50", True)])
+def test_missing_frames_are_doubted(frames, doubted):
+    """A file that ends between two lines was read as if it were whole."""
+    _, notes, doubts = bvh.checked_bvh(GOOD.replace("Frames: 2", f"Frames: {frames}").encode())
+    assert notes == ()
+    assert doubts == ("The header gives 50 frames, but there are only 2: export it again",) * doubted
 
 
 def test_a_pose_at_rest_may_have_decimal_commas_in_its_offsets_only():
@@ -149,7 +157,7 @@ def test_positions_below_the_root_that_are_all_zero_mean_the_offset():
 
 def test_radians_are_read_as_radians_if_the_body_moves_farther_than_such_degrees_allow():
     walk = GOOD.replace("0.5 90.5 1.5", "0.5 90.5 61.5").replace("6.0\n", "-6.1\n")
-    text, notes = bvh.checked_bvh(walk.encode())
+    text, notes, _ = bvh.checked_bvh(walk.encode())
     assert notes == ("its rotations are in radians; converted them to degrees",)
     assert [row[:3] for row in numbers(text)] == [[0.5, 90.0, 1.5], [0.5, 90.5, 61.5]]
     assert numbers(text)[0][3:] == pytest.approx(

@@ -182,7 +182,7 @@ def test_a_doctype_without_entities_is_read(mvnx):
     np.testing.assert_array_equal(body.positions(), plain.positions())
 
 
-def test_of_several_people_the_first_is_read_with_a_note(mvnx):
+def test_of_several_people_the_first_is_read_with_a_doubt(mvnx):
     """The frames of the second one were appended to those of the first."""
     text = mvnx_text(*motion())
     alone = read_recorded(written(mvnx, text))
@@ -190,7 +190,7 @@ def test_of_several_people_the_first_is_read_with_a_note(mvnx):
     both = read_recorded(written(mvnx, text.replace("</mvnx>", f"{other}</mvnx>")))
     np.testing.assert_array_equal(both.positions(), alone.positions())
     np.testing.assert_array_equal(both.heads, alone.heads)
-    assert both.notes == ("used the first of 2 people: export each of them to a file of its own",)
+    assert both.doubts == ("Used the first of 2 people: export each of them to a file of its own",)
 
 
 @given(content=st.binary(max_size=100))

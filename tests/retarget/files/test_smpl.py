@@ -193,8 +193,8 @@ class TestKeys:
         poses, trans = motion()
         path = saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans)
         assert read_recorded(path).rate == 30.0
-        assert any("its rate is unknown; assumed 30" in note for note in read_recorded(path).notes)
-        assert (read_recorded(path, rate=59.94).rate, read_recorded(path, rate=59.94).notes) == (59.94, ())
+        assert any("rate is unknown; assumed 30" in doubt for doubt in read_recorded(path).doubts)
+        assert (read_recorded(path, rate=59.94).rate, read_recorded(path, rate=59.94).doubts) == (59.94, ())
 
     def test_without_locations_the_body_does_not_travel(self, npz):
         poses, _ = motion()
@@ -209,11 +209,11 @@ class TestKeys:
         assert lying[0, NAMES.index("head"), 2] - lying[0, 0, 2] < 0.3
         np.testing.assert_allclose(read_recorded(path, "Y").positions(), read_recorded(path).positions())
 
-    def test_a_lying_person_has_z_up_and_a_note(self, npz):
+    def test_a_lying_person_has_z_up_and_a_doubt(self, npz):
         poses, trans = motion()
         poses[:, 0] = [0.0, 0.0, np.pi / 2]
         body = read_recorded(saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans, mocap_framerate=30))
-        assert body.notes == ("the up axis is unknown; assumed Z: choose the other one if the person is not upright",)
+        assert body.doubts == ("The up axis is unknown; assumed Z: choose the other one if the person is not upright",)
         np.testing.assert_allclose(body.positions()[:, 0, :2], trans[:, :2])
 
     @pytest.mark.parametrize("key", ["mocap_framerate", "mocap_frame_rate", "fps"])
@@ -354,10 +354,10 @@ class TestCrooked:
             np.testing.assert_allclose(body.positions(), bodies[0].positions(), atol=1e-12)
 
     @pytest.mark.parametrize("rate", [1.0 / 120.0, 120000.0, 0.0, np.nan, -30.0])
-    def test_invalid_rates_are_replaced_by_a_default_with_a_note(self, npz, rate):
+    def test_invalid_rates_are_replaced_by_a_default_with_a_doubt(self, npz, rate):
         body = read_recorded(saved(npz, poses=np.zeros((4, 72)), trans=np.zeros((4, 3)), mocap_framerate=rate))
         assert body.rate == 30.0
-        assert any("its rate is unknown; assumed 30" in note for note in body.notes)
+        assert any("rate is unknown; assumed 30" in doubt for doubt in body.doubts)
 
     @given(cut=st.floats(0.0, 0.999))
     def test_cut_off(self, tmp_path_factory, cut):

@@ -169,9 +169,8 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
         how: Any = {"timing": timing, "start_frame": self.start_frame, "scale": self.scale}
         rig = rig_at_hand(context)
         is_rig = not why_no_rig(rig)
-        notes = [f"{path.name}: {ui_message(note)}" for note in recording.notes]
+        notes = [f"{path.name}: {ui_message(note)}" for note in (*recording.notes, *recording.doubts)]
         if isinstance(recording, clips.Clip):
-            notes += [f"{path.name}: {ui_message(doubt)}" for doubt in recording.doubts]
             take = importing.import_clip(context, recording, **how)
             if self.performer:
                 take.name += f" {self.performer}"
@@ -264,7 +263,8 @@ class FABRIK_OT_match_markers(OnRig, Operator):
     keep: Bool("Keep Existing", "Keep markers that already have a bone")
     guess: Bool(
         "Guess by Motion",
-        "Assign markers with unknown labels to the bones they move with, at a low weight. Requires some known markers",
+        "Assign markers with unknown labels to the bones they move with, and give them a low weight. Requires some "
+        "known markers",
         default=True,
     )
 
@@ -412,8 +412,8 @@ class ReportsBake:
     action_name: String("Action Name", "Name of the new action. Defaults to the rig's name", options=ASIDE)
 
     def done(self, result: "baking.BakeResult") -> set[str]:
-        warnings = (*result.warnings, *result.report.doubts)
-        return report_all(self, "{}: {} ({})".format(*map(ui_message, result.lines)), map(ui_message, warnings))
+        remarks = (*result.report.notes, *result.report.doubts)
+        return report_all(self, "{}: {} ({})".format(*map(ui_message, result.lines)), map(ui_message, remarks))
 
 
 @takes(BakeOptions.__annotations__ | MarkerOptions.__annotations__)

@@ -155,16 +155,18 @@ _NEAR: Final = 10.0
 def nearest_on_trails(context: Context, rig: Object, view: DragView, mouse: FloatArray) -> tuple[str, int] | None:
     """The bone and the frame of the trail's point under the mouse (2,); None if there is none.
 
-    The point on the current frame is excluded, because it is on the bone itself.
+    The point on the current frame is excluded, because it is on the bone itself. It has priority over points that are
+    at most a pixel nearer to the mouse, such as those of the other frames on which a foot is planted.
     """
     if not seen(rig).show_trails or context.mode != "POSE":
         return None
 
     best, found = _NEAR * context.preferences.system.ui_scale, None
+    current = context.scene.frame_current
     for bone, frames, points in trail_points(context, rig):
         for frame, point in zip(frames.tolist(), points, strict=True):
             at = view.on_screen(point)
-            away = np.inf if at is None else float(np.linalg.norm(at - mouse))
+            away = np.inf if at is None else float(np.linalg.norm(at - mouse)) - (round(frame) == current)
             if away < best:
                 best, found = away, (bone, round(frame))
-    return None if found is None or found[1] == context.scene.frame_current else found
+    return None if found is None or found[1] == current else found

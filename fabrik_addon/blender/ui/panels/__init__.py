@@ -1,8 +1,7 @@
 """The sidebar's two tabs, Pose and Motion. Panels only draw and don't compute anything."""
 
 from .base import CLASSES as BASE
-from .limits import CLASSES as LIMITS
 from .motion import CLASSES as MOTION
 from .pose import CLASSES as POSE
 
-CLASSES = (*BASE, *POSE, *LIMITS, *MOTION)
+CLASSES = (*BASE, *POSE, *MOTION)

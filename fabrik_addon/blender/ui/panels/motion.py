@@ -198,7 +198,7 @@ class FABRIK_PT_bake(base.AboutRig, base.MotionTab, Panel):
 
 
 def draw_output(layout: UILayout, scene: Scene, rig: Object, of: str) -> None:
-    """Draw the settings of the keys to write, and of their action, in a sub-panel of panel `of`."""
+    """Draw the sub-panel *Output* of the panel `of`: the frames, the action and the keys."""
     if (output := folded(layout, "Output", of)) is not None:
         settings = rig_settings(rig)
         output.prop(scene, "use_preview_range", text="Preview Range", text_ctxt=CONTEXT)

@@ -94,7 +94,7 @@ def _made_by(message: str) -> tuple[str, tuple[str, ...]] | None:
 @lru_cache(maxsize=1)
 def _patterns() -> list[tuple[str, re.Pattern[str]]]:
     """The patterns of all messages, the longest first; read at the first message."""
-    known = {text for entries in _languages().values() for context, text in entries if context == MESSAGE} - {_LAST_TWO}
+    known = {text for entries in languages().values() for context, text in entries if context == MESSAGE} - {_LAST_TWO}
     return [
         (text, re.compile("(.*?)".join(map(re.escape, text.split("{}"))), re.DOTALL))
         for text in sorted(known, key=lambda text: (-len(text.replace("{}", "")), text))
@@ -102,7 +102,7 @@ def _patterns() -> list[tuple[str, re.Pattern[str]]]:
 
 
 @lru_cache(maxsize=1)
-def _languages() -> dict[str, _Table]:
+def languages() -> dict[str, _Table]:
     """The translations of each language in Blender's format."""
     files = sorted(Path(__file__).parent.glob("*.po"))
     return {file.stem: table(file.read_text(encoding="utf-8")) for file in files}
@@ -120,7 +120,7 @@ def use_context(cls: type) -> None:
 def start() -> None:
     """Register all languages."""
     translations: Any = bpy.app.translations
-    translations.register(__name__, _languages())
+    translations.register(__name__, languages())
 
 
 def stop() -> None:
