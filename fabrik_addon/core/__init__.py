@@ -1,12 +1,12 @@
 """FABRIK: inverse kinematics on rigid bodies, with bones, limits and targets. Independent of Blender."""
 
 from .errors import FabrikError, LimitError, OptionsError, SkeletonError, TargetError
+from .kernel.kinematics import forward_kinematics
 from .limits.ball import Ball
 from .limits.base import Fixed
 from .limits.hinge import Hinge
 from .limits.polygon import Polygon
 from .model.effector import Effector
-from .model.kinematics import forward_kinematics
 from .model.options import Options
 from .model.skeleton import Skeleton
 from .solution import Solution, Status

@@ -26,8 +26,6 @@ _FAR = 0.1
 # Number of FABRIK sweeps before least squares, if targets are far. Of 5,400 poses of 27 limited rigs, 82 need restarts
 # with 1 sweep, and 31 with 3.
 _OPENING_SWEEPS = 3
-# Up to this many frames are swept one by one in mathutils, which is faster than arrays for a few frames.
-_FEW = 16
 
 
 def attempt(
@@ -72,13 +70,11 @@ def attempt(
     where = np.flatnonzero(far | by_passes | problem.follows_end)
     sweeps = options.max_sweeps if by_passes else min(_OPENING_SWEEPS, options.max_sweeps)
     if len(where) and sweeps:
-        alone = len(where) <= _FEW and problem.passes_of_one is not problem.passes
-        passes = problem.passes_of_one if alone else problem.passes
-        for some in where[:, None] if alone else [where]:
-            part = state if len(some) == len(far) else state.part(some)
-            sweep_frames(passes, problem.bodies, goals, part, sweeps, 1 if by_passes else sweeps)
-            if part is not state:
-                state.put(some, part)
+        part = state if len(where) == len(far) else state.part(where)
+        passes = problem.passes_of_one if len(where) == 1 else problem.passes
+        sweep_frames(passes, problem.bodies, goals, part, sweeps, 1 if by_passes else sweeps)
+        if part is not state:
+            state.put(where, part)
     if not by_passes:
         state.stationary[:] = False
         problem.least_squares.run(state, options.most_steps if most_steps is None else most_steps, bending=bending)

@@ -11,12 +11,13 @@ from .backend import array
 from .backend.protocol import Backend
 from .fabrik.chain import is_chain
 from .fabrik.limbs import BendLimb, HingeLimb, find_bend_limbs, find_hinge_limbs, straight_runs
+from .fabrik.links import Body, make_links
 from .fabrik.passes import Passes
 from .kernel.bodies import Bodies, Pose, joint_axes
 from .kernel.goals import Goals
 from .kernel.joint_limits import JointLimits
 from .limits.base import Limit
-from .model.bodies import Body, Reaches, build_bodies, participants, path_reaches
+from .model.bodies import Reaches, participants, path_reaches
 from .model.effector import Effector, with_factors_applied, with_partners
 from .model.options import Options
 from .model.skeleton import Skeleton, scaled_skeleton
@@ -146,7 +147,7 @@ class Problem:
     @cached_property
     def links(self) -> list[Body]:
         """The bodies as seen by the two passes."""
-        return build_bodies(self.shape, with_partners(self._moved_effectors), self.limits, array)
+        return make_links(self.bodies, self.goals, self.body_limits, array)
 
     @cached_property
     def is_chain(self) -> bool:
@@ -198,7 +199,7 @@ class Problem:
         backend = one_pose_backend()
         if backend is array:
             return self.passes
-        links = build_bodies(self.shape, with_partners(self._moved_effectors), self.limits, backend)
+        links = make_links(self.bodies, self.goals, self.body_limits, backend)
         return Passes(backend, links, self.hinge_limbs, self.free_root, self.options.plain)
 
     @cached_property

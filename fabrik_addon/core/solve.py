@@ -163,14 +163,14 @@ def solve_frames(
     if from_near:
         problem.least_squares.run(state, most, bending=has_poles)
     else:
-        _solve_from_far(problem, begun, state, bent, has_poles=has_poles)
+        _solve_from_far(problem, state, bent, has_poles=has_poles)
     if not problem.options.plain:
         _slide(problem, state)
         _meet_in_order(problem, state)
     _write(problem, begun, wanted, origins, state, result)
 
 
-def _solve_from_far(problem: Problem, start: Start, state: State, bent: Pose | None, *, has_poles: bool) -> None:
+def _solve_from_far(problem: Problem, state: State, bent: Pose | None, *, has_poles: bool) -> None:
     """Bring F frames to their targets by passes and least squares, then by restarts, in place.
 
     bent: the start poses with all straight limbs bent, if known.
@@ -185,7 +185,7 @@ def _solve_from_far(problem: Problem, start: Start, state: State, bent: Pose | N
         attempt(problem, found, bent=None if bent is None else bent.part(frames), most_steps=first)
         state.iterations[frames] = found.iterations
         take_better(state, frames, found)
-    restart(problem, start, state)
+    restart(problem, state)
     if problem.may_restart and len(frames := np.flatnonzero(state.unmet() & ~state.stationary)):
         part = state.part(frames)
         problem.least_squares.run(part, most - STEPS)
@@ -301,13 +301,13 @@ def _write(
     unmet = np.flatnonzero(state.unmet())
     if len(unmet):
         part = state.part(unmet)
-        status[unmet] = _why_unmet(problem, start.roots[unmet], part, result.binding[unmet])
+        status[unmet] = _why_unmet(problem, part, result.binding[unmet])
     result.status[:frames] = status
 
 
-def _why_unmet(problem: Problem, roots: FloatArray, state: State, binding: BoolArray) -> IntArray:
+def _why_unmet(problem: Problem, state: State, binding: BoolArray) -> IntArray:
     """(F,) the status of frames on which a target is missed; binding: (F, J) whether a bone's limit is active."""
-    beyond = problem.is_beyond_lengths(state.wanted.points, state.weights, roots)
+    beyond = problem.is_beyond_lengths(state.wanted.points, state.weights, state.pose.root)
     several = (state.weights > 0).sum(axis=1) > 1
     # If a single target is missed, a fixed joint may be the cause. Several targets may contradict each other anyway, so
     # fixed joints don't count then.

@@ -13,7 +13,7 @@ from bpy.types import FCurve, Object
 from ...core import forward_kinematics
 from ...core.arrays import BoolArray, FloatArray
 from ...core.errors import FabrikError
-from ...core.model.kinematics import tails
+from ...core.kernel.kinematics import tails
 from ..control.posed_rig import posed_rig
 from ..control.writer import RigMotion
 from ..rig import keyframes

@@ -7,14 +7,16 @@ plain float that is the same on every frame. `scalar` is the backend for a singl
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, overload
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 
 from .. import rotations
 from ..arrays import CLOSE, TINY, BoolArray, FloatArray, IntArray
-from . import protocol
-from .protocol import Condition, Scalar
+
+# One number, or one for each frame; likewise for booleans.
+Scalar: TypeAlias = float | FloatArray
+Condition: TypeAlias = bool | BoolArray
 
 absolute = np.abs
 sqrt = np.sqrt
@@ -22,8 +24,6 @@ sin = np.sin
 cos = np.cos
 atan2 = np.arctan2
 floor = np.floor
-# Piecewise linear interpolation of `values` (N,) at `knots` (N,); constant beyond the ends.
-interpolate = np.interp
 maximum = np.maximum
 minimum = np.minimum
 
@@ -36,10 +36,10 @@ class Vector:
     def __init__(self, components: Iterable[Scalar]) -> None:
         self.x, self.y, self.z = components
 
-    def __add__(self, other: protocol.Vector) -> Vector:
+    def __add__(self, other: Vector) -> Vector:
         return Vector((self.x + other.x, self.y + other.y, self.z + other.z))
 
-    def __sub__(self, other: protocol.Vector) -> Vector:
+    def __sub__(self, other: Vector) -> Vector:
         return Vector((self.x - other.x, self.y - other.y, self.z - other.z))
 
     def __mul__(self, factor: Scalar) -> Vector:
@@ -48,13 +48,13 @@ class Vector:
     def __neg__(self) -> Vector:
         return Vector((-self.x, -self.y, -self.z))
 
-    def dot(self, other: protocol.Vector) -> Scalar:
+    def dot(self, other: Vector) -> Scalar:
         total = self.x * other.x
         total += self.y * other.y
         total += self.z * other.z
         return total
 
-    def cross(self, other: protocol.Vector) -> Vector:
+    def cross(self, other: Vector) -> Vector:
         return Vector(
             (
                 self.y * other.z - self.z * other.y,
@@ -84,13 +84,13 @@ class Quaternion:
         self.w, self.x, self.y, self.z = components
 
     @overload
-    def __matmul__(self, other: protocol.Quaternion) -> Quaternion: ...
+    def __matmul__(self, other: Quaternion) -> Quaternion: ...
     @overload
-    def __matmul__(self, other: protocol.Vector) -> Vector: ...
+    def __matmul__(self, other: Vector) -> Vector: ...
     def __matmul__(self, other: Any) -> Any:
         return self._turn(other) if isinstance(other, Vector) else self._after(other)
 
-    def _turn(self, point: protocol.Vector) -> Vector:
+    def _turn(self, point: Vector) -> Vector:
         """The rotated vector p + 2 w v × p + 2 v × (v × p), computed in place."""
         w, x, y, z = self.w, self.x, self.y, self.z
         a, b, c = point.y * z, point.z * x, point.x * y
@@ -107,7 +107,7 @@ class Quaternion:
         pz += x * b - y * a
         return Vector((px, py, pz))
 
-    def _after(self, first: protocol.Quaternion) -> Quaternion:
+    def _after(self, first: Quaternion) -> Quaternion:
         if _is_no_turn(first):
             return self
         if _is_no_turn(self):
@@ -122,7 +122,7 @@ class Quaternion:
             )
         )
 
-    def dot(self, other: protocol.Quaternion) -> Scalar:
+    def dot(self, other: Quaternion) -> Scalar:
         return self.w * other.w + self.x * other.x + self.y * other.y + self.z * other.z
 
     def conjugated(self) -> Quaternion:
@@ -133,7 +133,7 @@ class Quaternion:
         return Quaternion((self.w * scale, self.x * scale, self.y * scale, self.z * scale))
 
 
-def _is_no_turn(rotation: protocol.Quaternion) -> bool:
+def _is_no_turn(rotation: Quaternion) -> bool:
     """Whether a rotation is the identity on all frames, as at rest; then no product has to be computed."""
     return type(rotation.w) is float and rotation.w == 1.0 and rotation.x == rotation.y == rotation.z == 0.0
 
@@ -159,7 +159,7 @@ def any_of(condition: Condition) -> bool:
     return np.count_nonzero(condition) > 0  # takes half the time of `any`
 
 
-def rotation_between(start: protocol.Vector, end: protocol.Vector) -> Quaternion:
+def rotation_between(start: Vector, end: Vector) -> Quaternion:
     """The shortest rotation from one direction to another; the identity if either has no length.
 
     Antipodal directions rotate about an axis perpendicular to `start`, chosen as in mathutils.
@@ -182,7 +182,7 @@ def rotation_between(start: protocol.Vector, end: protocol.Vector) -> Quaternion
     return put(rotation, near, opposite, len(w)) if len(near) else rotation
 
 
-def point_on_line(anchor: protocol.Vector, point: protocol.Vector, distance: Scalar) -> Vector:
+def point_on_line(anchor: Vector, point: Vector, distance: Scalar) -> Vector:
     """The point on the line from `anchor` through `point`, at `distance` (FABRIK's basic step)."""
     x, y, z = point.x - anchor.x, point.y - anchor.y, point.z - anchor.z
     square = x * x
@@ -201,7 +201,7 @@ def point_on_line(anchor: protocol.Vector, point: protocol.Vector, distance: Sca
     return Vector((x, y, z))
 
 
-def exp_map(rotation_vector: protocol.Vector) -> Quaternion:
+def exp_map(rotation_vector: Vector) -> Quaternion:
     """The rotation about a vector by the vector's length in radians."""
     half = np.maximum(rotation_vector.length * 0.5, TINY)
     scale = 0.5 * np.sin(half) / half
@@ -223,7 +223,7 @@ def quaternion(array: FloatArray) -> Quaternion:
     return Quaternion(_columns(array))
 
 
-def quaternions(array: FloatArray, indices: Sequence[int]) -> list[protocol.Quaternion]:
+def quaternions(array: FloatArray, indices: Sequence[int]) -> list[Quaternion]:
     """Quaternions at some indices of (F, N, 4)."""
     return [quaternion(array[:, index]) for index in indices]
 
@@ -236,7 +236,7 @@ def _columns(array: FloatArray) -> list[Scalar]:
     return list(np.array(array.T, dtype=np.float64, order="C"))
 
 
-def stack(values: Sequence[protocol.Vector] | Sequence[protocol.Quaternion], frames: int) -> FloatArray:
+def stack(values: Sequence[Vector] | Sequence[Quaternion], frames: int) -> FloatArray:
     """N vectors or quaternions as one array (F, N, 3 or 4)."""
     stacked = np.empty((frames, len(values), 3 if isinstance(values[0], Vector) else 4))
     write(values, stacked, range(len(values)))

@@ -71,15 +71,6 @@ def scalar(array: FloatArray) -> float:
     return float(array[0])
 
 
-def interpolate(value: float, knots: FloatArray, values: FloatArray) -> float:
-    """Piecewise linear interpolation of `values` (N,) at `knots` (N,); constant beyond the ends."""
-    after = int(knots.searchsorted(value))
-    if after == 0 or after == len(knots):
-        return float(values[min(after, len(values) - 1)])
-    (start, end), (low, high) = knots[after - 1 : after + 1].tolist(), values[after - 1 : after + 1].tolist()
-    return float(low + (value - start) * ((high - low) / (end - start)))
-
-
 def vector(array: FloatArray) -> Vector:
     """A vector, from (1, 3)."""
     return Vector(np.ravel(array).tolist())

@@ -7,14 +7,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..arrays import ROUNDING, SINGLE, TINY, IntArray
-from ..backend.protocol import Backend, Quaternion, Scalar, Vector
-from ..model.bodies import Body, SweepPose, carried_turn
+from ..arrays import ROUNDING, ROUNDS, SINGLE, TINY, IntArray
+from ..backend.array import Quaternion, Scalar, Vector
+from ..backend.protocol import Backend
 from ..model.options import Options
+from .links import Body, SweepPose, carried_turn
 
 _OPENING_SWEEPS = 2
-# The largest number of rounds of sweeps and exact finish, and of Newton steps in a finish; two or three are usual.
-_ROUNDS = 8
 # A frame is at rest if its tip, or all effectors, move by less than this share of the tolerance in a sweep.
 NO_CHANGE = 0.01
 # The distance from root to tip is found to this share of the chain's length: the accuracy of single precision.
@@ -144,7 +143,7 @@ def reach_exactly(backend: Backend, chain: Chain, target: Vector, open_frames: I
     One round is nearly always enough. For targets close to the root, the sweeps need a chain that is already curled up.
     """
     swept, total = chain.part(backend, open_frames), sum(chain.distances)
-    for round_ in range(_ROUNDS):
+    for round_ in range(ROUNDS):
         if not len(open_frames):
             return
         wanted = backend.take(target, open_frames)
@@ -237,7 +236,7 @@ def scale_to_chord(
     low, steps = wanted * 0.0, wanted * 0.0
     found, high, frames = low + 1.0, low + math.inf, backend.frames_where(wanted >= 0.0)
     square, axis, asides, bents, count = found, chord, bends, squares, len(frames)
-    for _ in range(_ROUNDS):
+    for _ in range(ROUNDS):
         # The vector from root to tip and its derivative with respect to s². Since u and c have length 1,
         # |c + s (u − c)|² is 1 + (s² − s) |u − c|²: one factor for each bone is enough.
         s = backend.sqrt(square)

@@ -11,9 +11,10 @@ import numpy as np
 
 from ..arrays import FloatArray
 from ..backend import array
-from ..backend.protocol import Backend, Quaternion, Scalar, Vector
+from ..backend.array import Quaternion, Scalar, Vector
+from ..backend.protocol import Backend
 from ..limits.hinge import Hinge
-from ..model.bodies import Attachment, Body, attached_effectors, only_child
+from .links import Attachment, Body, attached_effectors, only_child
 
 _STEPS = 129
 
@@ -39,7 +40,7 @@ class HingeLimb:
 
     def bend(self, backend: Backend, bodies: Sequence[Body], length: Scalar) -> tuple[list[Quaternion], Vector]:
         """The hinges' local rotations for a length, and the vector along the link in the ball's frame."""
-        share = backend.interpolate(length, self.lengths, self.shares)
+        share = np.interp(length, self.lengths, self.shares)
         rotations = [limit.at_range_share(backend, share) for limit in self.limits]
         return rotations, _span(bodies, self.hinges, rotations)
 

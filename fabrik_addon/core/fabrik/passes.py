@@ -15,14 +15,15 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import SINGLE, TINY, BoolArray, FloatArray, lengths
-from ..backend.protocol import Backend, Condition, Quaternion, Scalar, Vector
+from ..backend.array import Condition, Quaternion, Scalar, Vector
+from ..backend.protocol import Backend
 from ..kernel.bodies import Bodies, Pose
 from ..kernel.goals import Goals
-from ..model.bodies import Attachment, Body, SweepPose, carried_frame, carried_head, place_bodies
 from ..rotations import quaternion_from_matrix
 from ..state import State
 from .chain import NO_CHANGE
 from .limbs import HingeLimb
+from .links import Attachment, Body, SweepPose, carried_frame, carried_head, place_bodies
 
 _FIT_STEPS = 2
 _HEAD_SHARE = 0.05
@@ -43,7 +44,8 @@ class SweepTargets:
     Attributes:
         positions: E points.
         weights: E weights.
-        pulls: for each body, the weight of its pull on its parent.
+        pulls: for each body, the weight of its pull on its parent: the mean weight of the visible effectors at or
+            below it.
         orientations: by body, the target orientation, and the share of the rotation to it that one sweep applies.
     """
 
@@ -51,28 +53,6 @@ class SweepTargets:
     weights: list[Scalar]
     pulls: list[Scalar]
     orientations: dict[int, tuple[Quaternion, Scalar]]
-
-
-def sweep_targets(
-    backend: Backend,
-    bodies: Sequence[Body],
-    positions: list[Vector],
-    weights: list[Scalar],
-    orientations: dict[int, tuple[Quaternion, Scalar]] | None = None,
-) -> SweepTargets:
-    """Targets for a sweep. A body's pull is the mean weight of the visible effectors at or below it."""
-    sums: list[Scalar] = [0.0] * len(bodies)
-    counts: list[Scalar] = [0.0] * len(bodies)
-    for index in range(len(bodies) - 1, -1, -1):
-        for attachment in bodies[index].attachments:
-            for effector in attachment.effectors:
-                sums[index] = sums[index] + weights[effector]
-                counts[index] = counts[index] + backend.select(weights[effector] > 0, 1.0, 0.0)
-            for child in attachment.children:
-                sums[index] = sums[index] + sums[child]
-                counts[index] = counts[index] + counts[child]
-    pulls = [total / backend.maximum(count, 1.0) for total, count in zip(sums, counts, strict=True)]
-    return SweepTargets(positions, weights, pulls, orientations or {})
 
 
 class Passes:
@@ -405,6 +385,11 @@ def _targets(passes: Passes, goals: Goals, state: State) -> SweepTargets:
         wanted = quaternion_from_matrix(state.wanted.frames)
         for index, holder in enumerate(goals.on[oriented].tolist()):
             orientations[holder] = backend.quaternion(wanted[:, index]), backend.scalar(shares[:, index])
-    positions: list[Vector] = [backend.vector(points[:, end]) for end in range(points.shape[1])]
-    pulls: list[Scalar] = [backend.scalar(weights[:, end]) for end in range(points.shape[1])]
-    return sweep_targets(backend, passes.bodies, positions, pulls, orientations)
+    below = goals.below.T
+    pulls = weights @ below / np.maximum((weights > 0.0) @ below, 1.0)
+    return SweepTargets(
+        [backend.vector(points[:, end]) for end in range(points.shape[1])],
+        [backend.scalar(weight) for weight in weights.T],
+        [backend.scalar(pull) for pull in pulls.T],
+        orientations,
+    )

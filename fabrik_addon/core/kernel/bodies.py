@@ -5,7 +5,7 @@ about an axis of the frame that carries the bone. A root that may move has three
 over the B bodies, the D columns or n points. If poses have a leading axis of frames, (F, B, 4), so do all results.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -14,7 +14,6 @@ import numpy as np
 
 from ..arrays import TINY, BoolArray, FloatArray, IntArray, lengths, times
 from ..limits.base import Limit
-from ..model.kinematics import ancestor_steps
 from ..model.skeleton import Skeleton
 from ..model.targets import Frames
 from ..rotations import CROSSING, matrix_from_quaternion, product, quaternion_from_rotation_vector
@@ -74,6 +73,7 @@ class Bodies:
 
     Attributes:
         bones: (B,) indices in the skeleton.
+        offsets: (B, 3) heads in the rest frames of the parents.
         parents: (B,) bodies, -1 for the root.
         columns: D, the number of columns: `turning` for joints, three for a free root, one for each body that slides.
         body_of: (D,) the body of each column; the root's translation belongs to body 0.
@@ -99,7 +99,7 @@ class Bodies:
         self.bones: IntArray = np.array(bones, dtype=np.int64)
         self.parents: IntArray = np.array([place.get(int(skeleton.parents[bone]), -1) for bone in bones])
         self.inherits: BoolArray = skeleton.inherits_rotation[self.bones]
-        self._offsets = np.array([skeleton.head_offset(bone) for bone in bones])
+        self.offsets: FloatArray = np.array([skeleton.head_offset(bone) for bone in bones])
         self.rest_turns: FloatArray = np.array([skeleton.rest_turn(bone) for bone in bones])
         self.counts: IntArray = np.array([len(each) for each in axes], dtype=np.int64)
         self.first: IntArray = np.concatenate([[0], np.cumsum(self.counts)[:-1]])
@@ -112,7 +112,7 @@ class Bodies:
             [self._turning_body, np.zeros(3 * free_root, dtype=np.int64), self.slides]
         )
         self._turned = np.flatnonzero(self.inherits & (self.parents >= 0))
-        self._jumps = list(ancestor_steps(np.where(self.inherits, self.parents, -1)))
+        self._jumps = list(_ancestor_steps(np.where(self.inherits, self.parents, -1)))
         # (3 B, turning) the matrix from columns to the rotation vectors of all bodies.
         self._spread = np.zeros((len(bones), 3, self.turning))
         self._spread[self._turning_body, :, np.arange(self.turning)] = self.axes
@@ -164,22 +164,29 @@ class Bodies:
 
     def pose(self, local: FloatArray, root: FloatArray, factors: FloatArray | None = None) -> Pose:
         """The pose of local rotations (..., B, 4), the root's head at (..., 3), and length factors (..., B)."""
+        heads, orientations = self.placed(local, root, factors)
+        carried = np.empty_like(orientations)
+        carried[...] = self.rest_turns
+        carried[..., self._turned, :, :] = (
+            orientations[..., self.parents[self._turned], :, :] @ self.rest_turns[self._turned]
+        )
+        return Pose(local, root, heads, orientations, carried, factors)
+
+    def placed(
+        self, local: FloatArray, root: FloatArray, factors: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """(..., B, 3) heads and (..., B, 3, 3) orientations of a pose, given as in `pose`."""
         orientations = self.rest_turns @ matrix_from_quaternion(local)
         # Each round doubles the number of ancestors covered.
         for bodies, above in self._jumps:
             orientations[..., bodies, :, :] = orientations[..., above, :, :] @ orientations[..., bodies, :, :]
         shifts = np.empty((*local.shape[:-1], 3))
         shifts[..., 0, :] = root
-        offsets = self._offsets[1:]
+        offsets = self.offsets[1:]
         if factors is not None:
             offsets = stretched(offsets, factors[..., self.parents[1:]])
         shifts[..., 1:, :] = times(orientations[..., self.parents[1:], :, :], offsets)
-        carried = np.empty_like(orientations)
-        carried[...] = self.rest_turns
-        carried[..., self._turned, :, :] = (
-            orientations[..., self.parents[self._turned], :, :] @ self.rest_turns[self._turned]
-        )
-        return Pose(local, root, self._below @ shifts, orientations, carried, factors)
+        return self._below @ shifts, orientations
 
     def moved(self, pose: Pose, step: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(..., B, 4) local rotations and (..., 3) root location after a step (..., D), without clamping to limits."""
@@ -226,7 +233,7 @@ class Bodies:
             body, along = holder, offsets[row, 1]
             while body >= 0:
                 result[row, self.slides == body] = along
-                body, along = self.parents[body], self._offsets[body, 1]
+                body, along = self.parents[body], self.offsets[body, 1]
         return result
 
     def shifts(self, pose: Pose, motions: Motions, points: FloatArray, on: IntArray) -> FloatArray:
@@ -348,6 +355,20 @@ def joint_axes(limit: Limit | None, factor: float) -> FloatArray:
     if not np.isfinite(factor) or (limit is not None and limit.freedom == 0):
         return np.zeros((0, 3))
     return np.eye(3) if limit is None or limit.rotation_axis is None else np.array([limit.rotation_axis])
+
+
+def _ancestor_steps(carriers: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+    """For each step of 1, 2, 4 … levels: the bodies that have an ancestor that far above them, and this ancestor.
+
+    carriers: (B,) the body above each one, -1 for none.
+
+    Quantities that are passed down a tree then need as many rounds as its depth has binary digits.
+    """
+    above = carriers
+    while (above >= 0).any():
+        bodies = np.flatnonzero(above >= 0)
+        yield bodies, above[bodies]
+        above = np.where(above >= 0, above[above], -1)
 
 
 def cross(first: FloatArray, second: FloatArray) -> FloatArray:

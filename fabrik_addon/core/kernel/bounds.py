@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import ROUNDING, TINY, FloatArray, IntArray, joined, lengths, squares, times
-from ..model.kinematics import forward_kinematics
 from .bodies import Bodies, Motions, Pose
 from .capsules import NEAR, Capsules, Contacts, Place, SelfCollision, nearest
 from .joint_limits import AXES, ConstraintRows, Holder
+from .kinematics import forward_kinematics
 from .posture import Away, PostureTerm
 
 # A body has rows only for its lowest points: the one that is lowest now, and those that would be lowest if the floor

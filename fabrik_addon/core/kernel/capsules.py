@@ -15,10 +15,10 @@ import numpy as np
 
 from ..arrays import ROUNDING, TINY, FloatArray, IntArray, lengths, squares, times
 from ..model.effector import Effector
-from ..model.kinematics import forward_kinematics
 from ..model.skeleton import Skeleton
 from .bodies import Bodies, Motions, Pose, cross
 from .joint_limits import ConstraintRows, Holder
+from .kinematics import forward_kinematics
 
 # A step is assumed not to close gaps larger than this share of the body's size: between capsules, or points and the
 # floor.

@@ -51,6 +51,8 @@ class Goals:
         arms: (O,) the length that counts as much as a radian.
         shares: (O,) the rotation weights.
         on: (E + K,) the bodies of the effectors and of the K partners in loops.
+        offsets: (E + K, 3) the points in the frames of these bodies.
+        below: (B, E + K) 1 if a point is on a body or on one below it, else 0.
     """
 
     def __init__(self, bodies: Bodies, effectors: Sequence[Effector]) -> None:
@@ -59,16 +61,17 @@ class Goals:
         self._bodies, self.count, self.loops = bodies, len(effectors), list(loops_of(effectors))
         place = {int(bone): body for body, bone in enumerate(bodies.bones)}
         self.on: IntArray = np.array([place[skeleton.index(each.bone)] for each in ends], dtype=np.int64)
-        self._offsets = np.array([effector_offset(skeleton, each) for each in ends])
+        self.offsets: FloatArray = np.array([effector_offset(skeleton, each) for each in ends])
         self.lengths: FloatArray = path_reaches(skeleton, effectors).tolerance_lengths
         oriented = [row for row, each in enumerate(effectors) if each.rotation_weight > 0.0]
         self.oriented: IntArray = np.array(oriented, dtype=np.int64)
         self.shares: FloatArray = np.array([effectors[row].rotation_weight for row in oriented], dtype=np.float64)
         self.arms: FloatArray = LEVER * self.lengths[self.oriented]
-        self._levers: FloatArray = bodies.levers(self.on, self._offsets)
+        self._levers: FloatArray = bodies.levers(self.on, self.offsets)
         # Rows are not needed if all bodies are rigid and every point belongs to one of them.
         self.is_composite = not (self.loops or len(bodies.slides) or bodies.breaks_inheritance)
-        self._below = bodies.below(self.on), bodies.below(self.on[self.oriented])
+        self.below: FloatArray = bodies.below(self.on)
+        self._turned_below = bodies.below(self.on[self.oriented])
 
     def wanted(
         self, points: FloatArray, rotations: FloatArray | None = None, free_directions: FloatArray | None = None
@@ -86,7 +89,7 @@ class Goals:
 
     def points(self, pose: Pose) -> FloatArray:
         """(..., E + K, 3) the effectors and the partners of loops, armature space."""
-        return pose.points(self.on, self._offsets)
+        return pose.points(self.on, self.offsets)
 
     def residual(self, pose: Pose, wanted: Wanted) -> FloatArray:
         """(..., E + O, 3) vectors from effectors to targets, and rotation vectors times `arms`; zero without target."""
@@ -140,8 +143,8 @@ class Goals:
 
     def moves_goal(self, body: int, weights: FloatArray) -> BoolArray:
         """(F,) whether rotating or moving some body moves a goal with a weight above 0; weights: (F, E + O)."""
-        ends = weights[:, [*range(self.count), *self.loops]] @ self._below[0][body]
-        return np.asarray(ends + weights[:, self.count :] @ self._below[1][body] > 0.0)
+        ends = weights[:, [*range(self.count), *self.loops]] @ self.below[body]
+        return np.asarray(ends + weights[:, self.count :] @ self._turned_below[body] > 0.0)
 
     def factors(
         self, pose: Pose, motions: Motions, residual: FloatArray, weights: FloatArray
@@ -155,9 +158,9 @@ class Goals:
         turning = None
         if len(self.oriented):
             counts = weights[..., self.count :] * self.arms**2
-            turning = self._below[1], counts, forces[..., self.count :, :] * self.arms[:, None]
+            turning = self._turned_below, counts, forces[..., self.count :, :] * self.arms[:, None]
         return self._bodies.factors(
-            motions, self._below[0], points, weights[..., : self.count], forces[..., : self.count, :], turning
+            motions, self.below, points, weights[..., : self.count], forces[..., : self.count, :], turning
         )
 
     def forces(self, multipliers: FloatArray) -> FloatArray:

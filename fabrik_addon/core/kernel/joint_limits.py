@@ -394,11 +394,10 @@ class _Polygons:
         for body, limit in self._polygons:
             rotation, (low, high, middle) = many.quaternion(local[:, body]), limit.between
             lean, twist = swing_of(many, rotation), twist_of(many, rotation, middle)
-            edges = limit.nearest_sides(many, lean.x, lean.z)
+            outward, nearest = limit.nearest_sides(np.stack([lean.x, lean.z], axis=-1))
             leaning, vectors = _gradients(lean)
-            normals = np.stack([np.stack(normal, axis=-1) for normal, _ in edges], axis=1) @ leaning
-            normals = np.concatenate([normals, vectors[:, 3:], -vectors[:, 3:]], axis=1)
-            gaps = np.stack(np.broadcast_arrays(*(gap for _, gap in edges), high - twist, twist - low), axis=1)
+            normals = np.concatenate([outward @ leaning, vectors[:, 3:], -vectors[:, 3:]], axis=1)
+            gaps = np.concatenate([nearest, np.stack([high - twist, twist - low], axis=-1)], axis=1)
             frames, numbers = near = np.nonzero(gaps <= within)
             bodies = np.full(len(frames), body)
             found.append(Sides(frames, bodies, normals[near], np.maximum(gaps[near], 0.0), numbers))

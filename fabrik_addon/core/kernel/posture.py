@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from ..arrays import ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, lengths, squares, times
-from ..model.kinematics import forward_kinematics
 from ..rotations import conjugate, matrix_from_quaternion, product, rotation_vector_from_quaternion
 from .bodies import Bodies, Motions, Pose, cross
+from .kinematics import forward_kinematics
 
 # Inertia of each joint besides that of its bone, in squares of the body's size. With less, the light wrist
 # rotates to its limits instead of the arm, and jumps there. With more, joints share a movement evenly and the hips

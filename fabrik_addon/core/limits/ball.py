@@ -8,15 +8,13 @@ from math import inf, pi, sin
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import ROUNDING, SINGLE, FloatArray
-from ..backend.protocol import Backend, Quaternion, Scalar
+from ..arrays import ROUNDING, ROUNDS, SINGLE, FloatArray
+from ..backend.array import Quaternion, Scalar
+from ..backend.protocol import Backend
 from ..errors import LimitError
 from ..readers import numbers, shown
 from .base import Limit, Range, check_range, spread
 from .swing_twist import FULL_TURN, Between, between, clamped, compose_arrays
-
-# The largest number of Newton steps to the nearest point of an ellipse; few are needed.
-_STEPS = 12
 
 
 @dataclass(frozen=True)
@@ -116,7 +114,7 @@ def ellipse_root(backend: Backend, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -
     """
     aa, bb, ax, bz = a * a, b * b, a * backend.absolute(x), b * backend.absolute(z)
     t = backend.maximum(ax - aa, bz - bb)
-    for _ in range(_STEPS):
+    for _ in range(ROUNDS):
         across, along = backend.maximum(t + aa, ROUNDING), backend.maximum(t + bb, ROUNDING)
         pp, qq = (ax / across) ** 2, (bz / along) ** 2
         excess = backend.sqrt(pp + qq) - 1.0

@@ -12,7 +12,8 @@ from typing import Final
 import numpy as np
 
 from ..arrays import FloatArray
-from ..backend.protocol import Backend, Quaternion
+from ..backend.array import Quaternion
+from ..backend.protocol import Backend
 from ..errors import LimitError
 from ..readers import numbers, shown
 from ..rotations import IDENTITY

@@ -8,7 +8,8 @@ from typing import Literal
 import numpy as np
 
 from ..arrays import FloatArray
-from ..backend.protocol import Backend, Quaternion, Scalar
+from ..backend.array import Quaternion, Scalar
+from ..backend.protocol import Backend
 from ..errors import LimitError
 from ..readers import shown
 from .base import Limit, check_range, spread

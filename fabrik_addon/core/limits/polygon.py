@@ -3,22 +3,39 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import dist, hypot, pi
-from typing import TypeAlias
+from math import hypot, pi
+from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import CLOSE, ROUNDING, FloatArray
+from ..arrays import CLOSE, ROUNDING, FloatArray, lengths, squares
 from ..backend import array
-from ..backend.protocol import Backend, Condition, Quaternion, Scalar
+from ..backend.array import Condition, Quaternion, Scalar
+from ..backend.protocol import Backend
 from ..errors import LimitError
 from ..readers import numbers, shown
 from .base import Limit, Range, check_range, spread
 from .swing_twist import Between, between, clamped, compose_arrays
 
 Point = tuple[float, float]
-Edge = tuple[Point, Point]
-_Three: TypeAlias = tuple[Scalar, Scalar, Scalar]
+
+
+class _Edges(NamedTuple):
+    """The N edges of an outline.
+
+    Attributes:
+        starts: (N, 2) first corners.
+        along: (N, 2) vectors to the other corners.
+        normals: (N, 2) outward unit normals.
+        low, high: (N,) the shares of an edge's length between which points face it: a little beyond a convex corner,
+            not quite up to a concave one.
+    """
+
+    starts: FloatArray
+    along: FloatArray
+    normals: FloatArray
+    low: FloatArray
+    high: FloatArray
 
 
 @dataclass(frozen=True)
@@ -39,7 +56,7 @@ class Polygon(Limit):
 
     def __post_init__(self) -> None:
         check_range("A polygon's twist", self.twist)
-        _ = self._sides
+        _ = self._edges
 
     @cached_property
     def points(self) -> list[Point]:
@@ -55,21 +72,33 @@ class Polygon(Limit):
         return points
 
     @cached_property
-    def edges(self) -> list[Edge]:
+    def edges(self) -> list[tuple[Point, Point]]:
         """The edges of the outline: pairs of successive corners."""
         return list(zip(self.points, self.points[1:] + self.points[:1], strict=True))
 
     @cached_property
-    def _sides(self) -> list["_Side"]:
-        """The checked edges as `_Side` objects."""
-        edges = self.edges
-        if _crossing(edges):
+    def _edges(self) -> _Edges:
+        """The checked edges as arrays."""
+        starts = np.array(self.points)
+        count, ends = len(starts), np.roll(starts, -1, axis=0)
+        along = ends - starts
+        size = np.hypot(*along.T)
+        # (N, N) on which side of an edge a corner is: more than zero to its left.
+        away = starts - starts[:, None]
+        left = along[:, None, 0] * away[..., 1] - along[:, None, 1] * away[..., 0]
+        spans = left * np.roll(left, -1, axis=1) <= 0.0
+        number = np.arange(count)
+        are_neighbors = np.isin((number[:, None] - number) % count, (0, 1, count - 1))
+        if (size <= ROUNDING).any() or (spans & spans.T & ~are_neighbors).any():
             raise LimitError("A polygon limit has edges that touch or cross: its outline must be simple")
-        area = sum(ax * bz - bx * az for (ax, az), (bx, bz) in edges) / 2.0
+        area = 0.5 * (starts[:, 0] * ends[:, 1] - ends[:, 0] * starts[:, 1]).sum()
         if abs(area) < ROUNDING:
             raise LimitError("A polygon limit has no area: its points must not be on one line")
-        around = zip(edges[-1:] + edges[:-1], edges, edges[1:] + edges[:1], strict=True)
-        return [_Side.between(*triple, outward=1.0 if area > 0 else -1.0) for triple in around]
+        outward = np.sign(area)
+        # The corner at the end of an edge is convex if the outline turns there as it does on the whole.
+        beyond = np.where(outward * left[number, (number + 2) % count] > 0.0, CLOSE, -CLOSE)
+        normals = outward * np.stack([along[:, 1], -along[:, 0]], axis=1) / size[:, None]
+        return _Edges(starts, along, normals, -np.roll(beyond, 1) / size, 1.0 + beyond / size)
 
     @cached_property
     def between(self) -> Between:
@@ -111,105 +140,33 @@ class Polygon(Limit):
     def nearest(self, backend: Backend, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
         """The swing itself if it is inside, else the nearest point on the outline."""
         inside = self.contains(backend, x, z)
-        best: _Three = (x * 0.0 + np.inf, x, z)
-        for edge in self._sides:
-            found = edge.nearest(backend, x, z, 0.0, 1.0)
-            best = _chosen(backend, found[0] < best[0], found, best)
-        return backend.select(inside, x, best[1]), backend.select(inside, z, best[2])
+        best, best_x, best_z = x * 0.0 + np.inf, x, z
+        for (ax, az), (bx, bz) in self.edges:
+            dx, dz = bx - ax, bz - az
+            share = backend.clamp(((x - ax) * dx + (z - az) * dz) / (dx * dx + dz * dz), 0.0, 1.0)
+            px, pz = ax + share * dx, az + share * dz
+            square = (x - px) ** 2 + (z - pz) ** 2
+            nearer = square < best
+            best = backend.select(nearer, square, best)
+            best_x, best_z = backend.select(nearer, px, best_x), backend.select(nearer, pz, best_z)
+        return backend.select(inside, x, best_x), backend.select(inside, z, best_z)
 
-    def nearest_sides(self, backend: Backend, x: Scalar, z: Scalar) -> list[tuple[tuple[Scalar, Scalar], Scalar]]:
-        """The outward unit normals of the two edges nearest to a point inside, and the distances to them.
+    def nearest_sides(self, swings: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(F, 2, 2) outward unit normals of the two edges nearest to swings (F, 2) inside, and (F, 2) distances.
 
         The second edge matters at a convex corner. At a concave corner a step crosses only one of the edges, so the
-        second does not count there.
+        second does not count there; its distance is infinite.
         """
-        nothing = x * 0.0
-        first: _Three = (nothing + np.inf, nothing, nothing)
-        second, counts = first, nothing > 1.0
-        for edge in self._sides:
-            # A point slightly beyond a convex corner still faces the edge. Use its distance from the edge's line, which
-            # changes along the normal; the distance from the corner does not.
-            square = edge.nearest(backend, x, z, min(edge.low, 0.0), max(edge.high, 1.0))[0]
-            found: _Three = (square, nothing + edge.normal[0], nothing + edge.normal[1])
-            faces = edge.faces(x, z)
-            nearer = found[0] < first[0]
-            other = _chosen(backend, nearer, first, found)
-            usable = backend.select(nearer, counts, faces) & (other[0] < second[0])
-            second = _chosen(backend, usable, other, second)
-            first, counts = _chosen(backend, nearer, found, first), backend.select(nearer, faces, counts)
-        return [((nx, nz), backend.sqrt(square)) for square, nx, nz in (first, second)]
-
-
-@dataclass(frozen=True)
-class _Side:
-    """One edge of an outline.
-
-    Attributes:
-        start: its first corner.
-        along: the vector to its other corner.
-        normal: the outward unit normal.
-        low, high: the shares of its length between which points face it: a little beyond a convex corner, not quite up
-            to a concave one.
-    """
-
-    start: Point
-    along: Point
-    normal: Point
-    low: float
-    high: float
-
-    @classmethod
-    def between(cls, before: Edge, edge: Edge, after: Edge, outward: float) -> "_Side":
-        """The side for an edge, from its neighbors and the winding of the outline."""
-        (ax, az), (bx, bz) = edge
-        length = hypot(bx - ax, bz - az)
-        normal = (outward * (bz - az) / length, -outward * (bx - ax) / length)
-        margins = [
-            CLOSE / length * (1.0 if outward * turn > 0 else -1.0) for turn in (_turn(before, edge), _turn(edge, after))
-        ]
-        return cls((ax, az), (bx - ax, bz - az), normal, -margins[0], 1.0 + margins[1])
-
-    def share(self, x: Scalar, z: Scalar) -> Scalar:
-        """The projection of a point onto the edge, as a share of its length."""
-        dx, dz = self.along
-        return ((x - self.start[0]) * dx + (z - self.start[1]) * dz) / (dx * dx + dz * dz)
-
-    def faces(self, x: Scalar, z: Scalar) -> Condition:
-        """Whether a point faces the edge."""
-        share = self.share(x, z)
-        return (share >= self.low) & (share <= self.high)
-
-    def nearest(self, backend: Backend, x: Scalar, z: Scalar, low: float, high: float) -> _Three:
-        """The squared distance to the nearest point between two shares of the edge, and that point."""
-        share = backend.clamp(self.share(x, z), low, high)
-        px, pz = self.start[0] + share * self.along[0], self.start[1] + share * self.along[1]
-        return (x - px) ** 2 + (z - pz) ** 2, px, pz
-
-
-def _turn(first: Edge, second: Edge) -> float:
-    """Positive if an outline turns left from one edge to the next, negative if it turns right."""
-    return _side(first[0], first[1], second[1])
-
-
-def _chosen(backend: Backend, condition: Condition, chosen: _Three, otherwise: _Three) -> _Three:
-    a, b, c = (backend.select(condition, new, old) for new, old in zip(chosen, otherwise, strict=True))
-    return a, b, c
-
-
-def _crossing(edges: list[tuple[Point, Point]]) -> bool:
-    """Whether two edges that are not neighbors have a point in common, or an edge has no length."""
-    count = len(edges)
-    if any(dist(start, end) <= ROUNDING for start, end in edges):
-        return True
-    return any(
-        _meet(edges[i], edges[j]) for i in range(count) for j in range(i + 2, count) if not (i == 0 and j == count - 1)
-    )
-
-
-def _meet(first: tuple[Point, Point], second: tuple[Point, Point]) -> bool:
-    (a, b), (c, d) = first, second
-    return _side(a, b, c) * _side(a, b, d) <= 0 and _side(c, d, a) * _side(c, d, b) <= 0
-
-
-def _side(a: Point, b: Point, point: Point) -> float:
-    return (b[0] - a[0]) * (point[1] - a[1]) - (b[1] - a[1]) * (point[0] - a[0])
+        starts, along, normals, low, high = self._edges
+        away = swings[:, None] - starts
+        share = (away * along).sum(axis=-1) / squares(along)
+        # A point slightly beyond a convex corner still faces the edge. Use its distance from the edge's line, which
+        # changes along the normal; the distance from the corner does not.
+        held = np.clip(share, np.minimum(low, 0.0), np.maximum(high, 1.0))
+        distances = lengths(away - held[..., None] * along)
+        frames, first = np.arange(len(swings)), distances.argmin(axis=1)
+        others = np.where((share >= low) & (share <= high), distances, np.inf)
+        others[frames, first] = np.inf
+        second = others.argmin(axis=1)
+        gaps = np.stack([distances[frames, first], others[frames, second]], axis=1)
+        return normals[np.stack([first, second], axis=1)], gaps

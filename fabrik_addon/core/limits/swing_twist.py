@@ -12,7 +12,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from ..arrays import ROUNDING, SINGLE, FloatArray
-from ..backend.protocol import Backend, Quaternion, Scalar
+from ..backend.array import Quaternion, Scalar
+from ..backend.protocol import Backend
 from .base import Range
 
 FULL_TURN = 2.0 * pi

@@ -14,11 +14,12 @@ import numpy.typing as npt
 from ..arrays import CLOSE, TINY, FloatArray
 from ..attempt import bend_straight_limbs
 from ..backend import array
-from ..backend.protocol import Backend, Condition, Quaternion, Scalar, Vector
+from ..backend.array import Condition, Quaternion, Scalar, Vector
+from ..backend.protocol import Backend
 from ..fabrik import chain as chains
 from ..fabrik.chain import first_direction
+from ..fabrik.links import make_links, place_bodies
 from ..fabrik.passes import sum_vectors
-from ..model.bodies import build_bodies, place_bodies
 from ..model.targets import Start, Targets
 from ..model.validation import checked_root_location, checked_start
 from ..optimize.poles import CLEAR
@@ -59,7 +60,7 @@ class ChainSolver:
 
     def __init__(self, problem: Problem, backend: Backend) -> None:
         self._problem, self._backend = problem, backend
-        self._bodies = build_bodies(problem.skeleton, problem.effectors, {}, backend)
+        self._bodies = make_links(problem.bodies, problem.goals, problem.body_limits, backend)
         self._tolerance = float(problem.tolerances[0])
         self._links = [index for index, body in enumerate(self._bodies) if body.attachments[0].distance > 0]
         self._distances = [self._bodies[index].attachments[0].distance for index in self._links]

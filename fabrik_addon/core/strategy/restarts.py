@@ -4,7 +4,6 @@ import numpy as np
 
 from ..arrays import IntArray, squares
 from ..attempt import attempt
-from ..model.targets import Start
 from ..problem import Problem
 from ..state import State
 
@@ -31,24 +30,24 @@ def take_better(state: State, frames: IntArray, found: State, share: float = 1.0
     state.iterations[frames] = iterations
 
 
-def restart(problem: Problem, start: Start, state: State) -> None:
+def restart(problem: Problem, state: State) -> None:
     """Try other start poses, several at once, for the frames that may be stuck."""
-    frames = _stuck(problem, start, state)
+    frames = _stuck(problem, state)
     few = min(_FEW, problem.options.restarts)
     for batch in (range(few), range(few, problem.options.restarts)):
         if not (len(frames) and len(batch)):
             return
         several = max(1, problem.frames_at_once // len(batch))
         for first in range(0, len(frames), several):
-            _try_batch(problem, start, state, frames[first : first + several], batch)
-        frames = _stuck(problem, start, state)
+            _try_batch(problem, state, frames[first : first + several], batch)
+        frames = _stuck(problem, state)
 
 
-def _try_batch(problem: Problem, start: Start, state: State, frames: IntArray, batch: range) -> None:
+def _try_batch(problem: Problem, state: State, frames: IntArray, batch: range) -> None:
     """Solve some frames from each start pose of a batch, and take the best pose if it is better."""
     count = len(frames)
     part = state.part(np.tile(frames, len(batch)))
-    spread, nearest = problem.spread_poses[0], _nearest_poses(problem, start, state, frames)
+    spread, nearest = problem.spread_poses[0], _nearest_poses(problem, state, frames)
     rows = nearest[:, np.minimum(batch, len(spread) - 1)].T.ravel()
     local = spread[rows][:, problem.bones]
     part.pose = problem.bodies.pose(local, part.pose.root, part.pose.factors)
@@ -63,20 +62,20 @@ def _try_batch(problem: Problem, start: Start, state: State, frames: IntArray, b
     take_better(state, frames, best, _CLEAR_GAIN)
 
 
-def _stuck(problem: Problem, start: Start, state: State) -> IntArray:
+def _stuck(problem: Problem, state: State) -> IntArray:
     """The frames that another start pose may bring nearer to their targets."""
     frames = np.flatnonzero(state.unmet())
     if not (problem.may_restart and len(frames)):
         return frames[:0]
     weights = state.weights[frames]
-    beyond = problem.is_beyond_lengths(state.wanted.points[frames], weights, start.roots[frames])
+    beyond = problem.is_beyond_lengths(state.wanted.points[frames], weights, state.pose.root[frames])
     return frames[~beyond & problem.fits_freedom(weights, _MAX_TRIED)]
 
 
-def _nearest_poses(problem: Problem, start: Start, state: State, frames: IntArray) -> IntArray:
+def _nearest_poses(problem: Problem, state: State, frames: IntArray) -> IntArray:
     """(F, P) for each frame, the indices of the P spread poses, sorted by the errors of positions and rotations."""
     goals, (_, points, orientations) = problem.goals, problem.spread_poses
-    aims = state.wanted.points[frames] - start.roots[frames, None]
+    aims = state.wanted.points[frames] - state.pose.root[frames, None]
     shares, turning = np.split(state.weights[frames], [goals.count], axis=1)
     shares = shares * ~np.isin(np.arange(goals.count), goals.loops)
     # Σ w |p - a|² without the constant Σ w |a|². A squared angle is approximated by 4 sin² of its half, which is 3

@@ -8,8 +8,8 @@ from fabrik_addon.core import Options, Status, solve
 from fabrik_addon.core.attempt import bend_straight_limbs
 from fabrik_addon.core.backend import array as many
 from fabrik_addon.core.fabrik.limbs import find_hinge_limbs
-from fabrik_addon.core.fabrik.passes import Passes, sweep_targets
-from fabrik_addon.core.model.bodies import attached_effectors, build_bodies, place_bodies
+from fabrik_addon.core.fabrik.links import attached_effectors, place_bodies
+from fabrik_addon.core.fabrik.passes import Passes, SweepTargets
 from fabrik_addon.core.problem import make_problem
 
 FRAMES = 200
@@ -20,12 +20,11 @@ TOLERANCE = 1e-3
 def share_solved(family, sweeps, *, carrying=True, linking=True):
     """The share of reachable targets that sweeps alone meet, with either rule switched off."""
     targets = family.targets(np.random.default_rng(21), FRAMES)
-    bodies = build_bodies(family.skeleton, family.effectors, family.limits, many)
-    sweeper = Passes(many, bodies, find_hinge_limbs(bodies) if linking else [], free_root=False, plain=False)
-    targeted = sweep_targets(
-        many, bodies, [many.vector(column) for column in np.moveaxis(targets, 1, 0)], [1.0] * targets.shape[1]
-    )
     problem = make_problem(family.skeleton, family.effectors, family.limits, None, "FIXED", None)
+    bodies, count = problem.links, targets.shape[1]
+    sweeper = Passes(many, bodies, find_hinge_limbs(bodies) if linking else [], free_root=False, plain=False)
+    points = [many.vector(column) for column in np.moveaxis(targets, 1, 0)]
+    targeted = SweepTargets(points, [1.0] * count, [1.0] * len(bodies), {})
     legal = problem.legal(np.tile([1.0, 0.0, 0.0, 0.0], (FRAMES, len(family.skeleton), 1)))[:, problem.bones]
     pose = problem.bodies.pose(legal, np.tile(family.skeleton.rest[0, :3, 3], (FRAMES, 1)))
     bent = bend_straight_limbs(problem, pose)
@@ -40,8 +39,8 @@ def share_solved(family, sweeps, *, carrying=True, linking=True):
         local = sweeper.sweep(pose, turning, bound, targeted)
     placed = place_bodies(bodies, local, root)
     reached = {effector: placed.point(body, attachment) for effector, body, attachment in attached_effectors(bodies)}
-    points = many.stack([reached[effector] for effector in range(targets.shape[1])], FRAMES)
-    return met(family, np.linalg.norm(points - targets, axis=2))
+    tips = many.stack([reached[effector] for effector in range(count)], FRAMES)
+    return met(family, np.linalg.norm(tips - targets, axis=2))
 
 
 def share_solved_plainly(family, sweeps):

@@ -16,7 +16,7 @@ from mathutils.geometry import tessellate_polygon
 from ....core import Ball, Fixed, Hinge, Polygon
 from ....core.arrays import FloatArray, IntArray
 from ....core.backend import scalar
-from ....core.backend.protocol import Quaternion, Scalar
+from ....core.backend.array import Quaternion, Scalar
 from ....core.kernel.joint_limits import at_limit
 from ....core.limits.base import Limit
 from ....core.limits.swing_twist import swing_of, twist_of

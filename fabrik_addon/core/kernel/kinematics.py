@@ -1,15 +1,15 @@
-"""Forward kinematics: from a pose to matrices in armature space."""
+"""Forward kinematics of a whole skeleton: from a pose to matrices in armature space."""
 
-from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import FloatArray, IntArray, times
+from ..arrays import FloatArray
 from ..errors import SkeletonError
+from ..model.skeleton import Skeleton
 from ..readers import LARGEST, shaped, shown
-from ..rotations import matrix_from_quaternion
-from .skeleton import Skeleton
+from .bodies import Bodies
 
 # Components of unit quaternions are at most 1. This allows rounding errors, but not quaternions that would scale bones.
 _MAX_COMPONENT = 2.0
@@ -43,39 +43,22 @@ def forward_kinematics(
     count = len(skeleton)
     local = _given("Rotations have", rotations, None, count, 4, largest=_MAX_COMPONENT)
     frames = local.shape[0] if local.ndim == 3 else 1
-    root = skeleton.rest[0, :3, 3]
+    root, factors = skeleton.rest[0, :3, 3], None
     if root_location is not None:
         root = _given("Root locations have", root_location, frames, 3)
-    lengths = None if lengths is None else _given("Lengths have", lengths, frames, count)
-    local_matrices, stretch = matrix_from_quaternion(local), _stretch(skeleton, lengths, local.shape[:-2])
+    if lengths is not None:
+        rest = np.where(skeleton.lengths > 0, skeleton.lengths, np.inf)
+        factors = np.where(rest < np.inf, _given("Lengths have", lengths, frames, count) / rest, 1.0)
     matrices = np.zeros((*local.shape[:-1], 4, 4))
+    matrices[..., :3, 3], matrices[..., :3, :3] = _bodies(skeleton).placed(local, root, factors)
     matrices[..., 3, 3] = 1.0
-    for bone, parent in enumerate(skeleton.parents):
-        own = skeleton.rest_turn(bone) @ local_matrices[..., bone, :, :]
-        if parent < 0:
-            head = root
-        else:
-            carried = matrices[..., parent, :, :]
-            offset = skeleton.head_offset(bone) * stretch[..., parent, :]
-            head = carried[..., :3, 3] + times(carried[..., :3, :3], offset)
-            own = carried[..., :3, :3] @ own if skeleton.inherits_rotation[bone] else own
-        matrices[..., bone, :3, :3] = own
-        matrices[..., bone, :3, 3] = head
     return matrices
 
 
-def ancestor_steps(carriers: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
-    """For each step of 1, 2, 4 … levels: the bodies that have an ancestor that far above them, and this ancestor.
-
-    carriers: (B,) the body above each one, -1 for none.
-
-    Quantities that are passed down a tree then need as many rounds as its depth has binary digits.
-    """
-    above = carriers
-    while (above >= 0).any():
-        bodies = np.flatnonzero(above >= 0)
-        yield bodies, above[bodies]
-        above = np.where(above >= 0, above[above], -1)
+@lru_cache(maxsize=8)
+def _bodies(skeleton: Skeleton) -> Bodies:
+    """All bones of a skeleton."""
+    return Bodies(skeleton, range(len(skeleton)), [np.zeros((0, 3))] * len(skeleton), free_root=False)
 
 
 def tails(skeleton: Skeleton, matrices: FloatArray, lengths: FloatArray | None = None) -> FloatArray:
@@ -90,12 +73,3 @@ def _given(what: str, values: object, frames: int | None, *shape: int, largest: 
     if (np.abs(array) > largest).any():
         raise SkeletonError(f"{what} a number that is infinite or too large: it must be at most {largest:g}")
     return array
-
-
-def _stretch(skeleton: Skeleton, lengths: FloatArray | None, shape: tuple[int, ...]) -> FloatArray:
-    """([F,] J, 3) factors on points in each bone's frame: along local Y, its length over its rest length."""
-    factors = np.ones((*shape, len(skeleton), 3))
-    if lengths is not None:
-        rest = np.where(skeleton.lengths > 0, skeleton.lengths, 1.0)
-        factors[..., 1] = np.where(skeleton.lengths > 0, lengths / rest, 1.0)
-    return factors
