@@ -138,6 +138,7 @@ class EditSolver:
         posture = PostureTerm(bodies, model.masses, rotations, roots)
         # (D, D) the mean mass matrix of the frames.
         self._mass: FloatArray = posture.equations(posture.away(own), own, bodies.motions(own))[0].mean(axis=0)
+        self._light = np.linalg.inv(self._mass)
         self._capsules = Capsules(bodies, model.collision)
         self._capsules.carry(rotations, roots)
         if not model.separate:
@@ -260,7 +261,7 @@ class EditSolver:
         The paths of goals are curved. Without this, steps overshoot if limbs are almost straight.
         """
         goals, bodies, held, count = self._goals, self._bodies, self._is_held, len(pose.local)
-        light, errors = np.linalg.inv(self._mass), self._errors(pose, wanted)
+        errors = self._errors(pose, wanted)
         for _ in range(3):
             motions = bodies.motions(pose)
             touching, gaps = self._capsules.sides(pose, motions, 0.0)
@@ -268,7 +269,7 @@ class EditSolver:
             off = np.concatenate([goals.residual(pose, wanted)[:, held].reshape(count, -1), gaps], axis=1)
             rows = goals.rows(pose, motions, wanted)[:, held]
             rows = np.concatenate([rows.reshape(count, -1, bodies.columns), touching], axis=1)
-            by_forces = light @ rows.swapaxes(1, 2)
+            by_forces = self._light @ rows.swapaxes(1, 2)
             system = rows @ by_forces
             np.einsum("fii->fi", system)[...] *= 1.0 + SINGLE
             np.einsum("fii->fi", system)[...] += RIGID
@@ -333,7 +334,7 @@ class _Equations(NamedTuple):
 
     @classmethod
     def none(cls, columns: int) -> "_Equations":
-        """No equations, of D columns."""
+        """An empty list of equations with D columns."""
         return cls(np.zeros(0, dtype=np.int64), np.zeros((0, columns)), np.zeros(0), np.zeros(0))
 
     def part(self, which: BoolArray) -> "_Equations":
