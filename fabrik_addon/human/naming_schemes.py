@@ -49,6 +49,9 @@ _PALM_WORDS: Final = {"palm", "metacarpal"}
 
 # Rigify's meta-rig numbers its spine from the hips to the head.
 _GENERATED: Final = re.compile("^(DEF|ORG)-")
+# Rigify deforms a limb's bone with two or more, numbered from the second: DEF-thigh.L, DEF-thigh.L.001. Exports for
+# games keep only these.
+_FAR_HALF: Final = re.compile(r"^DEF-(?:upper_arm|forearm|thigh|shin)\.(?P<side>[LR])\.\d{3}$")
 _RIGIFY_SPINE: Final = {
     "spine": "hips", "spine.001": "spine", "spine.002": "spine", "spine.003": "chest",
     "spine.004": "neck", "spine.005": "neck", "spine.006": "head",
@@ -99,7 +102,8 @@ def match(bone_names: Iterable[str]) -> dict[str, Role]:
         bare = _without_shared(own.values())
         known = _match(list(bare.values()))
         roles = {name: known[plain] for name, plain in bare.items() if plain in known} if _has_hips(known) else roles
-    return {name: roles[plain] for name, plain in own.items() if plain in roles}
+    halves = {name: Role("rigid", half["side"]) for name in own if (half := _FAR_HALF.match(name))}
+    return halves | {name: roles[plain] for name, plain in own.items() if plain in roles}
 
 
 def _match(names: list[str]) -> dict[str, Role]:
