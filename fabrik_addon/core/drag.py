@@ -22,7 +22,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import CLOSE, ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, joined, lengths
+from .arrays import CLOSE, ROUNDING, SINGLE, TINY, BoolArray, FloatArray, IntArray, joined, lengths
 from .kernel.bodies import AT_REST, MAX_ROTATION, Bodies, Motions, Pose, cross, joint_axes
 from .kernel.bounds import Bounds, Floor, Support
 from .kernel.capsules import Contacts, SelfCollision
@@ -291,6 +291,8 @@ class DragSolver:
         self.hanging = None if hang_from is None else self._hang(hang_from)
         self._up = hang_from.up if hang_from and hang_from.hangs else None
         self._coupled = self._find_coupled()
+        legs = [leg.above for leg in self._coupled]
+        self._on_legs: BoolArray = self.bodies.above[legs][:, self.goals.on[: self.goals.count]].any(axis=0)
         self.prefer(np.tile(IDENTITY, (len(skeleton), 1)), skeleton.rest[0, :3, 3])
         self.tolerance = SINGLE * float(self.goals.lengths.max())
         ranks = np.unique([each.priority for each in effectors], return_inverse=True)[1].reshape(-1)
@@ -611,12 +613,14 @@ class DragSolver:
         as in a T pose, is lowered, so that its elbow is below the line from shoulder to hand. If its elbow is dragged
         instead, the arm twists, so that the forearm can hang: a straight elbow that bends forward cannot bend down.
         """
-        shares = lengths(self.goals.residual(self._preferred_pose, wanted)[: self.goals.count])
-        shares = np.minimum(1.0, shares / (_FULL_SHIFT * self.size))
+        moved = lengths(self.goals.residual(self._preferred_pose, wanted)[: self.goals.count])
+        shares = np.minimum(1.0, moved / (_FULL_SHIFT * self.size))
         eased = np.array([shares[ends].max() for *_, ends in self._eased])
         if not np.array_equal(eased, self._eased_shares):
             self._ease(eased)
-        self.posture.shift = self.bounds.shift(float(shares.max(initial=0.0)))
+        # A leg that is dragged bears no weight any more, so the body is shifted at least as fast as the leg moves.
+        lifted = float(moved[self._on_legs].max(initial=0.0)) / max(self.bounds.off_support, TINY)
+        self.posture.shift = self.bounds.shift(min(1.0, max(lifted, float(shares.max(initial=0.0)))))
 
     def _ease(self, eased: FloatArray) -> None:
         """Prefer a pose in which limbs are relaxed by shares (K,) of the rotations found by `_find_eased`."""

@@ -70,6 +70,7 @@ class Bounds:
 
     Attributes:
         capsules: those of the body.
+        off_support: the distance by which the preferred pose must be shifted to be over the support.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class Bounds:
 
         Sets the region in which the center of mass moves freely. What starts below the floor may stay that low.
         """
-        self._posture = posture
+        self._posture, self.off_support = posture, 0.0
         self.capsules.carry(rotations, location)
         if len(self._bones):
             posed = forward_kinematics(self._bodies.skeleton, rotations, location)
@@ -131,6 +132,7 @@ class Bounds:
             ways = inner + shares[:, None] * along - start
             ways -= (ways @ up)[:, None] * up
             self._way = ways[squares(ways).argmin()]
+            self.off_support = float(np.linalg.norm(self._way))
         self.shift(0.0)
 
     def shift(self, share: float) -> FloatArray:

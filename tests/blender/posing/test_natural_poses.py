@@ -349,6 +349,16 @@ def test_the_trunk_does_not_fold_to_bring_hips_nearer_that_ankles_stop(clean_sce
     assert room(rig, feet) > -0.015
 
 
+@pytest.mark.parametrize("kind", ["human", "metarig", "mixamo"])
+def test_the_body_is_over_the_standing_foot_when_the_other_one_is_10_cm_high(human, kind):
+    """It was shifted over 17 cm of the other foot's path, and the center of mass was 33 to 39 mm outside."""
+    rig = {"human": lambda: human, "metarig": open_metarig, "mixamo": open_mixamo}[kind]()
+    lifted, standing = MIXAMO_FEET if kind == "mixamo" else FEET
+    _, result = drag(rig, lifted, (0.0, 0.0, 0.1), pinned=(standing,))
+    assert result.error < 1e-4
+    assert room(rig, (standing,)) > 0.0
+
+
 @pytest.fixture
 def on_root(human):
     """The person on a root bone, which is not at rest."""
