@@ -481,8 +481,8 @@ class SpreadDrag(DragBase):
     ) -> StepResult:
         """Pose the rig on the current frame so that the dragged point is at a location (3,), in world space.
 
-        turn: (3,) rotation vector of its bone in radians, in world space; None leaves the rotation free. `_depth` is
-        ignored: the point always follows the location's depth.
+        turn: (3,) rotation vector of its bone in radians, in world space; None: the bone keeps its orientation if the
+        settings say so. `_depth` is ignored: the point always follows the location's depth.
         """
         self._asked = location, turn
         solvers = self._posed(settled=False)
