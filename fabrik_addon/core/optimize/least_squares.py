@@ -21,16 +21,18 @@ from .poles import Poles
 # The first damping: a pure number, since columns have a length of about one. It hardly changes a step. With a tenth of
 # it, a marker that had fallen off displaced a joint by 12 mm.
 _FIRST = 1e-3
-# The largest reduction of damping after a good step (by Nielsen), and its growth after a bad one.
-_EASE, _TIGHTEN = 1.0 / 3.0, 4.0
+# Factors by Nielsen: the largest reduction of damping after a good step, and its growth after a bad one. The growth
+# doubles with each further bad step.
+_EASE, _TIGHTEN = 1.0 / 3.0, 2.0
 # A frame is stationary if a step's gain and predicted gain are at most _SMALL_GAIN of the cost, and no single joint can
 # gain more than _OPTIMAL² of it. With a _SMALL_GAIN of 1e-4, noisy fits wander in flat valleys: bones rotate 5° more
 # between two frames, for 0.02 % of the cost.
 _SMALL_GAIN, _OPTIMAL = 1e-3, 3e-3
 # A frame is also stationary after a Newton step, since the next one would gain only about the square of its gain. A
-# Newton step has at most the damping _FIRST and gains at most _NEWTON_GAIN of the cost. No single joint can gain more
-# than NEARLY_OPTIMAL² of the cost; otherwise limits may still change.
-_NEWTON_GAIN, NEARLY_OPTIMAL = 3e-3, 0.03
+# Newton step has at most the damping _FIRST and gains at most _NEWTON_GAIN of the cost. Its predicted gain is right to
+# within _AS_PREDICTED of it. No single joint can gain more than NEARLY_OPTIMAL² of the cost; otherwise limits may still
+# change.
+_NEWTON_GAIN, _AS_PREDICTED, NEARLY_OPTIMAL = 1e-2, 0.25, 0.03
 # With expected rotations, no goal has to be met exactly. Then a frame is also stationary after a step with at most the
 # damping _FIRST, on two conditions. The next step would gain about error² / gain, with the error of this step's
 # prediction: at most _PREDICTABLE of the remaining cost. Damping prevented a gain of at most _KEPT_BACK of that cost;
@@ -99,7 +101,8 @@ class LeastSquares:
         """Take steps for `run`, with or without poles."""
         bodies, open_frames, part = self.bodies, np.arange(len(state.weights)), state
         away = self._away(part)
-        damping, curved = np.full(len(open_frames), _FIRST), np.zeros(len(open_frames), dtype=bool)
+        damping, growth = np.full(len(open_frames), _FIRST), np.full(len(open_frames), _TIGHTEN)
+        curved = np.zeros(len(open_frames), dtype=bool)
         for _ in range(most_steps):
             is_going = self.unfinished(part, away) & ~part.stationary
             if not is_going.all():
@@ -109,7 +112,7 @@ class LeastSquares:
                 if not len(going):
                     return
                 open_frames, part, away = open_frames[going], part.part(going), away[going]
-                damping, curved = damping[going], curved[going]
+                damping, growth, curved = damping[going], growth[going], curved[going]
             cost = self._cost(part, away)
             step = self._step(part, away, cost, damping, curved)
             local, root = bodies.moved(part.pose, step.change)
@@ -125,7 +128,8 @@ class LeastSquares:
             part, away = trial, left
             gain = np.maximum(gained, step.predicted)
             at_rest = (gain <= _SMALL_GAIN * cost) & (step.optimality <= _OPTIMAL)
-            at_rest |= (damping <= _FIRST) & (gain <= _NEWTON_GAIN * cost) & (step.optimality <= NEARLY_OPTIMAL)
+            newton = (damping <= _FIRST) & (np.abs(gained - step.predicted) <= _AS_PREDICTED * gained)
+            at_rest |= newton & (gain <= _NEWTON_GAIN * cost) & (step.optimality <= NEARLY_OPTIMAL)
             if part.prior is not None:
                 left_over = cost - gained
                 settled = (gained - step.predicted) ** 2 <= _PREDICTABLE * gained * left_over
@@ -134,8 +138,9 @@ class LeastSquares:
             part.iterations += 1
             ratio = gained / np.maximum(step.predicted, TINY)
             eased = np.maximum(damping * np.maximum(1.0 - (2.0 * ratio - 1.0) ** 3, _EASE), SINGLE)
-            damping = np.where(better, eased, _TIGHTEN * damping)
+            damping = np.where(better, eased, damping * growth)
             curved = better & (gained <= _NEAR_END * cost)
+            growth = np.where(better, _TIGHTEN, 2.0 * growth)
         if part is not state:
             state.put(open_frames, part)
 
