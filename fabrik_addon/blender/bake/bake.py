@@ -68,7 +68,7 @@ _HELD: Final = ("foot",)
 _LED: Final = ("hand", "head")
 # The cap of the force on hands and heads whose limbs are moved out of the body, as a share of that on dragged bones.
 # With more, the trunk moves away from hands.
-_LEADS: Final = 0.01
+_LEADS: Final = 0.03
 # Frames over which such a change fades.
 _FADES: Final = 10
 # Share of the body's size. Smaller overlaps, below 0.2 mm for a person, are rounding errors.
