@@ -37,7 +37,7 @@ from .rotations import (
 
 # Radians. No joint rotates by more than _MAX_TURN in a step. A change is found once no joint rotates by more than
 # _LAST_TURN.
-_MAX_TURN, _LAST_TURN = 1.0, 1e-2
+_MAX_TURN, _LAST_TURN = 1.0, 1e-3
 # The largest number of steps.
 _MAX_STEPS: Final = 25
 # The largest number of changes of the stops in a step.
@@ -243,7 +243,8 @@ class EditSolver:
                 stopped = self._moved(own, change + step)
                 trial = self._corrected(stopped, wanted)
                 left = goals.residual(trial, wanted)
-                if cost(trial, left, change + step) <= cost(pose, residual, change):
+                # Goals that are met must not be compared by their rounding errors.
+                if cost(trial, left, change + step) <= cost(pose, residual, change) + (SINGLE * self._size) ** 2:
                     break
                 step = SHORTER * step
             else:
