@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from .arrays import ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, joined, lengths, squares, times
+from .arrays import ROUNDING, SINGLE, TINY, BoolArray, FloatArray, IntArray, joined, lengths, squares, times
 from .kernel.bodies import AT_REST, Bodies, Pose, joint_axes
 from .kernel.capsules import NEAR, Capsules, SelfCollision
 from .kernel.goals import LEVER, Goals, Wanted
@@ -39,7 +39,7 @@ from .rotations import (
 # _LAST_TURN.
 _MAX_TURN, _LAST_TURN = 1.0, 1e-3
 # The largest number of steps.
-_MAX_STEPS: Final = 25
+_MAX_STEPS: Final = 12
 # The largest number of changes of the stops in a step.
 _ROUNDS: Final = 4
 # A limit replaces one that the joint met before if the cosine between their rows is above this.
@@ -224,6 +224,7 @@ class EditSolver:
             overlaps = float((self._capsules.depths(pose) ** 2).sum()) * EXACT / _TOUCHING
             return float((squares(left) * EXACT / slack).sum()) + overlaps + stops.cost(change)
 
+        last, relaxed = np.zeros(change.shape), 1.0
         for _ in range(_MAX_STEPS):
             motions, rates = bodies.motions(pose), bodies.rates(change)
             rows = goals.rows(pose, motions, wanted).reshape(count, -1, bodies.columns)
@@ -238,7 +239,14 @@ class EditSolver:
             near = _Equations(on, touching[on, used], bounds[on, used], np.full(len(on), _TOUCHING))
             step = stops.least(prior, joined([asked, fixed]), near, gaps[on, used] <= SINGLE * self._size) - change
             longest = float(np.abs(step[:, : bodies.turning]).max(initial=0.0))
-            step *= min(1.0, _MAX_TURN / max(longest, ROUNDING))
+            # Along curved paths of goals, each step may turn against the last one. Aitken's relaxation shortens these
+            # steps (Irons and Tuck, International Journal for Numerical Methods in Engineering 1, 1969).
+            even = step / units
+            if last.any():
+                turn = last - even
+                share = float((last * turn).sum()) / max(float(squares(turn).sum()), TINY)
+                relaxed = float(np.clip(relaxed * share, 0.1, 1.0))
+            last, step = even, relaxed * min(1.0, _MAX_TURN / max(longest, ROUNDING)) * step
             for _ in range(MAX_SHORTER):
                 stopped = self._moved(own, change + step)
                 trial = self._corrected(stopped, wanted)
@@ -252,7 +260,7 @@ class EditSolver:
             stops.add(change + step, self._change(stopped))
             pose, residual, change = trial, left, self._change(trial)
             is_met = lengths(residual)[:, self._is_held].max(initial=0.0) <= SINGLE * self._size
-            if is_met and np.abs(step[:, : bodies.turning]).max(initial=0.0) < _LAST_TURN:
+            if is_met and longest < _LAST_TURN:
                 break
         return pose
 
