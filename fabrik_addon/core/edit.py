@@ -11,6 +11,7 @@ errors fall.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -134,17 +135,26 @@ class EditSolver:
         self._is_held = np.concatenate([is_held, is_held[goals.oriented]])
         weights = np.array([effector.weight for effector in model.effectors])
         self._weights = np.concatenate([weights, weights[goals.oriented]])
+        self._model, self._roots = model, roots
         self._own = own = bodies.pose(rotations[:, self._bones], roots)
-        posture = PostureTerm(bodies, model.masses, rotations, roots)
-        # (D, D) the mean mass matrix of the frames.
-        self._mass: FloatArray = posture.equations(posture.away(own), own, bodies.motions(own))[0].mean(axis=0)
-        self._light = np.linalg.inv(self._mass)
         self._capsules = Capsules(bodies, model.collision)
         self._capsules.carry(rotations, roots)
         if not model.separate:
             self._capsules.allow(own)
         self.overlaps = np.broadcast_to(self._capsules.depths(own).max(axis=-1, initial=0.0), len(rotations))
         self.own_points, self.own_rotations = self._effectors(own)
+
+    @cached_property
+    def _mass(self) -> FloatArray:
+        """(D, D) the mean mass matrix of the frames."""
+        posture = PostureTerm(self._bodies, self._model.masses, self._rotations, self._roots)
+        motions = self._bodies.motions(self._own)
+        return np.asarray(posture.equations(posture.away(self._own), self._own, motions)[0].mean(axis=0))
+
+    @cached_property
+    def _light(self) -> FloatArray:
+        """(D, D) the inverse of the mass matrix."""
+        return np.linalg.inv(self._mass)
 
     def over_time(
         self,

@@ -431,7 +431,6 @@ class SpreadDrag(DragBase):
         self._own = span.solver(self._rows)
         self._solvers = {turning: self._drag_solvers(setup, turning=turning) for turning in (False, True)}
         self._last: list[DragPose] = []
-        self._asked: tuple[npt.ArrayLike, npt.ArrayLike | None] | None = None
         problem, skeleton = span.problem, span.skeleton
         self._writer = setup.posed.writer(
             context.view_layer.update, skeleton, problem.bones, moves_root=problem.free_root
@@ -447,6 +446,7 @@ class SpreadDrag(DragBase):
         self._own_path = posed[:, :3] @ self._world[:3, :3].T + self._world[:3, 3]
         self.left_alone += span.left_alone
         self.start = self._own_path[now]
+        self._asked: tuple[npt.ArrayLike, npt.ArrayLike | None] = self.start, None
         self.axes = self._rotation_to_world @ matrix_from_quaternion(self._own.own_rotations[self._row, 0])
 
     def _drag_solvers(self, setup: DragSetup, *, turning: bool) -> list[DragSolver]:
@@ -494,8 +494,7 @@ class SpreadDrag(DragBase):
 
     def _posed(self, *, settled: bool) -> list[DragSolver]:
         """Pose the dragged frame and the one in the viewport for the last location; returns their solvers."""
-        turn = (self._asked or (self.start, None))[1]
-        solvers = self._solvers[turn is not None]
+        solvers = self._solvers[self._asked[1] is not None]
         for solver, last in zip(solvers, self._last, strict=False):
             solver.continue_from(last.rotations, last.root_location)
         goals = zip(solvers, *self._goals(self._own, self._rows), strict=True)
@@ -506,21 +505,20 @@ class SpreadDrag(DragBase):
 
     def paths_before_and_after(self) -> tuple[FloatArray, FloatArray]:
         """The original and the new path of the dragged point on the span's frames, (F, 3) each, in world space."""
-        shift = np.asarray((self._asked or (self.start, None))[0], dtype=np.float64) - self.start
+        shift = np.asarray(self._asked[0], dtype=np.float64) - self.start
         return self._own_path, self._own_path + self._span.shares[:, None] * shift
 
     def finish(self, context: Context) -> int:
         """Solve all frames, and write the changes to the keys; returns the number of changed bones."""
         if not self._last:
             return 0
-        self._posed(settled=True)
+        solvers = self._posed(settled=True)
         span, last = self._span, self._last[self._row]
         solver, ease = span.solver(slice(None)), 0.5 * (span.ends[1] - span.ends[0])
         known = KnownPose(span.now, last.rotations, last.root_location)
         targets, rotations = self._goals(solver, slice(None))
         # Bones whose orientation is not kept on the dragged frame rotate freely on the others too.
-        turning = self._asked is not None and self._asked[1] is not None
-        kept = np.array([each.rotation_weight > 0.0 for each in self._solvers[turning][self._row].effectors])
+        kept = np.array([each.rotation_weight > 0.0 for each in solvers[self._row].effectors])
         rotations[:, ~kept] = np.nan
         found = solver.over_time(targets, rotations, span.motion.frames, ease, known)
         slips = self._scale * np.nan_to_num(found.errors).max(axis=0) * self._is_held
@@ -542,7 +540,7 @@ class SpreadDrag(DragBase):
 
     def _goals(self, solver: EditSolver, rows: IntArray | slice) -> tuple[FloatArray, FloatArray]:
         """(F, E, 3) target positions and (F, E, 4) target rotations on some of the span's frames, in armature space."""
-        location, turn = self._asked or (self.start, None)
+        location, turn = self._asked
         shares = self._span.shares[rows]
         shift, armature_turn = self._armature_shift(location), self._armature_turn(turn)
         targets, rotations = solver.own_points.copy(), solver.own_rotations.copy()
