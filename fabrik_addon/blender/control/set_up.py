@@ -207,9 +207,9 @@ def use_control_rig(context: Context, rig: Object) -> tuple[str, list[str]]:
             bone.matrix_basis.identity()
         _Search(context, rig, by_hand).run()
         for name, each in curling.items():
-            row = setup.controls.get(each.subtarget)
-            if row is not None and not row.stands_for:
-                row.stands_for = setup.controls[name].stands_for
+            own, row = (setup.controls.get(control) for control in (name, each.subtarget))
+            if own is not None and row is not None and not row.stands_for:
+                row.stands_for = own.stands_for
     finally:
         write_switches(rig, values)
         for each in curling.values():
