@@ -104,9 +104,8 @@ class PlainRig:
         """The bones that are currently on IK, so that no control rotates them directly."""
         return set()
 
-    @property
-    def limb_bones(self) -> set[str]:
-        """The bones of limbs with IK or FK; the rig determines them unless they are posed."""
+    def resting_limbs(self, dragged: Collection[str]) -> set[str]:
+        """The bones of limbs with IK or FK on which no bone is dragged. The rig poses them, except above pins."""
         return set()
 
     def held_by_ik(self, led: Collection[str]) -> dict[str, list[str]]:
@@ -353,9 +352,10 @@ class ControlRig(PlainRig):
         off = {row.name for row in self._setup.switches if read_switch(self.rig, row.name) != row.fk}
         return {row.name for row in self._setup.carriers if row.switch in off}
 
-    @property
-    def limb_bones(self) -> set[str]:
-        return {row.name for row in self._setup.carriers if row.switch}
+    def resting_limbs(self, dragged: Collection[str]) -> set[str]:
+        rows = self._setup.carriers
+        posed = {rows[bone].switch for bone in dragged}
+        return {row.name for row in rows if row.switch and row.switch not in posed}
 
     def held_by_ik(self, led: Collection[str]) -> dict[str, list[str]]:
         setup, found = self._setup, dict[str, list[str]]()

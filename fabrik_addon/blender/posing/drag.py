@@ -139,7 +139,7 @@ class DragPart:
         # Other bones follow only if the whole rig should. If its root is dragged without pins, it rotates as a whole.
         follows = setup.settings.reach == "WHOLE"
         hangs = follows and rig_settings(armature).free_limbs_hang and (bool(setup.held) or not leads)
-        led = {*self.moving_bones, *setup.frozen, *posed.limb_bones}
+        led = {*self.moving_bones, *setup.frozen, *posed.resting_limbs(setup.dragged)}
         solved = sorted([*self.turned, *(_free_joints(posed, tree, led, hangs=hangs) if follows else ())])
         # The joints of limbs that are placed by IK are solved but not written.
         left = {bone for bones in by_ik.values() for bone in bones}
@@ -238,7 +238,7 @@ def mirrored_turn(turn: FloatArray, shift_factors: FloatArray) -> FloatArray:
 def _free_joints(posed: PosedRig, tree: armatures.Tree, led: Collection[str], *, hangs: bool) -> list[int]:
     """The joints of limbs without goals, which hang or rest on the floor, as indices in the skeleton.
 
-    Empty for control rigs, which determine the pose of such limbs themselves.
+    led: bones with goals, and limbs of control rigs that are not dragged, since these rigs pose them.
     """
     names, shares, floor = tree.skeleton.names, masses_of(posed.rig, tree.skeleton).hanging, floor_of(posed.rig)
     limbs = set() if shares is None else {names[bone] for bone in np.flatnonzero(shares)}

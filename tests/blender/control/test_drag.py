@@ -88,6 +88,25 @@ def test_a_control_is_dragged_and_pinned_feet_stay(human, control, shift):
     assert_same(ends["AUTO"], ends["FK"])
 
 
+@pytest.mark.parametrize("limbs", ["AUTO", "FK"])
+@pytest.mark.parametrize(
+    ("control", "lower", "shift"),
+    [("thigh_ik.L", "ORG-shin.L", (0.0, -0.4, 0.4)), ("upper_arm_ik.L", "ORG-forearm.L", (0.05, 0.0, 0.3))],
+)
+def test_the_lower_limb_hangs_below_a_dragged_knee_or_elbow(human, control, lower, shift, limbs):
+    """It stayed in line with the upper limb, like a stick."""
+    bpy.ops.fabrik.pin(bones="foot_ik.R")
+    human.fabrik.control.limbs = limbs
+    drag = begin_drag(bpy.context, human, control)
+    for share in np.linspace(0.05, 1.0, 20):
+        drag.step(drag.start + share * np.array(shift))
+    drag.finish(bpy.context)
+    bpy.context.view_layer.update()
+    assert drag.left_alone == []
+    assert np.array(human.pose.bones[stands_for(human, control)].tail) == pytest.approx(drag.start + shift, abs=PLACE)
+    assert matrix(human, lower)[2, 1] < -np.cos(np.radians(30.0)) * human.pose.bones[lower].matrix.to_scale()[1]
+
+
 def test_a_cats_paw_is_dragged_its_spine_follows_and_the_other_paws_stay():
     cat = open_set_up("Animals.cat")
     cat.fabrik.control.limbs = "FK"
