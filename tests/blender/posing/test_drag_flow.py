@@ -165,6 +165,18 @@ class TestRelease:
         assert channels(human) == before
 
 
+@pytest.mark.parametrize("reach", [(0.2, -0.8, -1.25), (0.3, -0.2, -1.3)])
+def test_a_free_leg_swings_gradually_for_balance(human, reach):
+    """On one foot, a hand reaches for the floor. The free leg rotated by up to 17 degrees in a step."""
+    human.fabrik.effectors.clear()
+    pin_bones(human, ("foot.R",))
+    shift = np.array(human.pose.bones["upper_arm.L"].head) + reach - human.pose.bones["hand.L"].tail
+    shift[2] = max(shift[2], 0.05 - human.pose.bones["hand.L"].tail.z)
+    poses, errors = drag(human, "hand.L", straight(shift))
+    assert turns(poses).max() < 11.0
+    assert errors[-1].max() < 1e-4
+
+
 class TestStraightLimbs:
     """No small rotation shortens a straight limb; it bends nevertheless, in the direction that its limit allows."""
 
