@@ -11,7 +11,7 @@ from mathutils import Quaternion, Vector
 
 from ...first_use import OnUse
 from ...posing import live
-from ...settings.control import solved_bone
+from ...settings.control import may_be_control_rig, solved_bone
 from ...settings.declare import Bool, Enum, FloatVector, Int, String
 from ...settings.markers import POINTS
 from ...settings.rig import ASIDE, FabrikDragSettings, FabrikRig, rig_settings
@@ -54,6 +54,33 @@ _PINNING = (
 _ACTIVE = keyword(get_annotations(FabrikRig)["active_effector"])
 
 
+class OnControls(OnRig):
+    """An operator that users start on controls. If the control rig is not set up yet, this is done first."""
+
+    @reports_errors
+    def invoke(self, context: Context, event: Event) -> set[str]:
+        """Set up the control rig if needed, then run."""
+        _set_up_controls(self, context)
+        return self.execute(context)
+
+
+def _set_up_controls(operator: Any, context: Context) -> None:
+    """Set up a control rig that is not set up yet if its active bone is a control, as an undo step of its own.
+
+    Bones that deform the mesh are posed directly, and so are all bones of rigs on which no control is found.
+    """
+    rig = rig_at_hand(context)
+    bone = None if rig is None else rig.data.bones.active
+    if rig is None or bone is None or bone.use_deform or not may_be_control_rig(rig):
+        return
+    try:
+        done, left = set_up.use_control_rig(context, rig)
+    except errors.FabrikError:
+        return
+    bpy.ops.ed.undo_push(message=FABRIK_OT_use_control_rig.bl_label)
+    report_all(operator, ui_message(done), map(ui_message, left))
+
+
 class OnGoals(OnRig):
     """An operator on the rig's targets and pins."""
 
@@ -62,7 +89,7 @@ class OnGoals(OnRig):
         return "" if len(rig_settings(rig).effectors) else f"{rig.name!r} has no target or pin: add one first"
 
 
-class FABRIK_OT_add_effector(OnRig, Operator):
+class FABRIK_OT_add_effector(OnControls, Operator):
     """Make the active bone reach for a target. By default, add an empty at the bone's tail or head"""
 
     bl_label = "Add Target"
@@ -115,7 +142,7 @@ class FABRIK_OT_order_effectors(OnGoals, Operator):
         return effectors.order_effectors(rig)
 
 
-class FABRIK_OT_pin(OnBones, Operator):
+class FABRIK_OT_pin(OnControls, OnBones, Operator):
     """Hold the selected bones in place while others are dragged, or unpin them"""
 
     bl_label = "Pin Bones"
@@ -296,6 +323,7 @@ class FABRIK_OT_drag(OnRig, Operator):
                 self._pick(context)
             elif not self.bone:
                 self._pick_trail(context)
+            _set_up_controls(self, context)
             self._drag = self._begin(context)
         except BaseException:
             self._selection.restore(context)
