@@ -151,7 +151,7 @@ class _State:
     def hanging(self) -> FloatArray:
         """(L, 3) the residual of the L limbs that hang."""
         term = self._solver.hanging
-        return _NOTHING if term is None else term.residual(self.pose)
+        return np.zeros((0, 3)) if term is None else term.residual(self.pose)
 
     @cached_property
     def merit(self) -> float:
@@ -217,13 +217,14 @@ class _Active(NamedTuple):
     keys: npt.NDArray[np.int64]
     multipliers: FloatArray
 
+    @classmethod
+    def none(cls) -> "_Active":
+        """No constraints."""
+        return cls(np.zeros(0, dtype=np.int64), np.zeros(0))
+
     def of(self, constraints: ConstraintRows) -> FloatArray:
         """(K,) the multipliers of constraints, zero for those that were not active."""
         return np.asarray((constraints.keys[:, None] == self.keys) @ self.multipliers)
-
-
-_NOTHING: Final = np.zeros((0, 3))
-_NONE_ACTIVE: Final = _Active(np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
 class DragSolver:
@@ -337,7 +338,7 @@ class DragSolver:
         self._damping = 0.0
         self._forces = np.zeros((len(self.caps), 3))
         self._compliance = np.full(len(self.caps), RIGID)
-        self._active = _NONE_ACTIVE
+        self._active = _Active.none()
         self._bends_straight = True
 
     def continue_from(self, rotations: FloatArray, location: FloatArray) -> None:
@@ -641,7 +642,7 @@ class DragSolver:
                 return trial, 0.1 * damping if damping > 0.1 else 0.0, share * longest
             share *= SHORTER
         # Forces from another pose can give the model far too much curvature, so the next step begins without them.
-        self._forces, self._active = np.zeros_like(self._forces), _NONE_ACTIVE
+        self._forces, self._active = np.zeros_like(self._forces), _Active.none()
         return state, max(10.0 * damping, 0.3), np.inf
 
     def _curvature(self, state: _State, multipliers: FloatArray) -> FloatArray:
