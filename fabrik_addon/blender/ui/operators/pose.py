@@ -11,14 +11,14 @@ from mathutils import Quaternion, Vector
 
 from ...first_use import OnUse
 from ...posing import live
-from ...settings.control import may_be_control_rig, solved_bone
+from ...settings.control import solved_bone
 from ...settings.declare import Bool, Enum, FloatVector, Int, String
 from ...settings.markers import POINTS
 from ...settings.rig import ASIDE, FabrikDragSettings, FabrikRig, rig_settings
 from ...settings.why_not import named, rig_at_hand, shared_targets, shown_motion, why_no_solve
 from ..overlays.handlers import DrawingHandlers
 from ..translations import ui_message
-from .base import Bones, Done, OnBones, OnRig, Watch, keyword, report_all, reports_errors, takes
+from .base import Bones, Done, OnBones, OnRig, Watch, keyword, report_all, reports_errors, set_up_first, takes
 from .motion import has_to_be_played
 
 if TYPE_CHECKING:
@@ -55,30 +55,19 @@ _ACTIVE = keyword(get_annotations(FabrikRig)["active_effector"])
 
 
 class OnControls(OnRig):
-    """An operator that users start on controls. If the control rig is not set up yet, this is done first."""
+    """An operator that users start on the active bone. If this is a control, its rig is set up first."""
 
     @reports_errors
     def invoke(self, context: Context, event: Event) -> set[str]:
         """Set up the control rig if needed, then run."""
-        _set_up_controls(self, context)
+        self.set_up_first(context)
         return self.execute(context)
 
-
-def _set_up_controls(operator: Any, context: Context) -> None:
-    """Set up a control rig that is not set up yet if its active bone is a control, as an undo step of its own.
-
-    Bones that deform the mesh are posed directly, and so are all bones of rigs on which no control is found.
-    """
-    rig = rig_at_hand(context)
-    bone = None if rig is None else rig.data.bones.active
-    if rig is None or bone is None or bone.use_deform or not may_be_control_rig(rig):
-        return
-    try:
-        done, left = set_up.use_control_rig(context, rig)
-    except errors.FabrikError:
-        return
-    bpy.ops.ed.undo_push(message=FABRIK_OT_use_control_rig.bl_label)
-    report_all(operator, ui_message(done), map(ui_message, left))
+    def set_up_first(self, context: Context) -> None:
+        """Set up the control rig if needed."""
+        bone = rig_at_hand(context).data.bones.active
+        if bone is not None and not bone.use_deform:
+            set_up_first(self, context)
 
 
 class OnGoals(OnRig):
@@ -260,7 +249,7 @@ _RIG: Any = SimpleNamespace(**get_annotations(FabrikRig) | get_annotations(Fabri
 
 
 @takes({name: getattr(_RIG, name) for name in ("reach", "bones", "spread_to", "root")})
-class FABRIK_OT_drag(OnRig, Operator):
+class FABRIK_OT_drag(OnControls, Operator):
     """Drag a bone. The rig follows within its limits, and pinned bones stay in place"""
 
     bl_label = "Drag Bone"
@@ -323,7 +312,7 @@ class FABRIK_OT_drag(OnRig, Operator):
                 self._pick(context)
             elif not self.bone:
                 self._pick_trail(context)
-            _set_up_controls(self, context)
+            self.set_up_first(context)
             self._drag = self._begin(context)
         except BaseException:
             self._selection.restore(context)
