@@ -453,6 +453,7 @@ class FABRIK_OT_match_bones(OnRig, Operator):
     bl_label = "Map Bones"
 
     def run(self, context: Context, rig: Object) -> Done:
+        set_up_first(self, context)
         return f"{len(retargeting.match_bones(context, rig))} bones mapped", []
 
 
