@@ -74,7 +74,7 @@ def set_up_first(operator: Any, context: Context) -> None:
     line, left = set_up.set_up_first(context, rig_at_hand(context))
     if line:
         if not bpy.app.background:
-            bpy.ops.ed.undo_push(message="Set Up Control Rig")
+            bpy.ops.ed.undo_push(message=ui_message("Set Up Control Rig"))
         report_all(operator, ui_message(line), map(ui_message, left))
 
 
