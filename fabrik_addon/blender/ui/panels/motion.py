@@ -165,13 +165,13 @@ class FABRIK_PT_calibration(base.AboutRig, base.MotionTab, Panel):
         for found in capture.calibrated.splitlines():
             base.draw_lines(column, found, "DOT")
         layout.prop(capture, "proportions")
-        floor = layout.column()
-        floor.enabled = capture.proportions != "NONE"
-        floor.prop(capture, "on_floor")
         layout.prop(capture, "static")
         if (advanced := folded(layout, "Advanced", "calibration")) is not None:
             advanced.prop(capture, "reference")
             advanced.prop(capture, "refine")
+            floor = advanced.column()
+            floor.enabled = capture.proportions != "NONE"
+            floor.prop(capture, "on_floor")
 
 
 class FABRIK_PT_bake(base.AboutRig, base.MotionTab, Panel):
