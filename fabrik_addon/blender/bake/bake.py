@@ -712,9 +712,11 @@ def make_result(
 ) -> BakeResult:
     """Make the result of a bake, and store the part that the sidebar shows with the rig.
 
-    A note describes what was left out, corrected or chosen. A doubt says why the result may be wrong, so it counts for
-    `--strict`. matrices: (F, 4, 4) world matrices of the armature. take: the name of the motion. by_markers: whether
-    the motion is from markers.
+    A note reports an omission, a correction or a choice. A doubt gives a reason why the result may be wrong, so it
+    counts for `--strict`.
+
+    matrices: (F, 4, 4) world matrices of the armature. take: the name of the motion. by_markers: whether the motion is
+    from markers.
     """
     keyed = [bone for tree in trees for bone in tree.bones]
     left = (sentence for tree in trees for sentence in tree.problem.left_alone)
