@@ -323,7 +323,7 @@ class FABRIK_PT_edit(base.AboutRig, base.MotionTab, Panel):
             column.prop(settings.drag, "spread_to", expand=True)
             # A drag over time changes keys. Without auto-keying it changes only one frame.
             tools = context.scene.tool_settings
-            column.prop(tools, "use_keyframe_insert_auto", text="Auto Keying", text_ctxt=CONTEXT, icon="REC")
+            column.prop(tools, "use_keyframe_insert_auto", text="Auto Keying", text_ctxt=CONTEXT)
         # The layers of edits, each with its switch and its influence.
         layers = layout.column(align=True)
         strips = [(track, strip) for track in rig.animation_data.nla_tracks for strip in track.strips]
