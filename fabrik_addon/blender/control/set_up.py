@@ -243,7 +243,7 @@ def set_up_first(context: Context, rig: Object) -> tuple[str, list[str]]:
 
 
 def _set_up_for(context: Context, rig: Object, owned: Collection[str]) -> tuple[str, list[str]]:
-    """Set up a control rig; raises RigError if controls move none of some bones."""
+    """Set up a control rig; raises RigError if no control moves any of the `owned` bones."""
     found = use_control_rig(context, rig)
     if not set(owned) & set(rig_settings(rig).control.carriers.keys()):
         raise RigError(f"No control of {rig.name!r} can move a deform bone to its pose: drag its bones directly")
