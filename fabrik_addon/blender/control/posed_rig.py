@@ -566,12 +566,13 @@ class ControlRig(PlainRig):
     def _holders(self, bones: Sequence[str], roots: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
         """As in `PlainRig`, with the controls of limbs on FK or IK.
 
-        Includes the root control's rotation if solved bones follow it.
+        Includes the root control, which also rotates and moves when the body's root rotates about its own head.
         """
         self._check_names()
         setup, on_ik = self._setup, self.on_ik
         limbs = {setup.carriers[name].switch for name in bones if name in on_ik}
-        moved = [*(setup.place for _ in roots[:1]), *(row.name for row in setup.controls if row.limb in limbs)]
+        has_root = bool(roots) or any(not setup.carriers[name].parent for name in bones)
+        moved = [setup.place] * has_root + [row.name for row in setup.controls if row.limb in limbs]
         return [*(setup.carriers[bone].control for bone in bones if bone not in on_ik), *moved], moved
 
     def switches(self, posed: Collection[str]) -> list[str]:

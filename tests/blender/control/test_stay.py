@@ -12,6 +12,7 @@ from support.takes import curves
 
 from fabrik_addon.blender.control.posed_rig import posed_rig
 from fabrik_addon.blender.posing.drag import begin_drag
+from fabrik_addon.blender.posing.solve import solve_frame
 from fabrik_addon.blender.rig.armature import length_text
 
 pytestmark = pytest.mark.usefixtures("clean_scene", "preferences")
@@ -271,6 +272,36 @@ def test_an_elbow_that_is_dragged_back_to_its_start_leaves_everything():
     drag.finish(bpy.context)
     assert drag.left_alone == []
     assert whole(rig) == before
+
+
+def test_solve_tells_how_far_an_elbow_that_ik_moves_is_from_its_target():
+    """IK stretches the arm, and the solver does not. Solve reported that the target was met."""
+    rig = keyed_human()
+    go_to(20)
+    drag_in_steps(rig, "hand_ik.L", 1.5 * np.array(DRAGS["hand_ik.L"][0]))
+    bpy.ops.fabrik.add_effector(bone="ORG-forearm.L", point="HEAD")
+    target = rig.fabrik.effectors[0].target
+    target.location += Vector((0.02, 0.03, 0.02))
+    result = solve_frame(bpy.context, rig)
+    error = np.linalg.norm(np.array(rig.pose.bones["ORG-forearm.L"].head) - np.array(target.location))
+    assert error > CLOSE
+    assert result.errors == pytest.approx([error], abs=EXACT)
+    assert result.met == 0
+
+
+def test_key_pose_after_solve_keys_the_root_control_that_rotates_with_the_hips():
+    """The root is fixed, so the hips rotate about their head, and the torso's control moves too. It got no key."""
+    rig = keyed_human()
+    bpy.ops.object.mode_set(mode="POSE")
+    go_to(20)
+    bpy.ops.fabrik.add_effector(bone="chest")
+    rig.fabrik.effectors[0].target.location += Vector((0.1, -0.1, -0.05))
+    assert solve_frame(bpy.context, rig).met == 1
+    posed = body(rig)
+    bpy.ops.fabrik.key_pose()
+    go_to(LAST)
+    go_to(20)
+    assert np.abs(body(rig) - posed)[:, :3, 3].max() < EXACT
 
 
 def test_a_dragged_toe_follows_the_mouse():
