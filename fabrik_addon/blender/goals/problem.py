@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
+from math import ceil, floor
 from typing import Any, Final
 
 import numpy as np
@@ -42,6 +43,8 @@ from .effectors import (
 
 # Radians. A joint that is rotated by more about another axis than its hinge's is no hinge.
 _OFF_AXIS: Final = 0.035
+# Radians. Hinges are widened to multiples of this, so that errors of single precision don't make new live sessions.
+_BEND_STEP: Final = 1e-3
 
 
 @dataclass(frozen=True)
@@ -228,9 +231,11 @@ def _with_pose(hinge: Hinge, rotation: FloatArray) -> Hinge | None:
     """
     vector = rotation_vector_from_quaternion(rotation)
     along = np.array(AXES) == hinge.axis
-    bend = float(vector[along].item())
-    is_off = float(np.linalg.norm(vector[~along])) > _OFF_AXIS
-    return None if is_off else Hinge(hinge.axis, min(hinge.low, bend), max(hinge.high, bend))
+    if np.linalg.norm(vector[~along]) > _OFF_AXIS:
+        return None
+    steps = float(vector[along].item()) / _BEND_STEP
+    low, high = min(hinge.low, _BEND_STEP * floor(steps)), max(hinge.high, _BEND_STEP * ceil(steps))
+    return Hinge(hinge.axis, low, high)
 
 
 def _turned_by(skeleton: Skeleton, effectors: Sequence[Effector], held: Collection[str]) -> BoolArray:
