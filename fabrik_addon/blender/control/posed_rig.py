@@ -667,8 +667,11 @@ def _limbs_on_ik(rows: Sequence[FabrikCarrier], on_ik: Collection[str]) -> list[
     for index, row in enumerate(rows):
         if row.name in on_ik:
             limbs.setdefault(row.switch, []).append(index)
-    held = [[place for place, index in enumerate(limb) if rows[index].goes_by] for limb in limbs.values()]
-    return [(limb[: each[-1] + 1], each[0]) for limb, each in zip(limbs.values(), held, strict=True) if each]
+    found = []
+    for limb in limbs.values():
+        held = [place for place, index in enumerate(limb) if rows[index].goes_by] or [len(limb) - 1]
+        found.append((limb[: held[-1] + 1], held[0]))
+    return found
 
 
 def _keep_end(posed: FloatArray, limb: Sequence[int], lengths: FloatArray) -> None:
@@ -678,13 +681,13 @@ def _keep_end(posed: FloatArray, limb: Sequence[int], lengths: FloatArray) -> No
     lengths: (2,) of the two bones.
     """
     root, middle, end = posed[list(limb), :3, 3]
-    arms, (upper, lower) = np.array([middle - root, end - middle]), lengths.tolist()
-    distance = max(float(np.linalg.norm(end - root)), np.finfo(float).tiny)
+    arms, upper, lower = np.array([middle - root, end - middle]), float(lengths[0]), float(lengths[1])
+    distance = max(float(np.linalg.norm(end - root)), 1e-12)
     along = (end - root) / distance
     side = arms[0] - along * (arms[0] @ along)
     if np.abs(np.linalg.norm(arms, axis=1) - lengths).max() <= writing.PLACED * (upper + lower) or not side.any():
         return
-    reach = float(np.clip(distance, abs(upper - lower), upper + lower))
+    reach = min(max(distance, abs(upper - lower)), upper + lower)
     share = (upper**2 + reach**2 - lower**2) / (2.0 * upper * reach)
     joint = upper * (share * along + np.sqrt(max(1.0 - share**2, 0.0)) * side / np.linalg.norm(side))
     turns = matrix_from_quaternion(rotation_between(arms, np.array([joint, reach * along - joint])))
