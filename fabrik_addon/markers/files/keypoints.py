@@ -20,7 +20,7 @@ import numpy as np
 
 from ...core.errors import first_few
 from ..clip import Clip, FloatArray, MarkerFileError
-from ..upright import up_of_markers
+from ..upright import IN_PLACE, up_of_markers
 from .arrays import array_in
 from .layouts import hand_names, names_of
 from .reading import (
@@ -58,6 +58,9 @@ _NO_BONE: Final = re.compile(r"face[_.]\w+|(?:\w+[_.])?(?:com|center_of_mass)(?:
 _FLAT: Final = 1e-3
 # A hand is at a wrist of the body if its own wrist is closer than this share of the forearm's length.
 _AT_WRIST: Final = 0.6
+# Points in the middle of the hips. Hips stay in place if they are within this many meters of the origin.
+_HIPS: Final = ({"pelvis"}, {"mid_hip"}, {"hip"}, {"left_hip", "right_hip"})
+_STILL: Final = 1e-3
 _NO_COLUMNS: Final = "it has no point columns: add a header such as nose_x, nose_y, nose_z"
 
 
@@ -217,7 +220,7 @@ def _clip(
     unit = unit_of(points) if chosen.units is None else chosen.units
     if chosen.up_axis is None:
         points = _upright(points, own, METERS[unit_name(unit)], notes)
-    return to_clip(chosen, own, points, unit, "Y", rate, notes=notes)
+    return to_clip(chosen, own, points, None, "Y", rate, notes=notes)
 
 
 def _plain(name: str) -> str:
@@ -236,6 +239,11 @@ def _upright(points: FloatArray, names: Sequence[str], meter: float, notes: list
         if in_image is not None and in_image[:2] == (1, False):
             raise MarkerFileError("its points are image coordinates (0 to 1): use the world landmarks instead")
     found = up_of_markers(meter * points, names)
+    if found is not None and found[2]:
+        middles = [points[:, [names.index(name) for name in own]].mean(axis=1) for own in _HIPS if own <= set(names)]
+        off = [meter * np.nanmax(np.abs(middle)) for middle in middles if np.isfinite(middle).any()]
+        if min(off, default=math.inf) < _STILL:
+            notes.append(IN_PLACE)
     if found is None or found[1]:
         return points
     notes.append(f"rotated upright: {'XYZ'[found[0]]} pointed down")

@@ -15,6 +15,7 @@ from fabrik_addon.markers.clip import MarkerFileError, to_z_up
 from fabrik_addon.markers.files.any_file import read_markers
 from fabrik_addon.markers.files.layouts import LayoutError, names_of
 from fabrik_addon.markers.mapping.labels import landmarks_of
+from fabrik_addon.markers.upright import IN_PLACE
 
 _ORDERS = {
     "mediapipe": "nose left_eye_inner left_eye left_eye_outer right_eye_inner right_eye right_eye_outer left_ear"
@@ -66,6 +67,24 @@ class TestArrays:
         assert (clip.names, clip.units, clip.rate) == (tuple(order), unit, 30.0)
         np.testing.assert_allclose(to_z_up(clip).positions, truth, atol=1e-9)
         assert any("rate is unknown; assumed 30" in doubt for doubt in clip.doubts)
+
+    def test_an_adult_in_inches_is_doubted(self, tmp_path):
+        """In centimeters, the same numbers are those of an infant."""
+        clip = read_markers(saved(tmp_path / "a.npy", y_up(array(COCO)) / 0.0254))
+        start = "The units are unknown; assumed cm, in which the person extends over 0.59 m"
+        assert any(doubt.startswith(start) for doubt in clip.doubts)
+        clip = read_markers(saved(tmp_path / "a.npy", y_up(array(COCO)) / 0.0254), units="in")
+        np.testing.assert_allclose(to_z_up(clip).positions, array(COCO), atol=1e-9)
+        assert not any("units" in doubt for doubt in clip.doubts)
+
+    def test_positions_relative_to_the_hips_give_a_note(self, tmp_path):
+        """Someone who lies looks like someone who stands, since the floor is unknown."""
+        points = y_up(array(COCO))
+        hips = points[:, [COCO.index("left_hip"), COCO.index("right_hip")]].mean(axis=1)
+        assert IN_PLACE not in read_markers(saved(tmp_path / "a.npy", points)).notes
+        relative = saved(tmp_path / "a.npy", points - hips[:, None])
+        assert IN_PLACE in read_markers(relative).notes
+        assert IN_PLACE not in read_markers(relative, up_axis="Y").notes
 
     def test_given_rate_units_and_axis_are_used(self, tmp_path):
         truth = array(COCO)
