@@ -17,10 +17,6 @@ _MOST: Final = 0.7
 FLOOR_OFF: Final = 0.3
 # Meters: the pelvis of someone who is lying on the floor is at least this high.
 _LYING: Final = 0.07
-# A note if the hips are always at the origin, because then the floor is unknown.
-IN_PLACE: Final = (
-    "the hips stay at the origin, so the trunk was used as up: choose the up axis if the person is lying down"
-)
 # Maximum number of frames to examine.
 LOOKED_AT: Final = 2000
 

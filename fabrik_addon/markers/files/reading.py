@@ -47,6 +47,10 @@ _SHORTEST: Final = 0.85
 _USUAL_RATE: Final = 30.0
 # If the rates from header and times differ by more than this share, there is a warning.
 _RATE_SLACK: Final = 0.02
+# A note if the hips are always at the origin, because then the floor is unknown.
+IN_PLACE: Final = (
+    "the hips stay at the origin, so the trunk was used as up: choose the up axis if the person is lying down"
+)
 # Numbers that mean "not seen": those with only digits 9, and those at least this large (10 km in millimeters).
 _NO_POSITION: Final = 1e7
 _NINES: Final = re.compile(r"99\.?9[9.]*")

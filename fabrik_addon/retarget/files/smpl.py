@@ -31,8 +31,8 @@ from ...core.rotations import (
 )
 from ...human.body_parts import FINGERS
 from ...markers.files.arrays import RATES, arrays_in, names_in, rate_in
-from ...markers.files.reading import rate_or_usual, unknown_up
-from ...markers.upright import FLOOR_OFF, IN_PLACE, LOOKED_AT, up_of_person
+from ...markers.files.reading import IN_PLACE, rate_or_usual, unknown_up
+from ...markers.upright import FLOOR_OFF, LOOKED_AT, up_of_person
 from ..motion import RetargetError
 from .recorded import Recorded, in_meters, in_other_axes, whole_frames
 

@@ -14,8 +14,8 @@ from support.keypoints import array, csv_text, person, y_down, y_up
 from fabrik_addon.markers.clip import MarkerFileError, to_z_up
 from fabrik_addon.markers.files.any_file import read_markers
 from fabrik_addon.markers.files.layouts import LayoutError, names_of
+from fabrik_addon.markers.files.reading import IN_PLACE
 from fabrik_addon.markers.mapping.labels import landmarks_of
-from fabrik_addon.markers.upright import IN_PLACE
 
 _ORDERS = {
     "mediapipe": "nose left_eye_inner left_eye left_eye_outer right_eye_inner right_eye right_eye_outer left_ear"
