@@ -332,7 +332,7 @@ def _length_columns(fit: Fit, solution: Solution, *, grows: bool) -> FloatArray:
 
 _ROUNDS: Final = 6
 # The search ends when a round reduces the objective by less than this share.
-_WORTH_WHILE: Final = 5e-3
+_WORTH_WHILE: Final = 1e-2
 # Damping of undetermined joints, as a share of the mean diagonal.
 _DAMPING: Final = 1e-6
 # A sample counts as good up to this many times its marker's usual distance, and always within this share of the
@@ -448,7 +448,8 @@ def _step(
     pulls = (weights[..., None] * residuals).reshape(frames, 1, -1)
     push = (pulls @ joints.reshape(frames, 3 * markers, -1)).reshape(held.shape) + held * to_expected
     tangents = fit.open_directions(solution, push[:, :-1], legal)
-    joints[:, :, :-1] = np.swapaxes(np.swapaxes(joints[:, :, :-1], 1, 2) @ tangents, 1, 2)
+    limited = np.flatnonzero((tangents != np.eye(3)).any(axis=(0, 2, 3)))
+    joints[:, :, limited] = np.swapaxes(np.swapaxes(joints[:, :, limited], 1, 2) @ tangents[:, limited], 1, 2)
     to_expected[:, :-1] = times(tangents, to_expected[:, :-1])
     held, to_expected = held.reshape(frames, -1), to_expected.reshape(frames, -1)
     # Rows are in the frames of the markers' bones, so that the columns of the offsets are those of the unit matrix.
@@ -462,7 +463,7 @@ def _step(
     summed = flat[:, :-1].T @ flat
     if len(sizes) < len(shared):
         root = np.repeat(np.sqrt(weights), 3, axis=1)
-        pulled = np.concatenate([across * root[:, None], pulled], axis=2)
+        pulled = np.concatenate([np.swapaxes(own * root[..., None], 1, 2), pulled], axis=2)
         beside = (root[..., None] * rest).sum(axis=0)
         summed = np.block([[np.diag((root**2).sum(axis=0)), beside], [beside[:, :-1].T, summed]])
     pulled[..., -1] += held * to_expected
