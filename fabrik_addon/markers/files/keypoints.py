@@ -3,8 +3,9 @@
 CSV: three columns for each point, with the axis at the end of the name ("nose_x", "nose.x", "noseX") or at the
 beginning ("x0"), as written by FreeMoCap (`…_3d_xyz.csv`, `…_by_trajectory.csv`), anipose and others; or FreeMoCap's
 tidy `…_by_frame.csv`, with a row for each frame and keypoint and the columns frame, keypoint, x, y, z (`DataSaver` in
-freemocap/freemocap). Time columns give the rate; other columns are skipped. Arrays: (F, N, 3), (F, N, 4) with a
-confidence last, or (F, 3 N), with or without an axis of length 1 for one person.
+freemocap/freemocap). Time columns give the rate; other columns but those of confidences are skipped. Arrays: (F, N, 3),
+(F, N, 4) with a confidence last, or (F, 3 N), with or without an axis of length 1 for one person. Points with confidence
+0 are missing.
 
 Files contain no units or axes, and arrays no rate. Units are detected from a person's size, and the up axis from the
 direction from feet to head. The rate is 30 frames per second unless it is given. Points without a bone, such as those
@@ -39,6 +40,7 @@ from .reading import (
 )
 
 _COLUMN: Final = re.compile(r"(?P<name>.+?)(?:[\s_.:\-]+(?P<axis>[xyz])|(?P<cap>[XYZ]))", re.ASCII | re.IGNORECASE)
+_CONFIDENCE: Final = re.compile(r"(.+?)[\s_.:\-]+(?:c|conf|confidence|score|likelihood|visibility)", re.IGNORECASE)
 _AXIS_FIRST: Final = re.compile(r"(?P<axis>[xyz])[\s_]?(?P<name>\d+)", re.IGNORECASE)
 # Columns of rotations and velocities, such as "hips_rx", "hips.rotationX", "hips_quat_w" and "hips_velocity_x".
 # Positions next to them may be named "hips_tx".
@@ -146,7 +148,18 @@ def _wide(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArra
         raise MarkerFileError(_NO_COLUMNS)
     wanted = [axes[axis] for axes in whole.values() for axis in "xyz"]
     counted, timed = (_number_column(rows, lowered, names) for names in (_FRAMES, _TIMES))
-    numbers = rows.columns([wanted[0] if place is None else place for place in (counted, timed)] + wanted)
+    # Points with confidence 0 were not found; their coordinates mean nothing.
+    trusted = {
+        list(whole).index(match[1]): place
+        for place, cell in enumerate(header)
+        if (match := _CONFIDENCE.fullmatch(cell)) is not None and match[1] in whole
+    }
+    first = [wanted[0] if place is None else place for place in (counted, timed)]
+    numbers = rows.columns([*first, *wanted, *trusted.values()])
+    numbers, trust = np.split(numbers, [2 + len(wanted)], axis=1)
+    if (trust > 0.0).any():
+        for point, column in zip(trusted, trust.T, strict=True):
+            numbers[column == 0.0, 2 + 3 * point : 5 + 3 * point] = np.nan
     if timed is None:
         numbers[:, 1] = np.nan
     frames = np.arange(len(numbers), dtype=np.float64) if counted is None else numbers[:, 0]

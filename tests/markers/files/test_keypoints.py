@@ -301,6 +301,18 @@ class TestTables:
         clip = read_markers(written(tmp_path / "a.csv", "\n".join(lines) + "\n"))
         assert clip.rate == pytest.approx(24.0, rel=2e-3)
 
+    @pytest.mark.parametrize("word", ["c", "confidence", "likelihood", "Visibility"])
+    def test_points_with_confidence_zero_are_not_seen(self, tmp_path, word):
+        truth, sure = array(COCO), np.ones((FRAMES, len(COCO)))
+        sure[5:9, 3] = 0.0
+        points = np.where(sure[..., None] > 0.0, truth, 9.0)
+        columns = [f"{name}_{end}" for name in COCO for end in ("x", "y", "z", word)]
+        rows = np.concatenate([points, sure[..., None]], axis=2).reshape(FRAMES, -1).tolist()
+        lines = [",".join(columns), *(",".join(map(str, row)) for row in rows)]
+        clip = read_markers(written(tmp_path / "a.csv", "\n".join(lines) + "\n"))
+        np.testing.assert_array_equal(clip.seen, sure > 0.0)
+        np.testing.assert_allclose(to_z_up(clip).positions[sure > 0.0], truth[sure > 0.0], atol=1e-9)
+
     @pytest.mark.parametrize("header", [None, "x0,y0,z0", "joint_0_x"])
     def test_numbered_points_and_no_header_at_all(self, tmp_path, header):
         truth = array(H36M)
