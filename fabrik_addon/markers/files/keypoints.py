@@ -3,9 +3,9 @@
 CSV: three columns for each point, with the axis at the end of the name ("nose_x", "nose.x", "noseX") or at the
 beginning ("x0"), as written by FreeMoCap (`…_3d_xyz.csv`, `…_by_trajectory.csv`), anipose and others; or FreeMoCap's
 tidy `…_by_frame.csv`, with a row for each frame and keypoint and the columns frame, keypoint, x, y, z (`DataSaver` in
-freemocap/freemocap). Time columns give the rate; other columns but those of confidences are skipped. Arrays: (F, N, 3),
-(F, N, 4) with a confidence last, or (F, 3 N), with or without an axis of length 1 for one person. Points with confidence
-0 are missing.
+freemocap/freemocap). Time columns give the rate; other columns but those of confidences are skipped. Arrays:
+(F, N, 3), (F, N, 4) with a confidence last, or (F, 3 N), with or without an axis of length 1 for one person. Points
+with confidence 0 are missing.
 
 Files contain no units or axes, and arrays no rate. Units are detected from a person's size, and the up axis from the
 direction from feet to head. The rate is 30 frames per second unless it is given. Points without a bone, such as those
