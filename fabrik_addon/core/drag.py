@@ -22,16 +22,16 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import CLOSE, ROUNDING, SINGLE, TINY, BoolArray, FloatArray, IntArray, joined, lengths
-from .kernel.bodies import AT_REST, MAX_ROTATION, Bodies, Motions, Pose, cross, joint_axes
+from .arrays import CLOSE, ROUNDING, SINGLE, TINY, BoolArray, FloatArray, joined, lengths
+from .kernel.bodies import AT_REST, MAX_ROTATION, Bodies, Motions, Pose, joint_axes
 from .kernel.bounds import Bounds, Floor, Support
 from .kernel.capsules import Contacts, SelfCollision
 from .kernel.goals import LEVER, PRIORITY, Goals, Wanted
-from .kernel.hanging import HangFrom, HangingTerm
+from .kernel.hanging import HangFrom, free_limbs, hanging_limbs, joints_of
 from .kernel.joint_limits import OUT_OF_REACH, ConstraintRows, Holder, JointLimits, Outlines
-from .kernel.posture import FOLLOWS, Away, Coupled, Masses, PostureTerm
+from .kernel.posture import Away, Masses, PostureTerm
+from .kernel.relaxed import RelaxedLimbs
 from .limits.base import Limit
-from .limits.hinge import Hinge
 from .model.bodies import participants
 from .model.effector import Effector, with_partners
 from .model.options import Options
@@ -151,7 +151,7 @@ class _State:
     def hanging(self) -> FloatArray:
         """(L, 3) the residual of the L limbs that hang."""
         term = self._solver.hanging
-        return _NOTHING if term is None else term.residual(self.pose)
+        return np.zeros((0, 3)) if term is None else term.residual(self.pose)
 
     @cached_property
     def merit(self) -> float:
@@ -217,13 +217,14 @@ class _Active(NamedTuple):
     keys: npt.NDArray[np.int64]
     multipliers: FloatArray
 
+    @classmethod
+    def none(cls) -> "_Active":
+        """No constraints."""
+        return cls(np.zeros(0, dtype=np.int64), np.zeros(0))
+
     def of(self, constraints: ConstraintRows) -> FloatArray:
         """(K,) the multipliers of constraints, zero for those that were not active."""
         return np.asarray((constraints.keys[:, None] == self.keys) @ self.multipliers)
-
-
-_NOTHING: Final = np.zeros((0, 3))
-_NONE_ACTIVE: Final = _Active(np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
 class DragSolver:
@@ -271,7 +272,7 @@ class DragSolver:
         bones = sorted(
             {
                 *with_goals,
-                *_free_limbs(skeleton, with_goals, masses if hang_from and hang_from.hangs else None, still, floor),
+                *free_limbs(skeleton, with_goals, masses if hang_from and hang_from.hangs else None, still, floor),
             }
         )
         self._own_limits = {name: limit for name, limit in (limits or {}).items() if name not in still}
@@ -287,12 +288,11 @@ class DragSolver:
             self.bodies, floor, support, collision and collision.without_loops(skeleton, self.effectors)
         )
         self._free: BoolArray = ~np.isin(bones, with_goals)
-        self._joint = self._find_joints()
-        self.hanging = None if hang_from is None else self._hang(hang_from)
-        self._up = hang_from.up if hang_from and hang_from.hangs else None
-        self._coupled = self._find_coupled()
-        legs = [leg.above for leg in self._coupled]
-        self._on_legs: BoolArray = self.bodies.above[legs][:, self.goals.on[: self.goals.count]].any(axis=0)
+        joints = joints_of(self.bodies, masses)
+        self.hanging = hanging_limbs(self.bodies, masses, joints, self._free, hang_from) if hang_from else None
+        up = hang_from.up if hang_from and hang_from.hangs else None
+        on = self.goals.on[: self.goals.count]
+        self._limbs = RelaxedLimbs(self.bodies, masses, own, joints, self._free, on, up)
         self.prefer(np.tile(IDENTITY, (len(skeleton), 1)), skeleton.rest[0, :3, 3])
         self.tolerance = SINGLE * float(self.goals.lengths.max())
         ranks = np.unique([each.priority for each in effectors], return_inverse=True)[1].reshape(-1)
@@ -303,37 +303,6 @@ class DragSolver:
         self.caps: FloatArray = np.concatenate([caps, torques / self.goals.arms])
         self.begin(*self.preferred)
 
-    def _find_joints(self) -> IntArray:
-        """(B,) the body whose joint moves each body: itself, or the body of a limb that carries it rigidly.
-
-        Some rigs, such as MakeHuman's, split the bones of limbs into halves, of which the far one does not rotate.
-        """
-        joint, bodies, limbs = np.arange(len(self.bodies.bones)), self.bodies, self.masses.hanging
-        for body in np.flatnonzero((bodies.counts == 0) & (bodies.parents >= 0)).tolist():
-            above = joint[bodies.parents[body]]
-            if limbs is not None and limbs[bodies.bones[above]] > 0.0:
-                joint[body] = above
-        return joint
-
-    def _hang(self, start: HangFrom) -> HangingTerm | None:
-        """The term of the limbs that hang; None if there are none."""
-        bodies, shares = self.bodies, self.masses.hanging
-        if shares is None:
-            return None
-        limbs: list[list[int]] = []
-        for body in np.flatnonzero(self._free & (shares[bodies.bones] > 0.0)).tolist():
-            above = next((limb for limb in limbs if limb[-1] == self._joint[bodies.parents[body]]), [])
-            above.append(body)
-            limbs += [above] if len(above) == 1 else []
-        carriers = np.array([limb[0] for limb in limbs], dtype=np.int64)
-        while (free := self._free[carriers]).any():
-            carriers[free] = bodies.parents[carriers[free]]
-        carriers = self._joint[carriers]
-        kept = [float(shares[bodies.bones[limb[-1]]]) for limb in limbs]
-        on_limbs = carriers[shares[bodies.bones[carriers]] > 0.0].tolist()
-        masses = [float(self.masses.shares[bodies.bones[limb]].sum()) for limb in limbs]
-        return HangingTerm(bodies, limbs, carriers.tolist(), kept, masses, start, on_limbs) if limbs else None
-
     @property
     def size(self) -> float:
         """The length to which forces and thresholds are relative."""
@@ -342,11 +311,10 @@ class DragSolver:
     def prefer(self, rotations: npt.ArrayLike, location: npt.ArrayLike) -> None:
         """Prefer a pose from now on: (J, 4) local rotations and the root's head at (3,), armature space."""
         self.preferred = np.asarray(rotations, dtype=np.float64), np.asarray(location, dtype=np.float64)
-        self.posture = PostureTerm(self.bodies, self.masses, *self.preferred, self._free, self._coupled)
+        self.posture = PostureTerm(self.bodies, self.masses, *self.preferred, self._free, self._limbs.coupled)
         self.bounds.prefer(self.posture, *self.preferred)
         self._preferred_pose = self.bodies.pose(self.preferred[0][self.bodies.bones], self.preferred[1])
-        self._eased = self._find_eased()
-        self._eased_shares = np.zeros(len(self._eased))
+        self._limbs.prefer(self._preferred_pose)
 
     def lock(self, locks: Mapping[int, Lock]) -> None:
         """Use these locks from now on, by index of a bone."""
@@ -370,7 +338,7 @@ class DragSolver:
         self._damping = 0.0
         self._forces = np.zeros((len(self.caps), 3))
         self._compliance = np.full(len(self.caps), RIGID)
-        self._active = _NONE_ACTIVE
+        self._active = _Active.none()
         self._bends_straight = True
 
     def continue_from(self, rotations: FloatArray, location: FloatArray) -> None:
@@ -608,90 +576,16 @@ class DragSolver:
     def _adapt_posture(self, wanted: Wanted) -> None:
         """Shift the body over its support, and relax limbs, in proportion to the movement of targets.
 
-        This movement is the distance of targets from the effectors in the preferred pose. A straight leg bends its
-        knee, and flexes its hip by FOLLOWS times that angle, like a person's leg that leaves the ground. A level arm,
-        as in a T pose, is lowered, so that its elbow is below the line from shoulder to hand. If its elbow is dragged
-        instead, the arm twists, so that the forearm can hang: a straight elbow that bends forward cannot bend down.
+        This movement is the distance of targets from the effectors in the preferred pose.
         """
         moved = lengths(self.goals.residual(self._preferred_pose, wanted)[: self.goals.count])
         shares = np.minimum(1.0, moved / (_FULL_SHIFT * self.size))
-        eased = np.array([shares[ends].max() for *_, ends in self._eased])
-        if not np.array_equal(eased, self._eased_shares):
-            self._ease(eased)
+        relaxed = self._limbs.relaxed(shares)
+        if relaxed is not None:
+            self.posture = self.posture.relaxed(*relaxed)
         # A leg that is dragged bears no weight any more, so the body is shifted at least as fast as the leg moves.
-        lifted = float(moved[self._on_legs].max(initial=0.0)) / max(self.bounds.off_support, TINY)
+        lifted = self._limbs.lifted(moved) / max(self.bounds.off_support, TINY)
         self.posture.shift = self.bounds.shift(min(1.0, max(lifted, float(shares.max(initial=0.0)))))
-
-    def _ease(self, eased: FloatArray) -> None:
-        """Prefer a pose in which limbs are relaxed by shares (K,) of the rotations found by `_find_eased`."""
-        self._eased_shares = eased
-        local, coupled = self._preferred_pose.local.copy(), {each.hinge: each for each in self._coupled}
-        turned = [body for turns, *_ in self._eased for body in turns]
-        vectors = [
-            share * turn for share, (turns, *_) in zip(eased, self._eased, strict=True) for turn in turns.values()
-        ]
-        local[turned] = product(local[turned], quaternion_from_rotation_vector(np.array(vectors)))
-        for share, (turns, hinge, _) in zip(eased, self._eased, strict=True):
-            if hinge in coupled:
-                slack = FOLLOWS * share * float(lengths(turns[hinge]))
-                coupled[hinge] = coupled[hinge]._replace(slack=slack)
-        self.posture = self.posture.relaxed(self.bodies.pose(local, self.preferred[1]), [*coupled.values()])
-
-    def _find_coupled(self) -> list[Coupled]:
-        """The hinges that bend in relaxed limbs, and the stiffness in extension of the joints above them."""
-        found: list[Coupled] = []
-        for body in np.flatnonzero((self.bodies.counts > 0) & (self.bodies.parents >= 0)).tolist():
-            bone = int(self.bodies.bones[body])
-            axis, above = self._bend_axis(body), int(self._joint[self.bodies.parents[body]])
-            if self.masses.eased is not None and self.masses.eased[bone] > 0.0 and axis is not None:
-                # A joint is stiffer toward the side with the shorter range: stiffness is proportional to 1 / range².
-                # A range of more than 90° counts as 90°.
-                rest = self.skeleton.rest[[bone, self.bodies.bones[above]], :3, :3]
-                behind = rest[1].T @ rest[0] @ axis
-                bends = behind * np.array([[-0.5 * np.pi], [0.5 * np.pi]])
-                local = np.repeat(np.tile(IDENTITY, (len(self.bodies.bones), 1))[None], 2, axis=0)
-                local[:, above] = quaternion_from_rotation_vector(bends)
-                ranges = angle_between(self.limits.clamped(local)[:, above], IDENTITY)
-                stiffer = max(1.0, float(ranges[0] / max(ranges[1], _BEND))) ** 2
-                found.append(Coupled(body, above, axis, behind, float(self.masses.eased[bone]), stiffer))
-        return found
-
-    def _bend_axis(self, body: int) -> FloatArray | None:
-        """(3,) the axis about which a body's hinge bends, in the body's own frame; None without a hinge."""
-        limit = self._own_limits.get(self.skeleton.names[self.bodies.bones[body]])
-        return np.sign(limit.middle) * np.array(limit.rotation_axis) if isinstance(limit, Hinge) else None
-
-    def _find_eased(self) -> list[tuple[dict[int, FloatArray], int, IntArray]]:
-        """The limbs to relax: legs with straight knees in the preferred pose and, if up is known, level arms.
-
-        Returns for each limb: by body, the rotation vector (3,) that relaxes it, in its own frame; the body of the knee
-        or upper arm; and the effectors on the limb. A shin without goals uses those on its thigh; otherwise a straight
-        leg would not begin to hang when its thigh is raised.
-        """
-        found, bodies, on = [], self.bodies, self._joint[self.goals.on[: self.goals.count]]
-        for each in self._coupled:
-            bone, limb = int(bodies.bones[each.hinge]), each.above if self._free[each.hinge] else each.hinge
-            bent = float(rotation_vector_from_quaternion(self.preferred[0][bone]) @ each.axis)
-            bend = max(0.0, each.eased - bent)
-            turns = {each.hinge: bend * each.axis, each.above: -FOLLOWS * bend * each.behind}
-            found.append((turns, each.hinge, np.flatnonzero(bodies.above[limb, on])))
-        if self._up is not None and self.masses.eased is not None:
-            relaxed = self.masses.eased[bodies.bones]
-            for arm in sorted(set(np.flatnonzero(relaxed).tolist()) - {each.hinge for each in self._coupled}):
-                frame = self._preferred_pose.orientations[arm]
-                axis = cross(self._up, frame[:, 1])
-                from_level = np.arctan2(abs(self._up @ frame[:, 1]), np.linalg.norm(axis))
-                most = max(0.0, relaxed[arm] - from_level)
-                axis *= most / max(float(np.linalg.norm(axis)), ROUNDING)
-                found.append(({arm: axis @ frame}, arm, np.flatnonzero(bodies.above[arm, on] & (on != arm))))
-                for elbow in np.flatnonzero(self._free & (self._joint[bodies.parents] == arm)).tolist():
-                    hinge, forearm = self._bend_axis(elbow), self._preferred_pose.orientations[elbow]
-                    if hinge is not None:
-                        bends = cross(forearm @ hinge, forearm[:, 1])
-                        twist = np.arctan2(frame[:, 1] @ cross(self._up, bends), -bends @ self._up)
-                        turn = np.array((0.0, np.clip(twist, -most, most), 0.0))
-                        found.append(({arm: turn}, arm, np.flatnonzero(on == arm)))
-        return [each for each in found if len(each[2]) and any(turn.any() for turn in each[0].values())]
 
     def _moved_distance(self, state: _State) -> float:
         """The largest distance that a target has moved since the last call.
@@ -748,7 +642,7 @@ class DragSolver:
                 return trial, 0.1 * damping if damping > 0.1 else 0.0, share * longest
             share *= SHORTER
         # Forces from another pose can give the model far too much curvature, so the next step begins without them.
-        self._forces, self._active = np.zeros_like(self._forces), _NONE_ACTIVE
+        self._forces, self._active = np.zeros_like(self._forces), _Active.none()
         return state, max(10.0 * damping, 0.3), np.inf
 
     def _curvature(self, state: _State, multipliers: FloatArray) -> FloatArray:
@@ -899,14 +793,3 @@ class DragSolver:
             closed[exact[found.active]] = True
             state = self._corrected(state, found.step, met, closed, 1.0)
         return state
-
-
-def _free_limbs(
-    skeleton: Skeleton, with_goals: Collection[int], masses: Masses | None, still: Collection[str], floor: Floor | None
-) -> set[int]:
-    """Bones without goals that hang or meet the floor, and the bones between them and bones with goals."""
-    names = set() if floor is None else {name for name, _ in floor.points if name in skeleton}
-    if masses is not None and masses.hanging is not None:
-        names |= {skeleton.names[bone] for bone in np.flatnonzero(masses.hanging)}
-    paths = [skeleton.path(skeleton.index(name)) for name in names.difference(still)]
-    return {int(bone) for path in paths for bone in path} - set(with_goals)

@@ -1,4 +1,7 @@
-"""Drives a generated Rigify human by its controls: hand_ik, torso, chest and head; run by `test_gui.py`."""
+"""Drives a generated Rigify human by its controls: hand_ik, torso, chest and head; run by `test_gui.py`.
+
+The first press of `P` on a control sets up the rig.
+"""
 
 from math import radians
 
@@ -45,9 +48,7 @@ def steps():
         generate()
         rig().show_in_front = True
         bpy.ops.object.mode_set(mode="POSE")
-        assert bpy.ops.fabrik.use_control_rig() == {"FINISHED"}
         show(mesh_bones=False)
-        bpy.ops.fabrik.pin(bones="foot_ik.L,foot_ik.R")
     space = g.area().spaces.active
     space.show_region_toolbar = False
     space.overlay.show_cursor = False
@@ -55,19 +56,33 @@ def steps():
     space.region_3d.view_rotation = Euler((radians(80.0), 0.0, radians(40.0))).to_quaternion()
     space.region_3d.view_location, space.region_3d.view_distance = (0.0, -0.2, 1.0), 4.0
     yield 1.0
+    with g.override():
+        choose("foot_ik.L", "foot_ik.R")
+        assert not rig().fabrik.control.carriers
+    g.goto(*g.view_xy(rig().matrix_world @ rig().pose.bones["foot_ik.L"].tail))
+    yield
+    g.key("P")
+    yield 4.0
+    assert rig().fabrik.control.controls["hand_ik.L"].stands_for
+    assert len(rig().fabrik.effectors) == 2
     yield from dragged("hand_ik.L", (0.0, -0.45, 0.2))
     yield from dragged("torso", (0.0, 0.05, -0.2))
     yield from dragged("chest", (0.0, -0.2, -0.05))
     yield from dragged("head", (0.0, -0.15, -0.05))
 
 
+def choose(*controls):
+    """Select controls; the last one becomes the active bone."""
+    for each in rig().pose.bones:
+        each.select = each.name in controls
+    rig().data.bones.active = rig().data.bones[controls[-1]]
+
+
 def dragged(control, shift):
     """Drag a control's bone to a position by `F` and the mouse; the feet do not move."""
     bone = rig().pose.bones[rig().fabrik.control.controls[control].stands_for]
     feet = {pin.bone: rig().pose.bones[pin.bone].tail.copy() for pin in rig().fabrik.effectors}
-    for each in rig().pose.bones:
-        each.select = each.name == control
-    rig().data.bones.active = rig().data.bones[control]
+    choose(control)
     tail = rig().matrix_world @ bone.tail
     g.goto(*g.view_xy(tail))
     yield

@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
@@ -21,7 +21,6 @@ from bpy.props import BoolProperty, IntProperty, IntVectorProperty
 from bpy.types import Object, Scene
 
 from ...core.errors import FabrikError
-from ...human.naming_schemes import match
 from ...markers.calibrate.calibrate import positions_of
 from ...markers.calibrate.offsets import guessed_offsets
 from ...markers.calibrate.size import first_scale
@@ -39,11 +38,9 @@ from ..capture.calibrate import CalibrationResult, calibrate_markers
 from ..capture.import_markers import Timing, choose_performer, import_clip, part_of, remove_take
 from ..capture.matching import guess_markers, marked_skeletons, match_markers, scaled_entry, scene_rate, set_entry
 from ..capture.takes import follow_take
-from ..control.set_up import use_control_rig
-from ..rig.armature import RigError, check_editable, check_rig, meters_per_unit
-from ..rig.locks import constrained_bones
+from ..control.set_up import set_up_first
+from ..rig.armature import check_editable, check_rig, meters_per_unit
 from ..settings.bake_options import OPTIONS
-from ..settings.control import may_be_control_rig
 from ..settings.markers import CALIBRATION_OPTIONS, IMPORT_OPTIONS, MARKER_NAME
 from ..settings.rig import rig_settings
 from . import batch
@@ -81,8 +78,6 @@ ADVICE: Final = {
     ".x1d": "has raw Vicon data: process it in Nexus or Shogun, and export it as .c3d",
     ".x2d": "has raw Vicon data: process it in Nexus or Shogun, and export it as .c3d",
 }
-# Look for controls only if constraints move one of these bones. Constraints on fingers or eyes don't matter.
-_PARTS: Final = frozenset({"hips", "spine", "chest", "neck", "head", "thigh", "shin", "foot", "upper_arm", "forearm"})
 
 
 @dataclass(frozen=True)
@@ -181,21 +176,8 @@ def open_rig(path: Path, name: str) -> tuple[Object, list[str]]:
         notes.append(
             f"Python in {path.name} was not run ({bpy.app.autoexec_fail_message}): drivers that use it have no effect"
         )
-    if not may_be_control_rig(rig):
-        return rig, notes
-    # The trunk, arm and leg bones that constraints move, if the rig is not set up as a control rig.
-    deform = [bone.name for bone in rig.data.bones if bone.use_deform]
-    parts = [name for name, role in match(deform).items() if role.part in _PARTS]
-    owned = constrained_bones(rig).keys() & set(parts or deform)
-    if owned:
-        line, left = "", list[str]()
-        with suppress(RigError):
-            line, left = use_control_rig(bpy.context, rig)
-        if not owned.isdisjoint(rig_settings(rig).control.carriers.keys()):
-            return rig, [*notes, line, *left]
-        # No control moves the constrained bones; IK legs may follow an empty, for example. Pose the bones directly.
-        rig = _opened(path, name)
-    return rig, notes
+    line, left = set_up_first(bpy.context, rig)
+    return rig, [*notes, *filter(None, [line]), *left]
 
 
 def _opened(path: Path, name: str) -> Object:

@@ -15,11 +15,12 @@ from mathutils import Matrix
 from ...core.arrays import BoolArray, FloatArray
 from ...core.errors import first_few
 from ...core.rotations import product, quaternion_from_rotation_vector
+from ...human.naming_schemes import match
 from ..rig.armature import RigError, Tree, check_editable, check_rig, rest_matrices
 from ..rig.keyframes import bone_path
 from ..rig.locks import constrained_bones, is_locked, moved_by
 from ..rig.pose_writer import HeldChannels, PoseKeeper, read_switch, write_switches
-from ..settings.control import FabrikCarrier, FabrikControlRig
+from ..settings.control import FabrikCarrier, FabrikControlRig, may_be_control_rig
 from ..settings.in_use import values_of
 from ..settings.rig import rig_settings
 from . import switches as switching
@@ -51,6 +52,8 @@ _STRETCH: Final = 0.03
 # Share of a trial's angle. A bone whose rotation differs by less from the control's follows it rigidly.
 _RIGID: Final = 0.02
 _AXES: Final = 3
+# A human rig is a control rig only if constraints move one of these bones. Constraints on fingers or eyes don't matter.
+_PARTS: Final = frozenset({"hips", "spine", "chest", "neck", "head", "thigh", "shin", "foot", "upper_arm", "forearm"})
 # A trial's step, in radians or shares of a limb's length. Errors of single precision are a thousandth of it. The step
 # does not fully straighten a limb that reaches 99.7 % of its length.
 _TRIED: Final = 0.003
@@ -219,6 +222,32 @@ def use_control_rig(context: Context, rig: Object) -> tuple[str, list[str]]:
     names = setup.uncarried.split(", ") if setup.uncarried else []
     left = f"No control moves {first_few(names)}: these bones only follow their parents"
     return f"{len(setup.carriers)} bones of {rig.name!r} are posed with controls", [left] if names else []
+
+
+def set_up_first(context: Context, rig: Object) -> tuple[str, list[str]]:
+    """Set up a control rig that is not set up yet; its bones can't be posed otherwise.
+
+    Returns what `use_control_rig` returns. Returns ("", []), with nothing changed, if no constraint moves the trunk,
+    arms or legs, or if no control moves the bones that constraints move: IK legs may follow an empty, for example.
+    """
+    if not may_be_control_rig(rig):
+        return "", []
+    deform = [bone.name for bone in rig.data.bones if bone.use_deform]
+    parts = [name for name, role in match(deform).items() if role.part in _PARTS]
+    owned = constrained_bones(rig).keys() & set(parts or deform)
+    try:
+        with _kept_if_failing(rig_settings(rig).control):
+            return _set_up_for(context, rig, owned) if owned else ("", [])
+    except RigError:
+        return "", []
+
+
+def _set_up_for(context: Context, rig: Object, owned: Collection[str]) -> tuple[str, list[str]]:
+    """Set up a control rig; raises RigError if controls move none of some bones."""
+    found = use_control_rig(context, rig)
+    if not set(owned) & set(rig_settings(rig).control.carriers.keys()):
+        raise RigError(f"No control of {rig.name!r} can move a deform bone to its pose: drag its bones directly")
+    return found
 
 
 class _Search:
@@ -609,7 +638,7 @@ class _Search:
 def _kept_if_failing(setup: FabrikControlRig) -> Iterator[None]:
     """Restore the stored set-up of a rig if a new set-up fails."""
     lists = [getattr(setup, name) for name in _LISTS]
-    before, place = [[values_of(row) for row in rows] for rows in lists], setup.place
+    before, texts = [[values_of(row) for row in rows] for rows in lists], (setup.place, setup.uncarried)
     try:
         yield
     except BaseException:
@@ -619,7 +648,7 @@ def _kept_if_failing(setup: FabrikControlRig) -> Iterator[None]:
                 row = rows.add()
                 for name, value in values.items():
                     setattr(row, name, value)
-        setup.place = place
+        setup.place, setup.uncarried = texts
         raise
 
 

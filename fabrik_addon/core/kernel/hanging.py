@@ -8,14 +8,17 @@ limb's direction in the start pose differs from that at rest, the more it only k
 start pose. Animation rigs have a similar option for FK limbs (Rigify: "FK limb follow", off by default).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import ROUNDING, FloatArray, IntArray, lengths, squares, times
+from ..arrays import ROUNDING, BoolArray, FloatArray, IntArray, lengths, squares, times
+from ..model.skeleton import Skeleton
 from ..rotations import IDENTITY, matrix_from_quaternion, quaternion_from_rotation_vector, rotation_between
 from .bodies import Bodies, Motions, Pose, cross
+from .bounds import Floor
+from .posture import Masses
 
 # The least pull on a limb, as a share of the body's size squared (the unit of the posture term). It is about ten times
 # the inertia of a light joint, so that limits and floor decide the limb's pose rather than its own stiffness. Heavy
@@ -181,3 +184,55 @@ def _rotated(vectors: FloatArray, axes: FloatArray, angles: FloatArray) -> Float
     sine, cosine = np.sin(angles)[..., None], np.cos(angles)[..., None]
     along = (vectors * axes).sum(axis=-1, keepdims=True)
     return np.asarray(cosine * vectors + sine * cross(axes, vectors) + (1.0 - cosine) * along * axes)
+
+
+def free_limbs(
+    skeleton: Skeleton, with_goals: Collection[int], masses: Masses | None, still: Collection[str], floor: Floor | None
+) -> set[int]:
+    """Bones without goals that hang or meet the floor, and the bones between them and bones with goals.
+
+    with_goals: bones between the root and effectors. masses: None if limbs do not hang. still: bones that don't rotate.
+    """
+    names = set() if floor is None else {name for name, _ in floor.points if name in skeleton}
+    if masses is not None and masses.hanging is not None:
+        names |= {skeleton.names[bone] for bone in np.flatnonzero(masses.hanging)}
+    paths = [skeleton.path(skeleton.index(name)) for name in names.difference(still)]
+    return {int(bone) for path in paths for bone in path} - set(with_goals)
+
+
+def joints_of(bodies: Bodies, masses: Masses) -> IntArray:
+    """(B,) the body whose joint moves each body: itself, or the body of a limb that carries it rigidly.
+
+    Some rigs, such as MakeHuman's, split the bones of limbs into halves, of which the far one does not rotate.
+    """
+    joints, limbs = np.arange(len(bodies.bones)), masses.hanging
+    for body in np.flatnonzero((bodies.counts == 0) & (bodies.parents >= 0)).tolist():
+        above = joints[bodies.parents[body]]
+        if limbs is not None and limbs[bodies.bones[above]] > 0.0:
+            joints[body] = above
+    return joints
+
+
+def hanging_limbs(
+    bodies: Bodies, masses: Masses, joints: IntArray, free: BoolArray, start: HangFrom
+) -> HangingTerm | None:
+    """The term of the limbs that hang; None if there are none.
+
+    joints: (B,) from `joints_of`. free: (B,) the bodies of limbs without goals.
+    """
+    if masses.hanging is None:
+        return None
+    shares = masses.hanging[bodies.bones]
+    limbs: list[list[int]] = []
+    for body in np.flatnonzero(free & (shares > 0.0)).tolist():
+        above = next((limb for limb in limbs if limb[-1] == joints[bodies.parents[body]]), [])
+        above.append(body)
+        limbs += [above] if len(above) == 1 else []
+    carriers = np.array([limb[0] for limb in limbs], dtype=np.int64)
+    while (unled := free[carriers]).any():
+        carriers[unled] = bodies.parents[carriers[unled]]
+    carriers = joints[carriers]
+    kept = [float(shares[limb[-1]]) for limb in limbs]
+    on_limbs = carriers[shares[carriers] > 0.0].tolist()
+    weights = [float(masses.shares[bodies.bones[limb]].sum()) for limb in limbs]
+    return HangingTerm(bodies, limbs, carriers.tolist(), kept, weights, start, on_limbs) if limbs else None

@@ -1,10 +1,10 @@
-"""Control rigs on the command line: they are set up if they have not been."""
+"""Control rigs on the command line and in operators for recordings: they are set up if they have not been."""
 
 import bpy
 import pytest
 from support import scenes
 from support.control_rigs import hand_made, only_ik
-from support.rigify import rigify_file
+from support.rigify import open_rigify, rigify_file
 
 from fabrik_addon.blender.bake.command_line import open_rig, run_command
 from fabrik_addon.blender.retarget.command_line import COMMAND
@@ -48,7 +48,8 @@ def test_bones_without_controls_do_not_make_a_control_rig(tmp_path, bone, kind):
     rig.pose.bones[bone].constraints.new(kind).target = scenes.empty_at((0.1, -1.0, 0.1))
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "rig.blend"))
     rig, notes = open_rig(tmp_path / "rig.blend", "")
-    assert (len(rig.fabrik.control.carriers), notes) == (0, [])
+    setup = rig.fabrik.control
+    assert (len(setup.carriers), setup.place, setup.uncarried, notes) == (0, "", "", [])
 
 
 @pytest.mark.parametrize("made", [hand_made, only_ik])
@@ -58,3 +59,18 @@ def test_legs_on_ik_of_their_controls(tmp_path, made):
     rig, notes = open_rig(tmp_path / "rig.blend", "")
     assert len(rig.fabrik.control.carriers) > 10
     assert "are posed with controls" in notes[0]
+
+
+def test_matching_markers_sets_up_the_rig(request):
+    rig = open_rigify("Basic.basic_human")
+    bpy.ops.fabrik.import_markers(filepath=str(request.config.rootpath / "sample_rigs" / "walk.trc"), last=5)
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.fabrik.match_markers()
+    assert {entry.bone for entry in rig.fabrik.capture.markers} <= set(rig.fabrik.control.carriers.keys())
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_retargeting_sets_up_the_rig(recording):
+    rig = open_rigify("Basic.basic_human")
+    assert bpy.ops.fabrik.retarget(source=str(recording("bvh/dab.bvh"))) == {"FINISHED"}
+    assert {"thigh_fk.L", "upper_arm_fk.R"} <= {curve.data_path.split('"')[1] for curve in curves(rig)}

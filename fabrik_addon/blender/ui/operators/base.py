@@ -22,9 +22,11 @@ from ..translations import ui_message, ui_text
 if TYPE_CHECKING:
     from ....core import errors
     from ....markers import steps as work_steps
+    from ...control import set_up
     from ...settings import selection
 else:
-    errors, selection, work_steps = map(OnUse, ("..core.errors", ".settings.selection", "..markers.steps"))
+    errors, set_up = map(OnUse, ("..core.errors", ".control.set_up"))
+    selection, work_steps = map(OnUse, (".settings.selection", "..markers.steps"))
 
 # A line about the result, and a sentence for each skipped item.
 Done: TypeAlias = tuple[str, Sequence[str]]
@@ -65,6 +67,15 @@ def report_all(operator: Any, done: str, warnings: Iterable[str]) -> set[str]:
     for warning in warnings:
         operator.report({"WARNING"}, warning)
     return {"FINISHED"}
+
+
+def set_up_first(operator: Any, context: Context) -> None:
+    """Set up a control rig that is not set up yet, and report it; with windows, as an undo step of its own."""
+    line, left = set_up.set_up_first(context, rig_at_hand(context))
+    if line:
+        if not bpy.app.background:
+            bpy.ops.ed.undo_push(message=ui_message("Set Up Control Rig"))
+        report_all(operator, ui_message(line), map(ui_message, left))
 
 
 def ask_first(operator: Any, context: Context, event: Event, title: str, message: str) -> set[str]:
@@ -207,7 +218,7 @@ _PERCENT = 100
 class InSteps(OnRig):
     """An operator that works in `steps` and passes their result to `done`.
 
-    The scene must not change before the last step.
+    The scene must not change before the last step, except that a control rig is set up first.
     """
 
     doing: ClassVar[str]
@@ -227,6 +238,7 @@ class InSteps(OnRig):
     @reports_errors
     def execute(self, context: Context) -> set[str]:
         """Run all steps at once."""
+        set_up_first(self, context)
         return self.done(work_steps.finish(self.steps(context)))
 
     @reports_errors
@@ -234,6 +246,7 @@ class InSteps(OnRig):
         """Start the steps; the window stays responsive."""
         if bpy.app.background or context.window is None:
             return self.execute(context)
+        set_up_first(self, context)
         try:
             self._steps = self.steps(context)
             share = next(self._steps)

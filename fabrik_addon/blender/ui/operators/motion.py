@@ -23,7 +23,19 @@ from ...settings.markers import CALIBRATION_OPTIONS, POINTS, TAKE_STATIC, Import
 from ...settings.rig import ASIDE, rig_settings
 from ...settings.why_not import named, rig_at_hand, why_no_bake, why_no_mapped, why_no_rig
 from ..translations import ui_message, ui_text
-from .base import Done, InSteps, OnJson, OnRig, ask_first, chosen_path, folded, report_all, reports_errors, takes
+from .base import (
+    Done,
+    InSteps,
+    OnJson,
+    OnRig,
+    ask_first,
+    chosen_path,
+    folded,
+    report_all,
+    reports_errors,
+    set_up_first,
+    takes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -269,6 +281,7 @@ class FABRIK_OT_match_markers(OnRig, Operator):
     )
 
     def run(self, context: Context, rig: Object) -> Done:
+        set_up_first(self, context)
         objects, is_object = context.scene.objects, self.take not in bpy.data.collections
         holder = named(objects, self.take, "object") if is_object and self.take in objects else None
         take = None if holder is not None else named(bpy.data.collections, self.take, "collection")
@@ -440,6 +453,7 @@ class FABRIK_OT_match_bones(OnRig, Operator):
     bl_label = "Map Bones"
 
     def run(self, context: Context, rig: Object) -> Done:
+        set_up_first(self, context)
         return f"{len(retargeting.match_bones(context, rig))} bones mapped", []
 
 

@@ -18,7 +18,7 @@ from ...settings.rig import ASIDE, FabrikDragSettings, FabrikRig, rig_settings
 from ...settings.why_not import named, rig_at_hand, shared_targets, shown_motion, why_no_solve
 from ..overlays.handlers import DrawingHandlers
 from ..translations import ui_message
-from .base import Bones, Done, OnBones, OnRig, Watch, keyword, report_all, reports_errors, takes
+from .base import Bones, Done, OnBones, OnRig, Watch, keyword, report_all, reports_errors, set_up_first, takes
 from .motion import has_to_be_played
 
 if TYPE_CHECKING:
@@ -54,6 +54,22 @@ _PINNING = (
 _ACTIVE = keyword(get_annotations(FabrikRig)["active_effector"])
 
 
+class OnControls(OnRig):
+    """An operator that users start on the active bone. If this is a control, its rig is set up first."""
+
+    @reports_errors
+    def invoke(self, context: Context, event: Event) -> set[str]:
+        """Set up the control rig if needed, then run."""
+        self.set_up_first(context)
+        return self.execute(context)
+
+    def set_up_first(self, context: Context) -> None:
+        """Set up the control rig if needed."""
+        bone = rig_at_hand(context).data.bones.active
+        if bone is not None and not bone.use_deform:
+            set_up_first(self, context)
+
+
 class OnGoals(OnRig):
     """An operator on the rig's targets and pins."""
 
@@ -62,7 +78,7 @@ class OnGoals(OnRig):
         return "" if len(rig_settings(rig).effectors) else f"{rig.name!r} has no target or pin: add one first"
 
 
-class FABRIK_OT_add_effector(OnRig, Operator):
+class FABRIK_OT_add_effector(OnControls, Operator):
     """Make the active bone reach for a target. By default, add an empty at the bone's tail or head"""
 
     bl_label = "Add Target"
@@ -115,7 +131,7 @@ class FABRIK_OT_order_effectors(OnGoals, Operator):
         return effectors.order_effectors(rig)
 
 
-class FABRIK_OT_pin(OnBones, Operator):
+class FABRIK_OT_pin(OnControls, OnBones, Operator):
     """Hold the selected bones in place while others are dragged, or unpin them"""
 
     bl_label = "Pin Bones"
@@ -233,7 +249,7 @@ _RIG: Any = SimpleNamespace(**get_annotations(FabrikRig) | get_annotations(Fabri
 
 
 @takes({name: getattr(_RIG, name) for name in ("reach", "bones", "spread_to", "root")})
-class FABRIK_OT_drag(OnRig, Operator):
+class FABRIK_OT_drag(OnControls, Operator):
     """Drag a bone. The rig follows within its limits, and pinned bones stay in place"""
 
     bl_label = "Drag Bone"
@@ -296,6 +312,7 @@ class FABRIK_OT_drag(OnRig, Operator):
                 self._pick(context)
             elif not self.bone:
                 self._pick_trail(context)
+            self.set_up_first(context)
             self._drag = self._begin(context)
         except BaseException:
             self._selection.restore(context)

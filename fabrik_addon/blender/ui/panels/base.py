@@ -242,8 +242,6 @@ def _without_a_take(rig: Object | None) -> tuple[str, str]:
     """The next step if no markers were imported; another armature can be the source."""
     settings = None if rig is None else seen(rig).retarget
     if rig is not None and settings is not None and settings.source is not None:
-        if may_be_control_rig(rig):
-            return "Constraints move the rig's bones: set up a control rig first", "fabrik.use_control_rig"
         if settings.brought == settings.source.name:
             return "Retargeted: see the result below", "fabrik.retarget"
         return "Press Retarget Animation to copy the source's motion to the rig", "fabrik.retarget"

@@ -7,7 +7,6 @@ from bpy.types import Context, Menu, Object, Panel, Scene, UILayout, UIList
 
 from ...capture.takes import imported_takes, state_of_take
 from ...settings.bake_options import FabrikBakeSettings, FabrikBonePair
-from ...settings.control import may_be_control_rig
 from ...settings.in_use import seen
 from ...settings.markers import FabrikMarker
 from ...settings.rig import rig_settings
@@ -283,9 +282,6 @@ class FABRIK_PT_from_armature(base.AboutRig, base.MotionTab, Panel):
             return
         layout.prop(settings, "places")
         layout.row().prop(rig_settings(rig).bake, "plant_feet", expand=True)
-        if may_be_control_rig(rig):
-            base.draw_lines(layout, "Constraints move the rig's bones: set up a control rig first", "ERROR")
-            layout.operator("fabrik.use_control_rig", icon="CON_ARMATURE")
         layout.operator("fabrik.retarget", icon="ARMATURE_DATA")
         pair = base.chosen_in(settings.pairs, settings.active_pair)
         if (mapping := folded(layout, "Bone Mapping", "retarget")) is not None:

@@ -1,0 +1,167 @@
+"""Relaxed limbs: straight legs and level arms, whose preferred pose changes as their targets move.
+
+A straight leg bends its knee, and flexes its hip by FOLLOWS times that angle, like a person's leg that leaves the
+ground. A level arm, as in a T pose, is lowered, so that its elbow is below the line from shoulder to hand. If its elbow
+is dragged instead, the arm twists, so that the forearm can hang: a straight elbow that bends forward cannot bend down.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ..arrays import ROUNDING, BoolArray, FloatArray, IntArray, lengths
+from ..limits.base import Limit
+from ..limits.hinge import Hinge
+from ..rotations import (
+    IDENTITY,
+    angle_between,
+    product,
+    quaternion_from_rotation_vector,
+    rotation_vector_from_quaternion,
+)
+from .bodies import Bodies, Pose, cross
+from .joint_limits import JointLimits
+from .posture import FOLLOWS, Coupled, Masses
+
+# Radians: the least range that counts when the two sides of a joint are compared.
+_LEAST_RANGE = 0.1
+
+
+class _Limb(NamedTuple):
+    """A limb to relax.
+
+    turns: by body, the rotation vector (3,) that relaxes it, in its own frame. top: the body of the knee or upper arm.
+    ends: the effectors on the limb.
+    """
+
+    turns: dict[int, FloatArray]
+    top: int
+    ends: IntArray
+
+
+class RelaxedLimbs:
+    """The limbs of a body that relax.
+
+    Attributes:
+        coupled: hinges that bend in relaxed limbs, with the joints above them.
+    """
+
+    def __init__(
+        self,
+        bodies: Bodies,
+        masses: Masses,
+        limits: Sequence[Limit | None],
+        joints: IntArray,
+        free: BoolArray,
+        on: IntArray,
+        up: FloatArray | None,
+    ) -> None:
+        """Find the legs.
+
+        Args:
+            bodies: B of them.
+            masses: of the J bones of the skeleton.
+            limits: (B,) of the bodies.
+            joints: (B,) from `hanging.joints_of`.
+            free: (B,) the bodies of limbs without goals.
+            on: (E,) the bodies of the effectors.
+            up: (3,) armature space; None: only legs relax.
+        """
+        self._bodies, self._joints, self._free, self._up = bodies, joints, free, up
+        self._on, self._limits = joints[on], limits
+        self._eased = np.zeros(len(bodies.bones)) if masses.eased is None else masses.eased[bodies.bones]
+        self.coupled = self._find_coupled()
+        legs = [each.above for each in self.coupled]
+        self._on_legs: BoolArray = bodies.above[legs][:, on].any(axis=0)
+
+    def prefer(self, pose: Pose) -> None:
+        """Find the limbs that relax if this pose is preferred."""
+        self._preferred = pose
+        self._limbs = [
+            each for each in [*self._legs(), *self._arms()] if len(each.ends) and any(map(np.any, each.turns.values()))
+        ]
+        self._shares = np.zeros(len(self._limbs))
+
+    def lifted(self, moved: FloatArray) -> float:
+        """The largest of the distances (E,) by which targets of legs moved."""
+        return float(moved[self._on_legs].max(initial=0.0))
+
+    def relaxed(self, shares: FloatArray) -> tuple[Pose, list[Coupled]] | None:
+        """The preferred pose, with each limb relaxed by the largest of the shares (E,) of the effectors on it.
+
+        None if nothing has changed since the last call.
+        """
+        eased = np.array([shares[limb.ends].max() for limb in self._limbs])
+        if np.array_equal(eased, self._shares):
+            return None
+        self._shares = eased
+        local, coupled = self._preferred.local.copy(), {each.hinge: each for each in self.coupled}
+        turned = [body for limb in self._limbs for body in limb.turns]
+        vectors = [share * turn for share, limb in zip(eased, self._limbs, strict=True) for turn in limb.turns.values()]
+        local[turned] = product(local[turned], quaternion_from_rotation_vector(np.array(vectors)))
+        for share, limb in zip(eased, self._limbs, strict=True):
+            if limb.top in coupled:
+                slack = FOLLOWS * share * float(lengths(limb.turns[limb.top]))
+                coupled[limb.top] = coupled[limb.top]._replace(slack=slack)
+        return self._bodies.pose(local, self._preferred.root), [*coupled.values()]
+
+    def _find_coupled(self) -> list[Coupled]:
+        bodies, found = self._bodies, []
+        rest = bodies.skeleton.rest[bodies.bones, :3, :3]
+        joint_limits = JointLimits(bodies, self._limits)
+        for body in np.flatnonzero((self._eased > 0.0) & (bodies.counts > 0) & (bodies.parents >= 0)).tolist():
+            axis, above = self._bend_axis(body), int(self._joints[bodies.parents[body]])
+            if axis is not None:
+                # A joint is stiffer toward the side with the shorter range: stiffness is proportional to 1 / range².
+                # A range of more than 90° counts as 90°.
+                behind = rest[above].T @ rest[body] @ axis
+                bends = behind * np.array([[-0.5 * np.pi], [0.5 * np.pi]])
+                local = np.tile(IDENTITY, (2, len(bodies.bones), 1))
+                local[:, above] = quaternion_from_rotation_vector(bends)
+                ranges = angle_between(joint_limits.clamped(local)[:, above], IDENTITY)
+                stiffer = max(1.0, float(ranges[0] / max(ranges[1], _LEAST_RANGE))) ** 2
+                found.append(Coupled(body, above, axis, behind, float(self._eased[body]), stiffer))
+        return found
+
+    def _bend_axis(self, body: int) -> FloatArray | None:
+        """(3,) the axis about which a body's hinge bends, in the body's own frame; None without a hinge."""
+        limit = self._limits[body]
+        return np.sign(limit.middle) * np.array(limit.rotation_axis) if isinstance(limit, Hinge) else None
+
+    def _legs(self) -> list[_Limb]:
+        """Legs whose knees are straighter in the preferred pose than in a relaxed leg.
+
+        A shin without goals uses those on its thigh. Otherwise a straight leg would not begin to hang when its thigh is
+        raised.
+        """
+        found = []
+        for each in self.coupled:
+            bent = float(rotation_vector_from_quaternion(self._preferred.local[each.hinge]) @ each.axis)
+            bend = max(0.0, each.eased - bent)
+            turns = {each.hinge: bend * each.axis, each.above: -FOLLOWS * bend * each.behind}
+            below = self._bodies.above[each.above if self._free[each.hinge] else each.hinge, self._on]
+            found.append(_Limb(turns, each.hinge, np.flatnonzero(below)))
+        return found
+
+    def _arms(self) -> list[_Limb]:
+        """Arms that are more level in the preferred pose than in a relaxed arm."""
+        found: list[_Limb] = []
+        if self._up is None:
+            return found
+        bodies, on = self._bodies, self._on
+        for arm in sorted({*np.flatnonzero(self._eased).tolist()} - {each.hinge for each in self.coupled}):
+            frame = self._preferred.orientations[arm]
+            axis = cross(self._up, frame[:, 1])
+            from_level = np.arctan2(abs(self._up @ frame[:, 1]), np.linalg.norm(axis))
+            most = max(0.0, self._eased[arm] - from_level)
+            axis *= most / max(float(np.linalg.norm(axis)), ROUNDING)
+            found.append(_Limb({arm: axis @ frame}, arm, np.flatnonzero(bodies.above[arm, on] & (on != arm))))
+            for elbow in np.flatnonzero(self._free & (self._joints[bodies.parents] == arm)).tolist():
+                hinge, forearm = self._bend_axis(elbow), self._preferred.orientations[elbow]
+                if hinge is not None:
+                    bends = cross(forearm @ hinge, forearm[:, 1])
+                    twist = np.arctan2(frame[:, 1] @ cross(self._up, bends), -bends @ self._up)
+                    turn = np.array((0.0, np.clip(twist, -most, most), 0.0))
+                    found.append(_Limb({arm: turn}, arm, np.flatnonzero(on == arm)))
+        return found
