@@ -190,8 +190,9 @@ def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
             return
         if lies and leans[0] <= _ON_FOUR:
             yield "The rig does not stand upright at rest: rotate its object until the rig stands, then run this again"
-        lean = median_angle(line(posed, feet, shoulders), up)
-        if leans[1] < _UPRIGHT < lean < _LYING and not lies:
+        tilts = degrees_between(line(posed, feet, shoulders), up)
+        lean = float(np.median(tilts))
+        if leans[1] < _UPRIGHT and lean < _LYING and (tilts < _UPRIGHT).mean() <= _SOMETIMES and not lies:
             yield (
                 f"The person is straight but leans by {lean:.0f}° on most frames: if the recording shows someone "
                 "upright, rotate the markers until their floor is level"
