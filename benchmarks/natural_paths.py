@@ -190,7 +190,7 @@ class Live:
         self._effector = add_effector(bpy.context, rig, path.bone, point=path.point)
         self._target = self._effector.target
         self.start = np.array(self._target.location)
-        # As in a window.
+        # Live poses ease in only in a window.
         solve.IS_EASED = True
         rig.fabrik.live = True
         bpy.context.view_layer.update()

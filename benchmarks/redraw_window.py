@@ -1,6 +1,6 @@
 """Times whole redraws of a Blender with windows, with different things shown; `redraw.py` runs it.
 
-Prints REDRAW and, as JSON, the least seconds of each state, since other load on the machine can only make it slower.
+Prints REDRAW and, as JSON, the shortest time of each state in seconds, since other processes can only slow it down.
 """
 
 import json

@@ -51,7 +51,7 @@ def made(far, near):
 
 
 def open_sample():
-    """The sample person, an A pose."""
+    """Open the sample person, who rests in an A pose."""
     bpy.ops.wm.open_mainfile(filepath=SAMPLE)
     return next(thing for thing in bpy.data.objects if thing.type == "ARMATURE")
 

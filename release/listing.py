@@ -219,7 +219,7 @@ def retargeting():
     for number in range(20):
         scene.frame_set(20 + 6 * number)
         middle = 0.5 * (tail("chest") + tail("chest", smaller))
-        look((middle.x + 0.3, middle.y, 0.85), 2.9, 25.0)
+        look((middle.x + 0.3, middle.y, 0.75), 3.3, 25.0)
         yield 0.4
         film()
         if number == 8:

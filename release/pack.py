@@ -1,4 +1,4 @@
-"""Compress extensions' zips again, with Zopfli: the same format, some 3 % smaller than Python's own.
+"""Compress extensions' zips again, with Zopfli: the same format, about 3 % smaller than Python's own.
 
     python release/pack.py ZIP...
 

@@ -118,7 +118,7 @@ def self_collision(bones: Mapping[str, RestBone], vertices: Mapping[str, FloatAr
 def skin_points(
     bones: Mapping[str, RestBone], vertices: Mapping[str, FloatArray], collision: SelfCollision | None
 ) -> tuple[tuple[str, Place, float], ...]:
-    """The points of a person, each with a radius, that stay above a floor: bones and positions in their frames.
+    """The points of a person that stay above a floor: their bones, positions in the bones' frames, and radii.
 
     These are the outermost vertices of a part, without things that are worn or held. Parts without vertices use the
     ends of their capsules, and fingers the ends of their bones.

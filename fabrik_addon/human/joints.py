@@ -11,7 +11,7 @@ Length Testing*. Figures without a norm are marked "chosen".
 Figures are larger than the norm if recorded people exceeded it (`make bench`, part "natural-hidden": one waves, one
 dabs, one dances). With the norm, the 95th percentile of their poses was outside by 12.5 degrees at the trunk, 9.2 at
 the head, 1.3 at the upper arm and 39 at the thigh. Now it is 3.4, 0.1, 0 and 0.9 degrees. Elbows and knees are outside
-by 5.6 and 6.2 degrees, but still do not go beyond straight, since a slightly bent rest pose causes that.
+by 5.6 and 6.2 degrees because the rest pose is slightly bent, so their ranges still end at straight.
 """
 
 from collections.abc import Callable, Mapping
@@ -236,7 +236,7 @@ def _shin(body: RestBody, name: str, role: Role) -> HingeJoint:
 
 
 def _limb_fold(body: RestBody, name: str, range_: HingeRange, before: list[str], toward: FloatArray) -> HingeJoint:
-    """A hinge that bends in the given direction, or as it is bent at rest if that is visible and similar."""
+    """A hinge that bends in the given direction, or in that of its bend at rest if this is visible and similar."""
     along = body.direction(name)
     toward = perpendicular_unit(toward, along)
     if not before:

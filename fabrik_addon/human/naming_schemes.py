@@ -134,7 +134,7 @@ def _named_joints(names: list[str]) -> dict[str, Role]:
     known = [(name, parts) for name in names if (parts := _split_name(name)) is not None and parts.side]
     words = {parts.word for _, parts in known}
     if not words >= _JOINTS_TELL:
-        # iPi's and others' only bone between collar bone and forearm is named shoulder.
+        # In rigs of iPi and others, the only bone between collar bone and forearm is named shoulder.
         is_arm = words & {"clavicle", "collar"} and not any(_WORDS.get(word) == "upper_arm" for word in words)
         return {name: Role("upper_arm", parts.side) for name, parts in known if is_arm and parts.word == "shoulder"}
     limbs = {name: Role(_JOINT_WORDS[parts.word], parts.side) for name, parts in known if parts.word in _JOINT_WORDS}

@@ -47,8 +47,8 @@ class Clip:
 
     positions: (F, M, 3) meters, in the file's own axes, NaN where a marker is not seen. Read-only; copied if other code
     could change the array. rate: Hz, of the rows of ``positions``. units: those of the file. source: the file's
-    name. start_time: seconds, of the first frame. notes: sentences on what was corrected or left out on reading.
-    doubts: sentences on what may be wrong, such as units, rate, and left and right. Raises ClipError if shapes, rate or
+    name. start_time: seconds, of the first frame. notes: sentences on corrections and omissions on reading.
+    doubts: sentences on possible errors, such as units, rate, and left and right. Raises ClipError if shapes, rate or
     axis are invalid.
     """
 

@@ -13,7 +13,7 @@ from .mapping.landmarks import LANDMARKS
 # An axis is up if the trunk is within 45° of it on at least this share of the frames.
 _ALONG: Final = np.sqrt(0.5)
 _MOST: Final = 0.7
-# Meters: the floor is at 0, give or take this.
+# The largest distance of the floor from height 0, in meters.
 FLOOR_OFF: Final = 0.3
 # Meters: the pelvis of someone who is lying on the floor is at least this high.
 _LYING: Final = 0.07
@@ -41,8 +41,8 @@ def up_of_markers(points: FloatArray, names: Sequence[str]) -> tuple[int, bool, 
 def up_of_person(trunks: FloatArray, lowest: FloatArray, hips: FloatArray) -> tuple[int, bool, bool] | None:
     """The up axis (1 for Y, 2 for Z), whether it points up, and whether the trunk shows it; None if unknown.
 
-    The trunk of most people points up on most frames. Someone whose trunk points along another axis, while the body is
-    on the floor of Y or Z throughout, lies, crawls or is upside down; then the floor shows the axis.
+    The trunk of most people points up on most frames. If it does not, but the body stays on a floor at height 0 of Y or
+    Z, the person lies, crawls or is upside down, and the floor shows the axis.
 
     trunks: (F, 3) from the hips toward the head, NaN if not seen. lowest: (F, 3) the smallest coordinates of the body,
     meters. hips: (F, 3) meters.

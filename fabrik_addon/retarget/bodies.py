@@ -51,7 +51,7 @@ def _known_without_root(bones: Mapping[str, RestBone]) -> TreeBody:
     parts: dict[str, list[str]] = {}
     for name, role in named.items():
         parts.setdefault(role.part, []).append(name)
-    # On animals, human names may be those of other parts: on Rigify's wolf, the bone named like hips is below the neck.
+    # Animals may use human names for other parts: on Rigify's wolf, the bone named like hips is below the neck.
     necks = set(parts.get("neck", ()))
     if "thigh" in parts and any(necks.isdisjoint(above(bones, hips)) for hips in parts.get("hips", ())):
         # Bones named hips are ignored if they have no legs and others do.

@@ -173,7 +173,7 @@ class LimbGoals:
             return positions
         heads, result = self._motion.heads[frames], []
         for hand, position in zip(hands, positions, strict=True):
-            # Hanging arms pass the hips without touching them: the share is 1 minus the cosine of the elbow's angle.
+            # Hanging arms pass the hips without touching them, so contacts count by 1 minus the cosine of the bend.
             reach = lengths(heads[:, hand.source] - heads[:, hand.source_begin]) * hand.ratio / hand.length
             bent = np.clip(2.0 * (1.0 - reach**2), 0.0, 1.0)
             touched = [(heads[:, other], matrices[:, bone, :3, 3], bent) for other, bone in self._touched]

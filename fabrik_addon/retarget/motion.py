@@ -19,7 +19,7 @@ _SAME: Final = 1e-3
 
 
 class RetargetError(FabrikError):
-    """A motion that cannot be retargeted to a rig; the message says why and what to do."""
+    """A motion that cannot be retargeted to a rig; the message gives the reason and a remedy."""
 
 
 @dataclass(frozen=True, eq=False)

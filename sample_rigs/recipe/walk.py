@@ -82,7 +82,7 @@ def walk_motion(times: FloatArray) -> Motion:
 
 
 def hip_path(phase: FloatArray, side: str) -> FloatArray:
-    """Where the hip joint is (F, 3) at these phases of its own leg."""
+    """(F, 3) positions of a hip joint at phases of its own leg."""
     left_phase = phase if side == "L" else phase - 0.5
     offset = np.subtract(bones()[f"thigh.{side}"].head, bones()["hips"].head)
     return trunk.pelvis_location(left_phase) + turned(trunk.column(left_phase)["hips"], offset)

@@ -12,7 +12,7 @@ import numpy as np
 from mathutils import Euler
 
 HELD = ("foot.L", "foot.R")
-TARGETS = {"hand.L": (0.62, 0.2, 1.55), "hand.R": (-0.05, -0.72, 0.55), "head": (-0.05, -0.45, 1.45)}
+TARGETS = {"hand.L": (0.62, 0.2, 1.55), "hand.R": (-0.1, -0.68, 0.55), "head": (-0.1, -0.4, 1.45)}
 NEAR = 2e-3
 
 

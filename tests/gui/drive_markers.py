@@ -171,7 +171,7 @@ def bake():
 
 
 def take_pictures():
-    """For the manual: the baked take with its markers and error lines."""
+    """For the guide: the baked take with its markers and error lines."""
     capture().show_errors = True
     capture().active_marker = 4
     bpy.context.scene.frame_set(14)

@@ -29,9 +29,9 @@ def open_panels(*names, only=False):
 
 
 def open_folds(*panels):
-    """Open sub-panels that are closed at first, such as Options and Advanced: of some panels, or all.
+    """Open sub-panels that are closed at first, such as Options and Advanced.
 
-    panels: as `folded` has them, such as "limits".
+    panels: whose sub-panels are opened, named as in calls of `folded`, such as "limits"; all if none is named.
     """
 
     def opened(layout, label, of):

@@ -69,7 +69,7 @@ _LED: Final = ("hand", "head")
 # The cap of the force on hands and heads whose limbs are moved out of the body, as a share of that on dragged bones.
 # With more, the trunk moves away from hands.
 _LEADS: Final = 0.03
-# Frames over which such a change fades.
+# Frames over which these limbs return to their motion, before and after an overlap.
 _FADES: Final = 10
 # Share of the body's size. Smaller overlaps, below 0.2 mm for a person, are rounding errors.
 _LEAST: Final = 1e-4
@@ -468,7 +468,7 @@ def without_self_collisions(armature: Object, tree: BakedTree) -> BakedTree:
         posed = alone.solve_from_preferred(targets[frame], turned[frame], is_frame=True)
         targets[frame] = alone.points(posed.rotations, posed.root_location)
     targets[np.ix_(~inside, ~is_held)] = np.nan
-    # Each group of frames with overlaps is changed by itself, together with frames around it.
+    # Each group of frames with overlaps is solved separately, together with the frames around it.
     near = np.convolve(inside, np.ones(4 * _FADES + 1))[2 * _FADES :][: len(inside)] > 0.0
     for first, end in true_spans(near):
         part, among = slice(first, end), np.flatnonzero(inside[first:end]) + first
@@ -712,9 +712,11 @@ def make_result(
 ) -> BakeResult:
     """Make the result of a bake, and store the part that the sidebar shows with the rig.
 
-    A note describes what was left out, corrected or chosen. A doubt says why the result may be wrong, so it counts for
-    `--strict`. matrices: (F, 4, 4) world matrices of the armature. take: the name of the motion. by_markers: whether
-    the motion is from markers.
+    A note reports an omission, a correction or a choice. A doubt gives a reason why the result may be wrong, so it
+    counts for `--strict`.
+
+    matrices: (F, 4, 4) world matrices of the armature. take: the name of the motion. by_markers: whether the motion is
+    from markers.
     """
     keyed = [bone for tree in trees for bone in tree.bones]
     left = (sentence for tree in trees for sentence in tree.problem.left_alone)

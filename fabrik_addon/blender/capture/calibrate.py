@@ -134,7 +134,7 @@ def calibrate_markers_steps(
         on_floor: move the markers up or down so that the feet are on the rig's floor; ignored with "NONE".
 
     Raises:
-        FabrikError: names what is missing or does not fit; nothing is changed.
+        FabrikError: names the thing that is missing or does not fit; nothing is changed.
     """
     scene, capture = context.scene, rig_settings(rig).capture
     # All listed markers that have an object, with or without a bone.

@@ -227,8 +227,8 @@ def use_control_rig(context: Context, rig: Object) -> tuple[str, list[str]]:
 def set_up_first(context: Context, rig: Object) -> tuple[str, list[str]]:
     """Set up a control rig that is not set up yet; its bones can't be posed otherwise.
 
-    Returns what `use_control_rig` returns. Returns ("", []), with nothing changed, if no constraint moves the trunk,
-    arms or legs, or if no control moves the bones that constraints move: IK legs may follow an empty, for example.
+    Returns the result of `use_control_rig`. Returns ("", []) and changes nothing if no constraint moves the trunk, arms
+    or legs, or if no control moves the bones that constraints move, for example because IK legs follow an empty.
     """
     if not may_be_control_rig(rig):
         return "", []
@@ -243,7 +243,7 @@ def set_up_first(context: Context, rig: Object) -> tuple[str, list[str]]:
 
 
 def _set_up_for(context: Context, rig: Object, owned: Collection[str]) -> tuple[str, list[str]]:
-    """Set up a control rig; raises RigError if controls move none of some bones."""
+    """Set up a control rig; raises RigError if no control moves any of the `owned` bones."""
     found = use_control_rig(context, rig)
     if not set(owned) & set(rig_settings(rig).control.carriers.keys()):
         raise RigError(f"No control of {rig.name!r} can move a deform bone to its pose: drag its bones directly")

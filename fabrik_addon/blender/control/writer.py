@@ -176,7 +176,7 @@ class ControlModel:
                 signs = [1.0 - 2.0 * flipped for flipped in (each.invert_x, each.invert_y, each.invert_z)]
                 factors = np.array(signs) * (each.use_x, each.use_y, each.use_z)
                 self._curling.append(_Curling(row, self.controls.index(each.subtarget), order, factors))
-        # ([F,] C, 3, 3) rotations by the controls' channels and the rotations that are added to them.
+        # ([F,] C, 3, 3) rotations of the controls by their channels, with the added rotations.
         self._local = matrix_from_quaternion(current)
         for each in self._curling:
             self._local[..., each.row, :, :] = (self._added(self._local) @ self._local)[..., each.row, :, :]
@@ -338,7 +338,7 @@ class LimbOnIk:
         return self.end_error(wanted) <= _PLACED * self.size
 
     def lead(self, wanted: FloatArray, *, as_at_rest: bool) -> None:
-        """Move the controls of held bones so that the bones get to matrices (B, 4, 4), armature space.
+        """Move the controls of held bones so that the bones reach matrices (B, 4, 4), armature space.
 
         as_at_rest: each bone is fixed to its control as at rest; otherwise as in the current pose.
         """

@@ -384,7 +384,7 @@ def write_layer(armature: Object, frames: FloatArray, changed: Sequence[Changed]
     ends = min(first, frames[0]), max(last, frames[-1])
     both = np.concatenate([own, frames, [] if strip is None else [first - 1.0, last + 1.0]])
     times = np.unique(both[(both >= ends[0]) & (both <= ends[1])])
-    # Each layer only counts on its own frames.
+    # The old and the new edit have an effect only on their own frames.
     old, new = ((times >= start) & (times <= end) for start, end in ((first, last), (frames[0], frames[-1])))
     for path in dict.fromkeys([*curves, *layers]):
         current, turned = curves.get(path, {}), path.endswith("rotation_quaternion")

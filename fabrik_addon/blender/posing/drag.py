@@ -441,7 +441,7 @@ class DragSetup:
         if stays or not self.settings.keep_orientation:
             return 0.0
         part = part_of(self.armature, bone)
-        # Above feet alone, hips only tilt for balance; between pinned hands and feet, they tilt with the trunk.
+        # If a hand is pinned, the hips tilt with the trunk. Otherwise they tilt only for balance.
         if part == "hips" and "hand" in {part_of(self.armature, pin.bone) for pin in self.held}:
             return 0.0
         return KEEPS_ORIENTATION.get(part, 0.0)
@@ -670,7 +670,7 @@ class Drag(DragBase):
         return len({bone for bone, _ in changed})
 
     def _correct(self, shown: float) -> None:
-        """Move an elbow or knee of a limb that IK stretches to its target, while each step brings it nearer.
+        """Move an elbow or knee closer to its target if IK stretches its limb; stop if a step brings it no closer.
 
         shown: the error of the dragged point during the drag, in world meters. Larger errors are reported.
         """

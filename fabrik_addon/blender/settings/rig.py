@@ -167,7 +167,7 @@ REACHES = (
     ("BONES", "Bones", "A fixed number of bones follow, including the dragged bone"),
 )
 SPREADS = (
-    ("MARKERS", "Markers", "Fade out at the previous and next timeline markers, if there are any"),
+    ("MARKERS", "Timeline Markers", "Fade out at the previous and next timeline markers, if there are any"),
     ("CONTACTS", "Contacts", ("Fade out at the previous and next start or end of a foot contact, if there are any")),
     (
         "LAYER",

@@ -219,7 +219,7 @@ def to_clip(
         names: M labels.
         points: (F, M, 3) in the file's unit and axes.
         unit: the unit of the file; None: detected from a person's size.
-        usual_up: the up axis if the markers do not show it; a doubt says so.
+        usual_up: the up axis if the markers do not show it; then a doubt is added.
         rate: Hz, from the header.
         timed: Hz, from the times in the file.
         no_rate: the error message if neither rate is known; "": assume the rate of most cameras, with a doubt.
@@ -328,7 +328,7 @@ def rate_or_usual(rate: float | None) -> tuple[float, tuple[str, ...]]:
 def guessed_up(positions: FloatArray, names: Sequence[str], default: UpAxis) -> tuple[UpAxis, tuple[str, ...]]:
     """The up axis for a file without one, guessed from (F, M, 3) positions in meters, and doubts.
 
-    The default is used if the positions do not show the axis. A doubt says so, unless there are too few markers.
+    The default is used if the positions do not show the axis. Then a doubt is added, unless there are too few markers.
     """
     found = up_of_markers(positions, names)
     if found is not None and found[1]:

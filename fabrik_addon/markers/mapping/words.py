@@ -135,7 +135,7 @@ _ON_PARTS: Final = {("thigh", "elbow"): "knee", ("shank", "elbow"): "knee", ("ha
 
 
 class WordMeaning(NamedTuple):
-    """The meaning of words: a landmark, and whether it stands for a cluster somewhere on a part."""
+    """The meaning of words: a landmark, and whether they name a cluster of markers somewhere on a part."""
 
     landmark: str
     cluster: bool = False

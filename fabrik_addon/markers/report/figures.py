@@ -65,8 +65,8 @@ class Report:
         limits: by bone, percentage of the frames on which its limits are active.
         outliers: (F, M) samples that were left out as wrong. They only count in the coverage. None if they were not
             searched for.
-        notes: what was left out, corrected or chosen, one sentence each.
-        doubts: why the result may be wrong, one sentence each.
+        notes: omissions, corrections and choices, one sentence each.
+        doubts: reasons why the result may be wrong, one sentence each.
         rotations: by bone, (F,) radians between its rotation and the wanted one.
 
     Raises ReportError if shapes do not match, or if errors are negative or infinite.

@@ -30,8 +30,8 @@ class Recorded:
             the rest pose; for the root relative to the world.
         root: (F, 3) the root bone's head, world space.
         rate: frames per second.
-        notes: what was left out or corrected, one sentence each.
-        doubts: what may be wrong, such as an assumed rate or axis, one sentence each.
+        notes: omissions and corrections, one sentence each.
+        doubts: possible errors, such as an assumed rate or axis, one sentence each.
     """
 
     names: Sequence[str]

@@ -232,7 +232,7 @@ def test_a_dragged_elbow_or_knee_of_a_limb_that_ik_stretches_follows_the_mouse(c
     ("control", "shift"), [("upper_arm_ik.R", (0.03, 0.05, 0.06)), ("thigh_ik.L", (0.05, -0.06, 0.03))]
 )
 def test_elbows_and_knees_follow_the_mouse_on_rigs_of_any_scale(control, shift, scale):
-    """Small rigs missed by 5 mm of a person's size without a message, and large rigs reported 0.01 mm."""
+    """Scaled to a person, small rigs missed by 5 mm without a message, and large rigs reported 0.01 mm."""
     rig = keyed_human()
     rig.scale = (scale, scale, scale)
     go_to(20)

@@ -228,7 +228,7 @@ def test_joints_accelerate_no_more_after_a_large_drag(bone, point, shift):
 
 
 def test_hips_that_are_lowered_keep_the_trunk_upright_on_all_frames():
-    """The frames beside the dragged one leaned by up to 40 degrees."""
+    """On the frames next to the dragged one, the trunk leaned by up to 40 degrees."""
     frames = np.arange(1, 142)
     rig = takes.walking_human(141, first=130)
     go_to(71)
@@ -240,7 +240,7 @@ def test_hips_that_are_lowered_keep_the_trunk_upright_on_all_frames():
 
 
 def test_a_lifted_foot_bends_its_knee_and_the_hips_stay(walk):
-    """As in a drag of one frame; the hips followed by 13 mm."""
+    """As in a drag of one frame. The hips followed by 13 mm."""
     go_to(33)
     knee, hips = (walk.pose.bones[name] for name in ("shin.L", "hips"))
     bent, place = knee.matrix_channel.to_quaternion(), np.array(hips.head)

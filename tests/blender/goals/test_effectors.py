@@ -24,7 +24,7 @@ def rig():
 
 
 def refusal(operator, **options):
-    """The line with which an operator refuses."""
+    """The error message of an operator."""
     with pytest.raises(RuntimeError) as refused:
         operator(**options)
     lines = str(refused.value).strip().splitlines()

@@ -117,7 +117,7 @@ def test_a_reach_to_the_front_leaves_the_hips_where_they_are(human):
 
 
 class TestRelease:
-    """What remains after a move of the mouse is done on release."""
+    """Solving that is unfinished after a mouse movement is finished on release."""
 
     def released(self, rig, bone, shift):
         """Distance of the bone from its target in meters: at the last move, and after release."""

@@ -377,7 +377,7 @@ def on_root(human):
 
 @pytest.mark.parametrize(("bone", "pinned"), [("hips", FEET), ("hips", ()), ("hand.L", FEET)])
 def test_a_bone_that_carries_the_whole_rig_stays(on_root, bone, pinned):
-    """With feet pinned, it turned about its head on the floor by 24 to 52 degrees. Without pins, hips did not move."""
+    """With feet pinned, it rotated about its head on the floor by 24 to 52 degrees. Without pins, hips did not move."""
     before = on_root.pose.bones["root"].matrix.copy()
     start = world(on_root, "hips", "head")
     gone, result = drag(on_root, bone, (0.05, -0.05, -0.12), "HEAD" if bone == "hips" else "TAIL", pinned)

@@ -3,13 +3,14 @@
 import csv
 import io
 import re
+from pathlib import Path
 
 import bpy
 import numpy as np
 import pytest
 from support.layouts import drawn
 from support.limited import select
-from support.scenes import PERSON, SNAKE, make_rig
+from support.scenes import PERSON, SNAKE, make_active, make_rig
 
 from fabrik_addon.blender.rig.keyframes import curves
 from fabrik_addon.blender.settings.rig import rig_settings
@@ -17,6 +18,7 @@ from fabrik_addon.blender.ui import panels
 from fabrik_addon.blender.ui.panels.base import next_in_motion
 
 FRAMES = (1, 12, 24)
+WALK = Path(__file__).parents[3] / "sample_rigs" / "walk.trc"
 
 
 @pytest.fixture
@@ -111,6 +113,17 @@ def test_a_retarget_uses_the_range_that_is_set(moving):
     assert tuple(rig.animation_data.action.frame_range) == (5.0, 9.0)
     panel = drawn(panels.motion.FABRIK_PT_from_armature)
     assert {"Start", "End", "Action", "Step", "Bones", "Root Motion", "Simplify"} <= set(panel.texts())
+
+
+def test_the_hint_is_about_the_source_although_the_scene_has_a_recording(moving):
+    """It asked to match the markers of a recording that another rig follows."""
+    source, rig = moving
+    make_active(source)
+    bpy.ops.fabrik.import_markers(filepath=str(WALK), last=12)
+    make_active(rig)
+    assert next_in_motion(bpy.context, rig)[0] == "Match the markers to bones"
+    rig.fabrik.retarget.source = source
+    assert next_in_motion(bpy.context, rig)[0].startswith("Press Retarget")
 
 
 def test_a_rig_with_a_constrained_bone_is_retargeted(moving):

@@ -163,7 +163,7 @@ class TestDrawing:
         assert drawing_handlers.shown_rigs(bpy.context) == []
 
     def test_a_redraw_checks_only_armatures(self, rig):
-        """Else it would take milliseconds in a scene of thousands of objects, with or without a rig."""
+        """Otherwise a redraw would take milliseconds in a scene of thousands of objects, with or without a rig."""
         few = scenes.steps_of(lambda: drawing_handlers.shown_rigs(bpy.context))
         for place in range(200):
             scenes.empty_at((place, 0.0, 0.0))

@@ -170,7 +170,7 @@ def test_frames_do_not_depend_on_each_other():
 
 
 @given(seed=st.integers(0, 2**32 - 1), bones=st.integers(1, 12), count=st.integers(1, 6), free=st.booleans())
-@example(seed=42864744, bones=4, count=5, free=True)  # more freedom than targets, and a damping that went to nothing
+@example(seed=42864744, bones=4, count=5, free=True)  # more freedom than targets, and a damping that fell to zero
 @settings(max_examples=60, deadline=None)
 def test_any_tree_any_targets(seed, bones, count, free):
     """For any input: lengths hold, errors are correct, nothing is worse than the start, and the status fits."""

@@ -57,7 +57,7 @@ def test_rotations_inside_their_limits_stay():
 
 
 def some_rotations(frames, spread=0.7):
-    """(F, B, 4) about rest."""
+    """(F, B, 4) rotations near rest."""
     local = np.array([1.0, 0.0, 0.0, 0.0]) + spread * np.random.default_rng(5).normal(size=(frames, len(LIMITS), 4))
     return local / np.linalg.norm(local, axis=-1)[..., None]
 

@@ -229,6 +229,8 @@ def next_in_motion(context: Context, rig: Object | None) -> tuple[str, str]:
     if reason or rig is None:
         return reason, ""
     if not mapped_markers(rig):
+        if seen(rig).capture.take is None and seen(rig).retarget.source is not None:
+            return _without_a_take(rig)
         return "Match the markers to bones", "fabrik.match_markers"
     record = record_of(rig)
     if record is not None and record.action is not None:
@@ -239,7 +241,7 @@ def next_in_motion(context: Context, rig: Object | None) -> tuple[str, str]:
 
 
 def _without_a_take(rig: Object | None) -> tuple[str, str]:
-    """The next step if no markers were imported; another armature can be the source."""
+    """The next step of a rig that follows no markers; another armature can be the source."""
     settings = None if rig is None else seen(rig).retarget
     if rig is not None and settings is not None and settings.source is not None:
         if settings.brought == settings.source.name:

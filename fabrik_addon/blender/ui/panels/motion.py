@@ -164,13 +164,13 @@ class FABRIK_PT_calibration(base.AboutRig, base.MotionTab, Panel):
         for found in capture.calibrated.splitlines():
             base.draw_lines(column, found, "DOT")
         layout.prop(capture, "proportions")
-        floor = layout.column()
-        floor.enabled = capture.proportions != "NONE"
-        floor.prop(capture, "on_floor")
         layout.prop(capture, "static")
         if (advanced := folded(layout, "Advanced", "calibration")) is not None:
             advanced.prop(capture, "reference")
             advanced.prop(capture, "refine")
+            floor = advanced.column()
+            floor.enabled = capture.proportions != "NONE"
+            floor.prop(capture, "on_floor")
 
 
 class FABRIK_PT_bake(base.AboutRig, base.MotionTab, Panel):
@@ -319,7 +319,7 @@ class FABRIK_PT_edit(base.AboutRig, base.MotionTab, Panel):
             column.prop(settings.drag, "spread_to", expand=True)
             # A drag over time changes keys. Without auto-keying it changes only one frame.
             tools = context.scene.tool_settings
-            column.prop(tools, "use_keyframe_insert_auto", text="Auto Keying", text_ctxt=CONTEXT, icon="REC")
+            column.prop(tools, "use_keyframe_insert_auto", text="Auto Keying", text_ctxt=CONTEXT)
         # The layers of edits, each with its switch and its influence.
         layers = layout.column(align=True)
         strips = [(track, strip) for track in rig.animation_data.nla_tracks for strip in track.strips]
