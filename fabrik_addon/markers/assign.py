@@ -205,7 +205,8 @@ def _rounds(
     bones, places = fit.bones, [fit.skeleton.index(name) for name in names]
     wanted, solution = targets, None
     for clear, loosest in _ROUNDS:
-        solution = fit.solve(wanted, start=solution)
+        # One step is enough, since guesses change in each round.
+        solution = fit.solve(wanted, start=solution, steps=1)
         own, _ = measured_offsets(solution.matrices, bones, targets * fit.scale, own)
         at_bones = solution.matrices[:, places]
         found = bones_by_motion(points * fit.scale, at_bones, list(landmarks.values()), loosest, meter)

@@ -104,7 +104,7 @@ def solve_take_steps(
     known = yield from within(0.6, 0.9, fill_gaps(recording, settings.gaps))
     if settings.steady and settings.gaps == "SOLVE":
         smooth_jumps(recording)
-    recording.measure()
+    recording.measure(solved=settings.gaps == "SOLVE")
     solution = recording.solution
     if factors is not None:
         # The rig gets the poses of the recorded person's body. Errors are still measured on that body.
@@ -139,7 +139,7 @@ def _planted(
     standing = replace(usual, speed=usual.speed * settings.meter, height=usual.height * settings.meter)
     planted = plant_feet(solution, points, settings.rate, limits=solver.limits, up=settings.up, settings=standing)
     recording.solution.rotations[:] = planted.solution.rotations
-    return replace(planted, solution=replace(planted.solution, errors=recording.distances()))
+    return replace(planted, solution=replace(planted.solution, errors=recording.errors(solved=False)))
 
 
 def _at_rig_size(solver: Solver, factors: FloatArray) -> list[Effector]:

@@ -47,6 +47,10 @@ _BACKWARD: Final = 0.3
 _HARDLY: Final = (0.1, 6.3)
 # Hips of a person who is lying down travel at most this many leg lengths perpendicular to the trunk.
 _WALKS: Final = 2.0
+# In leg lengths: hips are at most _HIGH above the origin. The units of the root's positions are too large if hips are
+# never below the origin, but less than _LOW above it, with feet that are _BELOW lower than the origin.
+_HIGH: Final = 6.0
+_LOW, _BELOW = 0.15, 0.5
 # Number of frames that are compared.
 _LOOKED_AT: Final = 500
 
@@ -92,6 +96,7 @@ def retarget_doubts(
             "rotations in degrees, not radians"
         )
     yield from _size_doubts(bodies)
+    yield from _unit_doubts(motion, bodies[0], reference)
     names = list(motion.names)
     left, right, hips = (
         [motion.heads[:, names.index(name)] for part in parts for name in bodies[0].named(part, side)]
@@ -112,6 +117,19 @@ def retarget_doubts(
         worst = np.argsort(-missed)[: int((missed > _MISSED).sum())]
         names = [f"{effectors[place].bone} ({100.0 * missed[place]:.0f} % of the legs' length)" for place in worst]
         yield f"Far from their positions in the source: {listed(names)}; check whether limits or locks restrict the rig"
+
+
+def _unit_doubts(motion: Motion, source: RestBody, reference: Reference) -> Iterator[str]:
+    """A warning if the positions of the root seem to have other units than the lengths of the bones."""
+    heights = motion.heads @ (reference.axes.up / leg_length(source))
+    hips = heights[:, np.isin(motion.names, source.named("hips"))].mean(axis=1)
+    height, lowest = float(np.median(hips)), float(np.median(heights.min(axis=1)))
+    is_low = np.ptp(hips) > 0.0 and hips.min() > 0.0 and height < _LOW and lowest < -_BELOW
+    if is_low or height > _HIGH:
+        yield (
+            f"The hips are {height:.3g} times the legs' length above the origin: if locations and bone lengths have "
+            "different units, export both in the same units"
+        )
 
 
 def _walks(motion: Motion, source: RestBody, reference: Reference) -> bool:

@@ -5,7 +5,12 @@ import pytest
 from support import humans, motions
 
 from fabrik_addon.core import Solution
-from fabrik_addon.core.rotations import matrix_from_quaternion, quaternion_from_matrix, quaternion_from_rotation_vector
+from fabrik_addon.core.rotations import (
+    matrix_from_quaternion,
+    product,
+    quaternion_from_matrix,
+    quaternion_from_rotation_vector,
+)
 from fabrik_addon.human.naming_schemes import match
 from fabrik_addon.markers.report.doubts import matching_doubts, placing_doubts, posture_doubts, result_doubts
 from fabrik_addon.markers.report.figures import Report
@@ -102,6 +107,19 @@ class TestPosture:
         solution = posed(motions.skeleton_of(humans.human(fingers=False)), 0.0)
         (doubt,) = posture_doubts(solution, world)
         assert doubt.startswith("The rig does not stand upright at rest: ")
+
+    @pytest.mark.parametrize(
+        ("tilt", "bent", "doubted"), [(30, 0, True), (-40, 0, True), (10, 0, False), (30, 30, False)]
+    )
+    def test_a_straight_body_that_leans_in_a_tilted_volume(self, tilt: float, bent: float, doubted: bool) -> None:
+        """Nobody leans that far without bending."""
+        skeleton = motions.skeleton_of(humans.human(fingers=False))
+        solution, rest = posed(skeleton, bent), skeleton.rest[0, :3, :3]
+        tilted = quaternion_from_matrix(rest.T @ about_x(tilt) @ rest)
+        solution.rotations[:, 0] = product(tilted, solution.rotations[:, 0])
+        assert [doubt.startswith("The person is straight but leans by ") for doubt in doubts_of(solution)] == [
+            True
+        ] * doubted
 
     @pytest.mark.parametrize("raised", [0.0, 30.0, -30.0])
     def test_a_person(self, raised: float) -> None:

@@ -68,6 +68,18 @@ def test_a_walk_at_another_rate_gives_a_warning(size, factor, doubted):
     assert [doubt.startswith(f"The walk of {motion.name} has ") for doubt in found] == [True] * doubted
 
 
+@pytest.mark.parametrize("factor", [0.01, 0.1, 1.0, 10.0, 100.0])
+def test_locations_in_other_units_than_bones_give_a_warning(factor):
+    """The hips slid by meters, or not at all, while the legs walked."""
+    skeleton, roots = walker.skeleton(), walker.true_matrices()[:, 0, :3, 3]
+    found = doubts(motions.motion_of(skeleton, walker.true_rotations(), factor * roots), skeleton)
+    assert any("above the origin: if locations and bone lengths" in doubt for doubt in found) == (factor != 1.0)
+    # A root that stays in place, at hip height or at the origin, is usual.
+    for place in (roots[:1], 0.0 * roots[:1]):
+        motion = motions.motion_of(skeleton, walker.true_rotations(), np.repeat(place, len(roots), axis=0))
+        assert not any("above the origin" in doubt for doubt in doubts(motion, skeleton))
+
+
 def test_limits_that_hold_the_trunk_give_a_warning():
     motion = source(posed(spine=(0.0, 0.0, 60.0)))
     (doubt,) = doubts(motion, limits={"spine": Fixed()})

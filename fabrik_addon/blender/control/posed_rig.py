@@ -22,6 +22,7 @@ from ...core.rotations import (
     matrix_from_quaternion,
     product,
     quaternion_from_matrix,
+    rotation_between,
 )
 from ..rig import armature as plain
 from ..rig.keyframes import ROTATION_CHANNELS
@@ -41,6 +42,8 @@ _OTHER_AXES: Final = 1e-3
 _UNKEYED: Final = 1e-4
 # Radians. A control that rotates by less is not changed by a bake.
 _STILL: Final = 1e-5
+# The number of joints of a limb, from its root to the bone that IK holds.
+_BENT_BY_IK: Final = 2
 # The number of frames on which the result of a bake is checked.
 _LOOKED_AT: Final = 9
 
@@ -566,12 +569,13 @@ class ControlRig(PlainRig):
     def _holders(self, bones: Sequence[str], roots: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
         """As in `PlainRig`, with the controls of limbs on FK or IK.
 
-        Includes the root control's rotation if solved bones follow it.
+        Includes the root control, which also rotates and moves when the body's root rotates about its own head.
         """
         self._check_names()
         setup, on_ik = self._setup, self.on_ik
         limbs = {setup.carriers[name].switch for name in bones if name in on_ik}
-        moved = [*(setup.place for _ in roots[:1]), *(row.name for row in setup.controls if row.limb in limbs)]
+        has_root = bool(roots) or any(not setup.carriers[name].parent for name in bones)
+        moved = [setup.place] * has_root + [row.name for row in setup.controls if row.limb in limbs]
         return [*(setup.carriers[bone].control for bone in bones if bone not in on_ik), *moved], moved
 
     def switches(self, posed: Collection[str]) -> list[str]:
@@ -630,6 +634,12 @@ def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_res
     if at_rest:
         posed = rest.copy()
         posed[:, :3, 3] *= size
+    limbs = _limbs_on_ik(rows, on_ik)
+    for limb, held in () if at_rest else limbs:
+        if held == _BENT_BY_IK:
+            joints = limb[: held + 1]
+            _keep_end(posed, joints, size * np.linalg.norm(np.diff(rest[joints, :3, 3], axis=0), axis=1))
+    stretched = {index for limb, _ in limbs for index in limb}
     turned = posed[:, :3, :3] @ np.swapaxes(rest[:, :3, :3], 1, 2)
     local = np.empty((len(names), 3, 3))
     for index, parent in enumerate(parents):
@@ -637,7 +647,7 @@ def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_res
         local[index] = (carried @ rest[index, :3, :3]).T @ posed[index, :3, :3]
         if parent < 0:
             rest[index, :3, 3] = posed[index, :3, 3]
-        elif names[index] in on_ik:
+        elif index in stretched:
             # IK may stretch the limb. Use its length on FK, to which the pose is written.
             arm = bones[index].bone.head_local - bones[parent].bone.head_local
             rest[index, :3, 3] = rest[parent, :3, 3] + size * np.array(arm)
@@ -646,3 +656,39 @@ def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_res
     lengths = size * np.array([bone.bone.length for bone in bones])
     skeleton = Skeleton(names, parents, rest, lengths)
     return plain.Tree(skeleton, quaternion_from_matrix(local), rest[0, :3, 3].copy())
+
+
+def _limbs_on_ik(rows: Sequence[FabrikCarrier], on_ik: Collection[str]) -> list[tuple[list[int], int]]:
+    """The limbs on IK: the indices of their bones down to the end, and the place of the first one that a control holds.
+
+    IK does not stretch toes, so they are left out.
+    """
+    limbs: dict[str, list[int]] = {}
+    for index, row in enumerate(rows):
+        if row.name in on_ik:
+            limbs.setdefault(row.switch, []).append(index)
+    found = []
+    for limb in limbs.values():
+        held = [place for place, index in enumerate(limb) if rows[index].goes_by] or [len(limb) - 1]
+        found.append((limb[: held[-1] + 1], held[0]))
+    return found
+
+
+def _keep_end(posed: FloatArray, limb: Sequence[int], lengths: FloatArray) -> None:
+    """Bend a limb whose lengths IK changes, so that with its lengths on FK its end stays in place.
+
+    posed: (J, 4, 4) matrices; the rotations of the limb's two bones change. limb: their indices, and that of the end.
+    lengths: (2,) of the two bones.
+    """
+    root, middle, end = posed[list(limb), :3, 3]
+    arms, upper, lower = np.array([middle - root, end - middle]), float(lengths[0]), float(lengths[1])
+    distance = max(float(np.linalg.norm(end - root)), 1e-12)
+    along = (end - root) / distance
+    side = arms[0] - along * (arms[0] @ along)
+    if np.abs(np.linalg.norm(arms, axis=1) - lengths).max() <= writing.PLACED * (upper + lower) or not side.any():
+        return
+    reach = min(max(distance, abs(upper - lower)), upper + lower)
+    share = (upper**2 + reach**2 - lower**2) / (2.0 * upper * reach)
+    joint = upper * (share * along + np.sqrt(max(1.0 - share**2, 0.0)) * side / np.linalg.norm(side))
+    turns = matrix_from_quaternion(rotation_between(arms, np.array([joint, reach * along - joint])))
+    posed[limb[:2], :3, :3] = turns @ posed[limb[:2], :3, :3]

@@ -263,7 +263,7 @@ def _inverse(rotations: FloatArray) -> FloatArray:
 
 # A limb's end is in place if its errors (distances, and angles times bone lengths) are below this share of the limb's
 # length.
-_PLACED: Final = 4e-5
+PLACED: Final = 4e-5
 # A placement helps if it leaves less than this share of the error.
 _GAIN: Final = 0.9
 # A limb has no bend plane if its joints are closer than this share of its length to the line from root to end.
@@ -335,7 +335,7 @@ class LimbOnIk:
 
         wanted: (B, 4, 4) matrices of the bones, armature space.
         """
-        return self.end_error(wanted) <= _PLACED * self.size
+        return self.end_error(wanted) <= PLACED * self.size
 
     def lead(self, wanted: FloatArray, *, as_at_rest: bool) -> None:
         """Move the controls of held bones so that the bones reach matrices (B, 4, 4), armature space.

@@ -180,7 +180,9 @@ def _add(
     """
     scene = context.scene
     whole = min(contact.first for contact, _ in held), max(contact.last for contact, _ in held)
-    also = tuple(dict.fromkeys(frame for contact, at in held for frame in (at, contact.first, contact.last)))
+    # Between the keys of the action, the bone would move, so each frame of the hold gets keys.
+    own = [frame for contact, at in held for frame in (at, contact.first, contact.last)]
+    also = tuple(dict.fromkeys([*own, *np.arange(np.ceil(whole[0]), whole[1] + 1.0).tolist()]))
     bones = armature.pose.bones
     points = [
         Effector(contact.bone, bone_offset(bones[contact.bone], contact.point), rotation_weight=1.0)

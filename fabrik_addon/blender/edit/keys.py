@@ -30,6 +30,10 @@ from .take import EditedTake
 # A curve is identified by its data path and its index.
 Curves: TypeAlias = Mapping[tuple[str, int], FCurve]
 _BEFORE, _WRITTEN = "Before", "Written"
+# A copy of a curve in a record, and the number of frames by which the curve was moved since; by the curve's path and
+# index.
+_Copy: TypeAlias = tuple[FCurve, float]
+Copies: TypeAlias = Mapping[tuple[str, int], Sequence[_Copy]]
 # Values are equal if they differ by at most this share of their size, or this number if they are below 1. Blender
 # stores keys in single precision.
 _SAME_VALUE: Final = 1e-5
@@ -60,31 +64,31 @@ def recorded(armature: Object, name: str, curves: Sequence[FCurve], ends: tuple[
     _copy(curves, record, _WRITTEN, ends)
 
 
-def later_records(armature: Object, but: Action | None = None) -> list[tuple[Action, float]]:
-    """The records of the armature's holds, and the number of frames by which the current curves were moved since.
+def later_records(armature: Object, but: Action | None = None) -> Copies:
+    """The copies of the current curves in the records of the armature's holds.
 
-    Changes of the curves must be made in these records too, with `shift_records`.
+    Changes of the curves must be made in these copies too, with `shift_records`.
     """
-    curves, found = keyframes.curves_by_key(keyframes.curves(armature)), []
+    curves, found = keyframes.curves_by_key(keyframes.curves(armature)), dict[tuple[str, int], list[_Copy]]()
     for hold in rig_settings(armature).holds:
         record = hold.replaced
         moved = None if record is None or record == but else moved_in_time(record, curves)
-        if moved is not None:
-            if record.users > 1:
-                # A copied rig shares the record, so copy the record.
-                record = hold.replaced = record.copy()
-            found.append((record, moved))
+        if moved is None:
+            continue
+        if record.users > 1:
+            # A copied rig shares the record, so copy the record.
+            record = hold.replaced = record.copy()
+        for slot in (_BEFORE, _WRITTEN):
+            for key, curve in _of(record, slot).items():
+                found.setdefault(key, []).append((curve, moved))
     return found
 
 
-def shift_records(records: Iterable[tuple[Action, float]], shifts: Iterable[Shift]) -> None:
-    """Shift the keys in the records from `later_records` by the same values as the current curves."""
-    by_curve = {(shift.curve.data_path, shift.curve.array_index): shift for shift in shifts}
-    for record, moved in records:
-        for slot in (_BEFORE, _WRITTEN):
-            for key, curve in _of(record, slot).items():
-                if key in by_curve:
-                    shift_keys(curve, by_curve[key].frames - moved, by_curve[key].by)
+def shift_records(copies: Copies, shifts: Iterable[Shift]) -> None:
+    """Shift the keys in the copies from `later_records` by the same values as the current curves."""
+    for curve, frames, by in shifts:
+        for copy, moved in copies.get((curve.data_path, curve.array_index), ()):
+            shift_keys(copy, frames - moved, by)
 
 
 def restore_keys(armature: Object, record: Action) -> tuple[int, bool]:
@@ -96,7 +100,7 @@ def restore_keys(armature: Object, record: Action) -> tuple[int, bool]:
     for curves, is_present in _candidates(armature):
         moved = moved_in_time(record, curves)
         if moved is not None:
-            others = later_records(armature, but=record) if is_present else []
+            others = later_records(armature, but=record) if is_present else {}
             shifts, stay = _put_back(record, curves, moved)
             shift_records(others, shifts)
             return stay, True
@@ -305,30 +309,37 @@ def write_changes(
     An end outside a curve's keys and the frames gets no key, so that the motion doesn't get longer. The records of
     holds are updated as well.
     """
-    cycles, shifts = [keyframes.cycle_of(change.curve) for change in changes], []
-    for (curve, times, by), cycle in zip(changes, cycles, strict=True):
+    copies, shifts = later_records(armature), []
+    for curve, times, by in changes:
+        cycle, own, edges = keyframes.cycle_of(curve), np.array(frames, dtype=np.float64), np.array(ends)
         inside = (times > ends[0] + keyframes.SAME_FRAME) & (times < ends[1] - keyframes.SAME_FRAME)
-        own, moved = times[inside], by[inside]
+        at, moved = times[inside], by[inside]
         if cycle is not None:
             # Frames after the end of a cycle are mapped to its keys.
-            own = keyframes.in_cycle(cycle, own)
-            seam = np.abs(own - cycle[0]) < keyframes.SAME_FRAME
-            own, moved = np.concatenate([own, np.full(seam.sum(), cycle[1])]), np.concatenate([moved, moved[seam]])
-        shifts.append(Shift(curve, own, moved))
-    shift_records(later_records(armature), shifts)
-    for (curve, times, by), cycle in zip(shifts, cycles, strict=True):
-        own, edges = np.array(frames, dtype=np.float64), np.array(ends)
-        if cycle is not None:
-            own, edges = keyframes.in_cycle(cycle, own), keyframes.in_cycle(cycle, edges)
+            own, edges, at = (keyframes.in_cycle(cycle, each) for each in (own, edges, at))
+            seam = np.abs(at - cycle[0]) < keyframes.SAME_FRAME
+            at, moved = np.concatenate([at, np.full(seam.sum(), cycle[1])]), np.concatenate([moved, moved[seam]])
         keyed = np.append(keyframes.keys(curve)[:, 0], own)
-        # A key at each end, with fixed outer handles, keeps the curve unchanged outside the ends.
-        for end in edges[(edges > keyed.min()) & (edges < keyed.max())].tolist():
-            _keep_shape_around(curve, end)
-            _insert(curve, end)
-            _keep_shape_around(curve, end)
-        for frame in own.tolist():
-            _insert(curve, frame)
-        shift_keys(curve, times, by)
+        edges = edges[(edges > keyed.min()) & (edges < keyed.max())]
+        _insert_all(curve, own, edges)
+        for copy, moved_by in copies.get((curve.data_path, curve.array_index), ()):
+            # Otherwise the new keys would seem to have replaced those of the hold.
+            known = keyframes.keys(copy)[:, 0] + moved_by
+            _insert_all(copy, *(each[(each > known[0]) & (each < known[-1])] - moved_by for each in (own, edges)))
+        shifts.append(Shift(curve, at, moved))
+        shift_keys(*shifts[-1])
+    shift_records(copies, shifts)
+
+
+def _insert_all(curve: FCurve, frames: FloatArray, ends: FloatArray) -> None:
+    """Insert keys on some frames (F,), and keys at the ends (N,) that keep the curve unchanged outside them."""
+    for end in ends.tolist():
+        # With fixed outer handles, the curve keeps its shape.
+        _keep_shape_around(curve, end)
+        _insert(curve, end)
+        _keep_shape_around(curve, end)
+    for frame in frames.tolist():
+        _insert(curve, frame)
 
 
 def _insert(curve: FCurve, frame: float) -> None:

@@ -4,23 +4,26 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
-from typing import Any
+from math import ceil, floor
+from typing import Any, Final
 
 import numpy as np
 from bpy.types import Object
 
-from ...core import Effector, Fixed, Solver
+from ...core import Effector, Fixed, Hinge, Solver
 from ...core.arrays import BoolArray, FloatArray
 from ...core.drag import DragSolver
 from ...core.edit import EditModel
 from ...core.kernel.hanging import HangFrom
 from ...core.limits.base import Limit
 from ...core.model.skeleton import Skeleton
+from ...core.rotations import rotation_vector_from_quaternion
 from ...human.masses import LEADS_WITH
 from ..control.posed_rig import PosedRig, posed_rig
 from ..rig.armature import RigError, Tree, check_unscaled, cut_tree, freeze, solved_slides, stretched
 from ..rig.locks import WithLocks
 from ..settings.limit_properties import read_limits
+from ..settings.limit_values import AXES
 from ..settings.markers import FabrikMarker
 from ..settings.rig import FabrikEffector, rig_settings
 from ..settings.why_not import enabled_effectors
@@ -37,6 +40,11 @@ from .effectors import (
     target_bone_of,
     targets_in,
 )
+
+# Radians. A joint that is rotated by more about another axis than its hinge's is no hinge.
+_OFF_AXIS: Final = 0.035
+# Radians. Hinges are widened to multiples of this, so that errors of single precision don't make new live sessions.
+_BEND_STEP: Final = 1e-3
 
 
 @dataclass(frozen=True)
@@ -207,11 +215,27 @@ def rig_problem(
     names = [tree.skeleton.names[bone] for bone in bones]
     limits = read_limits(posed.rig, names)
     # A free bone has a hinge limit if its locks or its limb's IK make it a hinge.
-    for name in (name for name in names if name not in limits):
+    for bone, name in [pair for pair in zip(bones, names, strict=True) if pair[1] not in limits]:
         hinge = posed.hinge(name, baked=baked)
+        if hinge is not None and not baked:
+            hinge = _with_pose(hinge, tree.rotations[bone])
         if hinge is not None:
             limits[name] = hinge
     return RigProblem(posed, tree, tuple(effectors), bones, free_root, limits, **more)
+
+
+def _with_pose(hinge: Hinge, rotation: FloatArray) -> Hinge | None:
+    """A hinge widened to the current rotation (4,) of its joint, which IK may have straightened.
+
+    None if the joint is rotated about another axis as well, because IK starts from the channels of its bones.
+    """
+    vector = rotation_vector_from_quaternion(rotation)
+    along = np.array(AXES) == hinge.axis
+    if np.linalg.norm(vector[~along]) > _OFF_AXIS:
+        return None
+    steps = float(vector[along].item()) / _BEND_STEP
+    low, high = min(hinge.low, _BEND_STEP * floor(steps)), max(hinge.high, _BEND_STEP * ceil(steps))
+    return Hinge(hinge.axis, low, high)
 
 
 def _turned_by(skeleton: Skeleton, effectors: Sequence[Effector], held: Collection[str]) -> BoolArray:

@@ -24,7 +24,7 @@ from ...core.model.effector import with_factors_applied
 from ...core.rotations import product, quaternion_from_rotation_vector
 from ...human.masses import KEEPS_ORIENTATION
 from ..control.posed_rig import PosedRig, posed_rig
-from ..control.writer import most_off
+from ..control.writer import PLACED, most_off
 from ..goals import effectors
 from ..goals.body import floor_of, hips_on_root, masses_of, part_of, trunk_of_animal, up_of
 from ..goals.problem import rig_problem, root_mode
@@ -675,11 +675,11 @@ class Drag(DragBase):
         shown: the error of the dragged point during the drag, in world meters. Larger errors are reported.
         """
         error, bone = self._ik_error()
-        most = self._scale * most_off(self._last_parts[0].tree.skeleton.extent)
+        extent = self._last_parts[0].tree.skeleton.extent
         for _ in range(_CORRECTIONS):
             before, found = self._ik_offsets, self._find_ik_offsets()
             gaps = [self._scale * float(np.linalg.norm(found[each] - before[each])) for each in found]
-            if self._asked is None or max(gaps, default=0.0) < most:
+            if self._asked is None or max(gaps, default=0.0) < self._scale * PLACED * extent:
                 break
             self._ik_offsets = found
             self.step(*self._asked, settled=True)
@@ -689,7 +689,7 @@ class Drag(DragBase):
                 self.step(*self._asked, settled=True)
                 break
             error, bone = new_error, new_bone
-        if error > shown + _NAMED * most:
+        if error > shown + _NAMED * self._scale * most_off(extent):
             self._note_miss(bone, error)
 
     def _ik_error(self) -> tuple[float, str]:

@@ -19,14 +19,16 @@ from ...core.errors import FabrikError
 from ...core.model.bodies import path_reaches
 from ...core.rotations import IDENTITY, angle_between, slerp
 from ..control.posed_rig import posed_rig
-from ..control.writer import LimbOnIk, Update
+from ..control.writer import LimbOnIk, Update, most_off
 from ..goals.body import masses_of
 from ..goals.effectors import check_effectors, move_pins_with
 from ..goals.places import SampledTargets, current_targets, tree_space
 from ..goals.problem import RigProblem, find_problems
 from ..limits.action import legal_pose, legal_rotations
 from ..rig.armature import (
+    BONE_HEAD,
     Tree,
+    armature_point,
     check_editable,
     check_rig,
     current_factors,
@@ -232,7 +234,25 @@ def _solve(
     if not stays and not unseen.all():
         location = solution.root_location if problem.free_root else None
         left = problem.posed.write(context, problem.tree.skeleton, solution.rotations, location, problem.bones)
+        errors = _errors_on_ik(problem, places, solution.errors)
+        why, solution = why if (errors == solution.errors).all() else "", replace(solution, errors=errors)
     return solution, why, left
+
+
+def _errors_on_ik(problem: RigProblem, places: SampledTargets, errors: FloatArray) -> FloatArray:
+    """(E,) the solver's errors, or the rig's where they are larger, because IK stretches bones and the solver does not.
+
+    Only elbows and knees are off; the end of a limb on IK is where the solver has it.
+    """
+    found, on_ik, most = errors.copy(), problem.posed.on_ik, most_off(problem.tree.skeleton.extent)
+    for row, effector in enumerate(problem.effectors):
+        if effector.bone in on_ik and effector.target_bone is None:
+            point = "TAIL" if effector.offset is None else "OFFSET"
+            bone = problem.rig.pose.bones[effector.bone]
+            posed = np.array(armature_point(bone, point, effector.offset or BONE_HEAD))
+            error = float(np.linalg.norm(posed - places.points[row]))
+            found[row] = error if error > errors[row] + most else errors[row]
+    return found
 
 
 def is_by_posture(problem: RigProblem, places: SampledTargets) -> bool:

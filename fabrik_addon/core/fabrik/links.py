@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import sub
 
 import numpy as np
 
@@ -73,14 +74,19 @@ def make_links(bodies: Bodies, goals: Goals, limits: Sequence[Limit | None], bac
 
 def _attachments(bodies: Bodies, goals: Goals, body: int, backend: Backend) -> Iterator[Attachment]:
     """The attachments of a body; points that coincide share one (the paper's sub-base)."""
-    children, effectors = np.flatnonzero(bodies.parents == body), np.flatnonzero(goals.on == body)
-    points = np.concatenate([bodies.offsets[children], goals.offsets[effectors]])
-    alike = np.abs(points[:, None] - points).max(axis=2) <= SINGLE * bodies.skeleton.size
-    first = alike.argmax(axis=1)
-    for place in np.unique(first):
-        here, point = np.flatnonzero(first == place), points[place].tolist()
-        members = children[here[here < len(children)]], effectors[here[here >= len(children)] - len(children)]
-        yield Attachment(backend.Vector(point), math.hypot(*point), *(tuple(each.tolist()) for each in members))
+    children, effectors = np.flatnonzero(bodies.parents == body).tolist(), np.flatnonzero(goals.on == body).tolist()
+    points = [*bodies.offsets[children].tolist(), *goals.offsets[effectors].tolist()]
+    # Plain numbers, since arrays take ten times as long for the few points of a body.
+    near, groups = SINGLE * bodies.skeleton.size, dict[int, list[int]]()
+    for index, point in enumerate(points):
+        alike = (place for place, other in enumerate(points) if max(map(abs, map(sub, point, other))) <= near)
+        groups.setdefault(next(alike), []).append(index)
+    for place, members in sorted(groups.items()):
+        at = [index for index in members if index < len(children)]
+        ends = [index - len(children) for index in members[len(at) :]]
+        point = points[place]
+        own = tuple(children[index] for index in at), tuple(effectors[index] for index in ends)
+        yield Attachment(backend.Vector(point), math.hypot(*point), *own)
 
 
 def only_child(body: Body) -> int | None:

@@ -47,6 +47,8 @@ _GROWN: Final = 6.0
 _APART: Final = 0.25
 # Seconds: shorter spans without motion are not examined. Coordinates are often rounded.
 _HELD: Final = 0.2
+# Parts that stay in place only if the person does.
+_UPPER: Final = frozenset({"chest", "neck", "head", "shoulder", "upper_arm", "forearm", "hand"})
 # The distance of two markers on neighboring bones changes by less than this share of the person's extent.
 _KEPT: Final = 0.1
 # Acceleration is measured over this many seconds before and after a frame.
@@ -168,15 +170,20 @@ def _frozen_spans(clip: Clip, own: Sequence[int]) -> Iterator[tuple[int, slice]]
         for start, end in true_spans((np.diff(clip.positions[:, place], axis=0) == 0.0).all(axis=1))
         if end - start > max(_HELD * clip.rate, 1.0)
     ]
-    size = extent(clip.positions[:: max(1, clip.frame_count // _LOOKED_AT), own]) if spans else 0.0
+    if not spans:
+        return
+    size = extent(clip.positions[:: max(1, clip.frame_count // _LOOKED_AT), own])
+    prefixed = _prefixed(clip.names)
+    labels = {prefixed.get(name, ("", name))[1]: place for place in own for name in (clip.names[place],)}
+    upper = {labels[label] for label, (_, point) in landmarks_of([*labels]).items() if LANDMARKS[point].part in _UPPER}
     for place, span in spans:
         points = clip.positions[span.start : span.stop : max(1, (span.stop - span.start) // _LOOKED_AT), own]
         moved = (np.fmax.reduce(points) - np.fmin.reduce(points)).max(axis=1)
         apart = lengths(points - clip.positions[span.start, place])
         changed = (np.fmax.reduce(apart) - np.fmin.reduce(apart))[moved > 0.0]
-        # If several markers stay in place, their feet are planted or they are frozen. They are frozen if the other
-        # markers move by more than the person's extent.
-        alone = (moved == 0.0).sum() == 1 or np.nanmedian(moved) > size
+        # If several markers of legs stay in place, feet are planted or the markers are frozen. They are frozen if the
+        # other markers move by more than the person's extent.
+        alone = place in upper or (moved == 0.0).sum() == 1 or np.nanmedian(moved) > size
         if alone and np.isfinite(changed).any() and np.nanmin(changed) > _KEPT * size:
             yield place, span
 

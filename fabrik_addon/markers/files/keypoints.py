@@ -3,8 +3,9 @@
 CSV: three columns for each point, with the axis at the end of the name ("nose_x", "nose.x", "noseX") or at the
 beginning ("x0"), as written by FreeMoCap (`…_3d_xyz.csv`, `…_by_trajectory.csv`), anipose and others; or FreeMoCap's
 tidy `…_by_frame.csv`, with a row for each frame and keypoint and the columns frame, keypoint, x, y, z (`DataSaver` in
-freemocap/freemocap). Time columns give the rate; other columns are skipped. Arrays: (F, N, 3), (F, N, 4) with a
-confidence last, or (F, 3 N), with or without an axis of length 1 for one person.
+freemocap/freemocap). Time columns give the rate; other columns but those of confidences are skipped. Arrays:
+(F, N, 3), (F, N, 4) with a confidence last, or (F, 3 N), with or without an axis of length 1 for one person. Points
+with confidence 0 are missing.
 
 Files contain no units or axes, and arrays no rate. Units are detected from a person's size, and the up axis from the
 direction from feet to head. The rate is 30 frames per second unless it is given. Points without a bone, such as those
@@ -24,6 +25,7 @@ from ..upright import up_of_markers
 from .arrays import array_in
 from .layouts import hand_names, names_of
 from .reading import (
+    IN_PLACE,
     METERS,
     Chosen,
     CsvRows,
@@ -38,6 +40,7 @@ from .reading import (
 )
 
 _COLUMN: Final = re.compile(r"(?P<name>.+?)(?:[\s_.:\-]+(?P<axis>[xyz])|(?P<cap>[XYZ]))", re.ASCII | re.IGNORECASE)
+_CONFIDENCE: Final = re.compile(r"(.+?)[\s_.:\-]+(?:c|conf|confidence|score|likelihood|visibility)", re.IGNORECASE)
 _AXIS_FIRST: Final = re.compile(r"(?P<axis>[xyz])[\s_]?(?P<name>\d+)", re.IGNORECASE)
 # Columns of rotations and velocities, such as "hips_rx", "hips.rotationX", "hips_quat_w" and "hips_velocity_x".
 # Positions next to them may be named "hips_tx".
@@ -58,6 +61,9 @@ _NO_BONE: Final = re.compile(r"face[_.]\w+|(?:\w+[_.])?(?:com|center_of_mass)(?:
 _FLAT: Final = 1e-3
 # A hand is at a wrist of the body if its own wrist is closer than this share of the forearm's length.
 _AT_WRIST: Final = 0.6
+# Points in the middle of the hips. Hips stay in place if they are within this many meters of the origin.
+_HIPS: Final = ({"pelvis"}, {"mid_hip"}, {"hip"}, {"left_hip", "right_hip"})
+_STILL: Final = 1e-3
 _NO_COLUMNS: Final = "it has no point columns: add a header such as nose_x, nose_y, nose_z"
 
 
@@ -142,7 +148,18 @@ def _wide(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArra
         raise MarkerFileError(_NO_COLUMNS)
     wanted = [axes[axis] for axes in whole.values() for axis in "xyz"]
     counted, timed = (_number_column(rows, lowered, names) for names in (_FRAMES, _TIMES))
-    numbers = rows.columns([wanted[0] if place is None else place for place in (counted, timed)] + wanted)
+    # Points with confidence 0 were not found; their coordinates mean nothing.
+    trusted = {
+        list(whole).index(match[1]): place
+        for place, cell in enumerate(header)
+        if (match := _CONFIDENCE.fullmatch(cell)) is not None and match[1] in whole
+    }
+    first = [wanted[0] if place is None else place for place in (counted, timed)]
+    numbers = rows.columns([*first, *wanted, *trusted.values()])
+    numbers, trust = np.split(numbers, [2 + len(wanted)], axis=1)
+    if (trust > 0.0).any():
+        for point, column in zip(trusted, trust.T, strict=True):
+            numbers[column == 0.0, 2 + 3 * point : 5 + 3 * point] = np.nan
     if timed is None:
         numbers[:, 1] = np.nan
     frames = np.arange(len(numbers), dtype=np.float64) if counted is None else numbers[:, 0]
@@ -217,7 +234,7 @@ def _clip(
     unit = unit_of(points) if chosen.units is None else chosen.units
     if chosen.up_axis is None:
         points = _upright(points, own, METERS[unit_name(unit)], notes)
-    return to_clip(chosen, own, points, unit, "Y", rate, notes=notes)
+    return to_clip(chosen, own, points, None, "Y", rate, notes=notes)
 
 
 def _plain(name: str) -> str:
@@ -236,6 +253,11 @@ def _upright(points: FloatArray, names: Sequence[str], meter: float, notes: list
         if in_image is not None and in_image[:2] == (1, False):
             raise MarkerFileError("its points are image coordinates (0 to 1): use the world landmarks instead")
     found = up_of_markers(meter * points, names)
+    if found is not None and found[2]:
+        middles = [points[:, [names.index(name) for name in own]].mean(axis=1) for own in _HIPS if own <= set(names)]
+        off = [meter * np.nanmax(np.abs(middle)) for middle in middles if np.isfinite(middle).any()]
+        if min(off, default=math.inf) < _STILL:
+            notes.append(IN_PLACE)
     if found is None or found[1]:
         return points
     notes.append(f"rotated upright: {'XYZ'[found[0]]} pointed down")

@@ -41,10 +41,16 @@ METERS: Final[Mapping[str, float]] = MappingProxyType(
 )
 # The extent of a person's points in each unit, from a sitting child to an adult with raised arms.
 _SIZES: Final[Mapping[str, tuple[float, float]]] = {"m": (0.3, 4.0), "cm": (30.0, 300.0), "mm": (300.0, 4000.0)}
+# Meters: hardly anyone is shorter. The numbers of such a person in centimeters are those of an adult in inches.
+_SHORTEST: Final = 0.85
 # Hz, the frame rate of most cameras.
 _USUAL_RATE: Final = 30.0
 # If the rates from header and times differ by more than this share, there is a warning.
 _RATE_SLACK: Final = 0.02
+# A note if the hips are always at the origin, because then the floor is unknown.
+IN_PLACE: Final = (
+    "the hips stay at the origin, so the trunk was used as up: choose the up axis if the person is lying down"
+)
 # Numbers that mean "not seen": those with only digits 9, and those at least this large (10 km in millimeters).
 _NO_POSITION: Final = 1e7
 _NINES: Final = re.compile(r"99\.?9[9.]*")
@@ -230,6 +236,13 @@ def to_clip(
     unit = unit_of(points) if stated is None else unit_name(stated)
     points *= METERS[unit]
     points.setflags(write=False)
+    unit_doubts = tuple[str, ...]()
+    if stated is None and (size := extent(points)) < _SHORTEST:
+        doubt = (
+            f"The units are unknown; assumed {unit}, in which the person extends over {size:.2f} m: choose others, "
+            "such as in, if that is wrong"
+        )
+        unit_doubts = (doubt,)
     up, up_doubts = (chosen.up_axis, ()) if chosen.up_axis else guessed_up(points, names, usual_up)
     known = (rate or timed) if chosen.rate is None else chosen.rate
     if known is None and no_rate:
@@ -249,7 +262,7 @@ def to_clip(
         unit,
         start_time=start_time,
         notes=tuple(notes),
-        doubts=(*up_doubts, *rate_doubts),
+        doubts=(*unit_doubts, *up_doubts, *rate_doubts),
     )
 
 

@@ -157,7 +157,7 @@ def result_doubts(report: Report, size: float = _PERSON, moved: Sequence[str] = 
 
 
 def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
-    """A warning if a person lies or is upside down on most frames or at rest, or an animal is upright.
+    """A warning if a person lies, leans or is upside down on most frames or at rest, or an animal is upright.
 
     matrices: (F, 4, 4) world matrices of the armature.
     """
@@ -190,6 +190,13 @@ def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
             return
         if lies and leans[0] <= _ON_FOUR:
             yield "The rig does not stand upright at rest: rotate its object until the rig stands, then run this again"
+        tilts = degrees_between(line(posed, feet, shoulders), up)
+        lean = float(np.median(tilts))
+        if leans[1] < _UPRIGHT and lean < _LYING and (tilts < _UPRIGHT).mean() <= _SOMETIMES and not lies:
+            yield (
+                f"The person is straight but leans by {lean:.0f}° on most frames: if the recording shows someone "
+                "upright, rotate the markers until their floor is level"
+            )
     tilts = degrees_between(line(posed, hips, tops), up)
     # Someone who also stands upright shows which axis is up.
     if lies or (tilted := float(np.median(tilts))) <= _LYING or (tilts < _UPRIGHT).mean() > _SOMETIMES:

@@ -75,9 +75,8 @@ def smooth_jumps(recording: Recording) -> None:
 
 def _frame_rms(recording: Recording, frames: IntArray) -> FloatArray:
     """(N,) the weighted RMS of frames, without outliers."""
-    distances = np.where(recording.outliers[frames], np.nan, recording.distances(frames))
-    weights = np.where(np.isnan(distances), 0.0, recording.weights)
-    squares = (weights * np.nan_to_num(distances) ** 2).sum(axis=1)
+    weights = np.where(recording.seen[frames] & ~recording.outliers[frames], recording.weights, 0.0)
+    squares = (weights * np.nan_to_num(recording.solution.errors[frames]) ** 2).sum(axis=1)
     return np.asarray(np.sqrt(squares / np.maximum(weights.sum(axis=1), TINY)))
 
 
@@ -164,7 +163,7 @@ def reject_outliers(recording: Recording) -> None:
     These samples have already displaced the poses. So poses of short spans are first interpolated from neighboring
     frames. Distant samples then lose weight step by step (Geman and McClure's weights, graduated).
     """
-    distances, size = recording.distances(), recording.solver.skeleton.size
+    distances, size = recording.errors(), recording.solver.skeleton.size
     usual = _USUAL_TIMES * np.nan_to_num(medians(distances))
     allowed = np.clip(usual, _ALWAYS_SHARE * size, _NEVER_SHARE * size)
     # The rejected samples also affected the course up to the next knots.
@@ -188,7 +187,7 @@ def reject_outliers(recording: Recording) -> None:
         for part in parts(frames):
             weights = outlier_weights(recording.distances(part), factor * allowed) * recording.weights
             recording.solve_again(part, weights, recording.targets[part], is_far=True)
-    wrong = recording.distances(frames) > _OUTLYING * allowed
+    wrong = recording.solution.errors[frames] > _OUTLYING * allowed
     left = (recording.seen[frames] & ~wrong).sum(axis=1)
     enough = left >= _MIN_INLIERS * recording.seen[frames].sum(axis=1)
     recording.outliers[frames] = wrong & enough[:, None]

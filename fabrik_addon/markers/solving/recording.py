@@ -110,21 +110,30 @@ class Recording:
             legal[part] = self.solver.problem.legal(rotations[part])
         return legal
 
-    def distances(self, frames: IntArray | None = None) -> FloatArray:
-        """(N, E) distances of the markers from their targets on some frames, or on all; NaN if missing."""
-        chosen = np.arange(len(self.targets)) if frames is None else frames
-        distances = np.empty((len(chosen), len(self.bones)))
-        for places in parts(np.arange(len(chosen))):
-            part = chosen[places]
+    def distances(self, frames: IntArray) -> FloatArray:
+        """(N, E) distances of the markers from their targets on some frames; NaN if missing."""
+        distances = np.empty((len(frames), len(self.bones)))
+        for places in parts(np.arange(len(frames))):
+            part = frames[places]
             rotations, roots = self.solution.rotations[part], self.solution.root_location[part]
             matrices = forward_kinematics(self.solver.skeleton, rotations, roots)
             points = points_on(matrices, self.bones, self.offsets)
             distances[places] = lengths(points - self.targets[part])
         return distances
 
-    def measure(self) -> None:
-        """Compute the errors of all visible samples, outliers included, and the status of each frame."""
-        self.solution.errors[...] = self.distances()
+    def errors(self, *, solved: bool = True) -> FloatArray:
+        """(F, E) errors of all visible samples, outliers included; NaN if missing.
+
+        solved: all poses are those that the solver has found. It has measured the errors of the samples that it used.
+        """
+        self.solution.errors[~self.seen] = np.nan
+        frames = np.flatnonzero(self.outliers.any(axis=1) | (not solved))
+        self.solution.errors[frames] = self.distances(frames)
+        return self.solution.errors
+
+    def measure(self, *, solved: bool) -> None:
+        """Compute the errors of the solution, see `errors`, and the status of each frame."""
+        self.errors(solved=solved)
         self.solution.status[~self.seen.any(axis=1)] = Status.UNSEEN
         tolerances = self.solver.options.tolerance * self.solver.reaches.tolerance_lengths
         met = ~(self.solution.errors > tolerances).any(axis=1) & self.seen.any(axis=1)

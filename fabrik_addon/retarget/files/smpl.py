@@ -31,7 +31,7 @@ from ...core.rotations import (
 )
 from ...human.body_parts import FINGERS
 from ...markers.files.arrays import RATES, arrays_in, names_in, rate_in
-from ...markers.files.reading import rate_or_usual, unknown_up
+from ...markers.files.reading import IN_PLACE, rate_or_usual, unknown_up
 from ...markers.upright import FLOOR_OFF, LOOKED_AT, up_of_person
 from ..motion import RetargetError
 from .recorded import Recorded, in_meters, in_other_axes, whole_frames
@@ -278,8 +278,9 @@ def _upright(body: Recorded, up_axis: str | None) -> tuple[FloatArray, tuple[str
         up_axis = "XYZ"[axis]
         if not is_shown:
             doubts = (unknown_up("Y" if axis == 1 else "Z"),)
-        elif not up:
-            notes = (f"rotated upright: {up_axis} pointed down",)
+        else:
+            notes = (f"rotated upright: {up_axis} pointed down",) * (not up)
+            notes += (IN_PLACE,) * (not body.root.any())
     change = {("Y", True): _Y_UP, ("Y", False): _Y_DOWN, ("Z", True): _SAME, ("Z", False): _Z_DOWN}[up_axis, up]
     return change, notes, doubts
 

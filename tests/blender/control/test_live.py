@@ -103,6 +103,35 @@ def test_the_pose_of_a_frame_does_not_depend_on_the_frames_before():
     rig.fabrik.live = False
 
 
+def turned_forearm(rig):
+    """IK starts from the channels of its bones, so the elbow is no hinge."""
+    rig.pose.bones["forearm.L"].rotation_mode = "XYZ"
+    rig.pose.bones["forearm.L"].rotation_euler = (0.0, 0.3, 0.3)
+
+
+def far_hand(rig):
+    """The IK control is out of reach, so the arm is straight."""
+    rig.pose.bones["c_hand.L_ik"].location = (0.0, 0.3, 0.0)
+
+
+@pytest.mark.parametrize(("make", "change"), [(hand_made, turned_forearm), (arp_like, far_hand)])
+def test_live_leaves_a_pose_in_which_ik_does_not_bend_an_elbow_as_at_rest(make, change):
+    """The elbow was outside the hinge that was found at rest, so the whole body moved when Live was switched on."""
+    rig = make()
+    bpy.ops.object.mode_set(mode="POSE")
+    bpy.ops.fabrik.use_control_rig()
+    change(rig)
+    bpy.context.view_layer.update()
+    bpy.ops.fabrik.pin(bones="hand.L")
+    bpy.ops.fabrik.add_effector(bone="head")
+    before = np.array([bone.matrix for bone in rig.pose.bones])
+    rig.fabrik.live = True
+    bpy.context.view_layer.update()
+    after = np.array([bone.matrix for bone in rig.pose.bones])
+    rig.fabrik.live = False
+    assert np.abs(after - before)[:, :3, 3].max() < 1e-4
+
+
 def test_a_rig_that_cannot_be_read_can_be_switched_to_live():
     """The switch raised an error. A press of Store Preferred Pose failed, but removed the stored pose."""
     rig = hand_made()

@@ -12,7 +12,10 @@ from support.takes import curves
 
 from fabrik_addon.blender.control.posed_rig import posed_rig
 from fabrik_addon.blender.posing.drag import begin_drag
+from fabrik_addon.blender.posing.solve import solve_frame
 from fabrik_addon.blender.rig.armature import length_text
+from fabrik_addon.core import forward_kinematics
+from fabrik_addon.core.rotations import angle_between
 
 pytestmark = pytest.mark.usefixtures("clean_scene", "preferences")
 
@@ -243,20 +246,36 @@ def test_elbows_and_knees_follow_the_mouse_on_rigs_of_any_scale(control, shift, 
     assert drag.left_alone == []
 
 
-def test_a_knee_that_ik_leaves_short_of_its_target_is_named():
-    """The feet are pinned, so the solver misses as well; the message must count both errors."""
-    rig = keyed_human()
-    go_to(20)
-    bpy.ops.fabrik.pin(bones="foot_ik.L,foot_ik.R")
-    drag, shift = begin_drag(bpy.context, rig, "thigh_ik.R"), np.array((0.0, -0.1, 0.0))
+def drag_knee(rig, control, shift):
+    """Drag to the end; returns the drag, the error that it showed, and the error of the released pose."""
+    drag, shift = begin_drag(bpy.context, rig, control), np.array(shift)
     for share in (0.25, 0.5, 0.75, 1.0):
         result = drag.step(drag.start + share * shift, settled=True)
     drag.finish(bpy.context)
     bpy.context.view_layer.update()
-    error = np.linalg.norm(np.array(rig.pose.bones["ORG-thigh.R"].tail) - drag.start - shift)
-    assert error > result.error + 0.01
+    tail = rig.pose.bones[rig.fabrik.control.controls[control].stands_for].tail
+    return drag, result.error, np.linalg.norm(np.array(tail) - drag.start - shift)
+
+
+def test_a_knee_between_pinned_feet_ends_where_the_drag_showed_it():
+    """IK shortens bent legs, and the solver read them longer than they are. The knee ended 11 cm off."""
+    rig = keyed_human()
+    go_to(20)
+    bpy.ops.fabrik.pin(bones="foot_ik.L,foot_ik.R")
+    drag, shown, error = drag_knee(rig, "thigh_ik.R", (0.0, -0.1, 0.0))
+    assert error == pytest.approx(shown, abs=CLOSE)
+    assert drag.left_alone == []
+
+
+def test_a_knee_that_ik_leaves_short_of_its_target_is_named():
+    """The foot is out of reach, so that IK stretches the leg, and the target is out of reach as well."""
+    rig = keyed_human()
+    go_to(20)
+    rig.pose.bones["foot_ik.L"].location = (0.0, -0.3, -0.1)
+    drag, shown, error = drag_knee(rig, "thigh_ik.L", (0.4, -0.15, -0.17))
+    assert error > shown + 0.01
     assert drag.left_alone == [
-        f"Bone 'thigh_fk.R' ends {length_text(error)} from its target, farther than during the drag"
+        f"Bone 'thigh_fk.L' ends {length_text(error)} from its target, farther than during the drag"
     ]
 
 
@@ -271,6 +290,67 @@ def test_an_elbow_that_is_dragged_back_to_its_start_leaves_everything():
     drag.finish(bpy.context)
     assert drag.left_alone == []
     assert whole(rig) == before
+
+
+def test_solve_tells_how_far_an_elbow_that_ik_moves_is_from_its_target():
+    """IK stretches the arm, and the solver does not. Solve reported that the target was met."""
+    rig = keyed_human()
+    go_to(20)
+    drag_in_steps(rig, "hand_ik.L", 1.5 * np.array(DRAGS["hand_ik.L"][0]))
+    bpy.ops.fabrik.add_effector(bone="ORG-forearm.L", point="HEAD")
+    target = rig.fabrik.effectors[0].target
+    target.location += Vector((0.02, 0.03, 0.02))
+    result = solve_frame(bpy.context, rig)
+    error = np.linalg.norm(np.array(rig.pose.bones["ORG-forearm.L"].head) - np.array(target.location))
+    assert error > CLOSE
+    assert result.errors == pytest.approx([error], abs=EXACT)
+    assert result.met == 0
+
+
+def test_live_is_switched_on_and_dragged_without_moving_limbs_that_ik_stretches():
+    """IK shortens bent limbs. The body was read with longer ones, so pinned feet were off, and it moved by 1 mm."""
+    rig = keyed_human()
+    go_to(20)
+    bpy.ops.fabrik.pin(bones="hand_ik.L,foot_ik.L,foot_ik.R")
+    bpy.ops.fabrik.add_effector(bone="chest")
+    before = body(rig)
+    rig.fabrik.live = True
+    assert np.abs(body(rig) - before)[:, :3, 3].max() < EXACT
+    drag_in_steps(rig, "torso", (0.0, 0.0, -0.03))
+    posed = body(rig)
+    rig.update_tag()
+    assert np.abs(body(rig) - posed)[:, :3, 3].max() < EXACT
+    rig.fabrik.live = False
+
+
+def test_the_pose_that_is_read_is_the_pose_that_was_written_although_ik_stretches_limbs():
+    rig = keyed_human()
+    go_to(20)
+    drag_in_steps(rig, "hand_ik.L", DRAGS["hand_ik.L"][0])
+    (tree,) = posed_rig(rig).trees()
+    heads = forward_kinematics(tree.skeleton, tree.rotations, tree.root_location)[:, :3, 3]
+    for control, bone in (("hand_ik.L", "ORG-hand.L"), ("foot_ik.R", "ORG-foot.R")):
+        assert heads[tree.skeleton.index(bone)] == pytest.approx(np.array(rig.pose.bones[bone].head), abs=EXACT), (
+            control
+        )
+    assert posed_rig(rig).write(bpy.context, tree.skeleton, tree.rotations, tree.root_location) == []
+    (again,) = posed_rig(rig).trees()
+    assert angle_between(again.rotations, tree.rotations).max() < CLOSE
+
+
+def test_key_pose_after_solve_keys_the_root_control_that_rotates_with_the_hips():
+    """The root is fixed, so the hips rotate about their head, and the torso's control moves too. It got no key."""
+    rig = keyed_human()
+    bpy.ops.object.mode_set(mode="POSE")
+    go_to(20)
+    bpy.ops.fabrik.add_effector(bone="chest")
+    rig.fabrik.effectors[0].target.location += Vector((0.1, -0.1, -0.05))
+    assert solve_frame(bpy.context, rig).met == 1
+    posed = body(rig)
+    bpy.ops.fabrik.key_pose()
+    go_to(LAST)
+    go_to(20)
+    assert np.abs(body(rig) - posed)[:, :3, 3].max() < EXACT
 
 
 def test_a_dragged_toe_follows_the_mouse():

@@ -7,6 +7,7 @@ from support import scenes, takes
 from support.dragging import active, farthest_outside
 from support.takes import go_to
 
+from fabrik_addon.blender.edit.holds import remove_hold
 from fabrik_addon.blender.edit.spread_drag import find_contacts
 from fabrik_addon.blender.edit.take import EditedTake, tree_of
 from fabrik_addon.blender.rig import keyframes
@@ -144,9 +145,9 @@ def assert_same(before, after):
     assert all(np.array_equal(after[path], keys) for path, keys in before.items())
 
 
-def bezier_walk():
-    """The walk with keys on every fifth frame, automatic handles, and the values of its curves on every half frame."""
-    rig = takes.walking_human(step=5)
+def walk_with_handles(step=5):
+    """The walk with keys on some of the frames, and automatic handles."""
+    rig = takes.walking_human(step=step)
     for curve in keyframes.curves(rig):
         for key in curve.keyframe_points:
             key.interpolation, key.handle_left_type, key.handle_right_type = "BEZIER", "AUTO", "AUTO"
@@ -160,8 +161,28 @@ def shapes(rig):
     return np.array([[curve.evaluate(time) for time in times] for curve in keyframes.curves(rig)])
 
 
+def test_a_hold_between_sparse_keys_holds_the_hand_on_every_frame():
+    """Only frames with keys were held. Between them the hand moved by up to 3 cm, and no warning said so."""
+    rig = walk_with_handles(step=20)
+    before, _ = tails(rig, "hand.R")
+    hold(bone="hand.R")
+    after, _ = tails(rig, "hand.R")
+    assert np.abs(after[HELD] - before[50]).max() < 1e-4
+    assert np.abs(after[OUTSIDE] - before[OUTSIDE]).max() < 1e-4
+
+
+def test_a_hold_can_be_removed_although_a_later_one_inserted_keys_in_it():
+    """They counted as changed by hand, so that they were kept."""
+    rig = walk_with_handles(step=20)
+    keys = np.array([curve.evaluate(61.0) for curve in keyframes.curves(rig)])
+    assert bpy.ops.fabrik.add_hold(bone="hand.R", first=45, last=52, ease=EASE) == {"FINISHED"}
+    assert bpy.ops.fabrik.add_hold(bone="hand.L", first=50, last=70, ease=EASE) == {"FINISHED"}
+    assert [remove_hold(bpy.context, rig, 0)[1] for _ in range(2)] == ["", ""]
+    assert np.array([curve.evaluate(61.0) for curve in keyframes.curves(rig)]) == pytest.approx(keys, abs=1e-4)
+
+
 def test_removing_a_hold_restores_curves_with_handles():
-    rig = bezier_walk()
+    rig = walk_with_handles()
     keys, before = takes.curves(rig), shapes(rig)
     hold(bone="hand.R")
     assert np.abs(shapes(rig) - before).max() > 0.05
@@ -172,7 +193,7 @@ def test_removing_a_hold_restores_curves_with_handles():
 
 def test_a_hold_is_removed_although_keys_were_inserted_inside_it():
     """They were 16 degrees off after the neighboring keys were restored."""
-    rig = bezier_walk()
+    rig = walk_with_handles()
     before = takes.poses(rig, FRAMES)
     hold(bone="hand.R")
     go_to(53)

@@ -14,6 +14,7 @@ from support.keypoints import array, csv_text, person, y_down, y_up
 from fabrik_addon.markers.clip import MarkerFileError, to_z_up
 from fabrik_addon.markers.files.any_file import read_markers
 from fabrik_addon.markers.files.layouts import LayoutError, names_of
+from fabrik_addon.markers.files.reading import IN_PLACE
 from fabrik_addon.markers.mapping.labels import landmarks_of
 
 _ORDERS = {
@@ -66,6 +67,24 @@ class TestArrays:
         assert (clip.names, clip.units, clip.rate) == (tuple(order), unit, 30.0)
         np.testing.assert_allclose(to_z_up(clip).positions, truth, atol=1e-9)
         assert any("rate is unknown; assumed 30" in doubt for doubt in clip.doubts)
+
+    def test_an_adult_in_inches_is_doubted(self, tmp_path):
+        """In centimeters, the same numbers are those of an infant."""
+        clip = read_markers(saved(tmp_path / "a.npy", y_up(array(COCO)) / 0.0254))
+        start = "The units are unknown; assumed cm, in which the person extends over 0.59 m"
+        assert any(doubt.startswith(start) for doubt in clip.doubts)
+        clip = read_markers(saved(tmp_path / "a.npy", y_up(array(COCO)) / 0.0254), units="in")
+        np.testing.assert_allclose(to_z_up(clip).positions, array(COCO), atol=1e-9)
+        assert not any("units" in doubt for doubt in clip.doubts)
+
+    def test_positions_relative_to_the_hips_give_a_note(self, tmp_path):
+        """Someone who lies looks like someone who stands, since the floor is unknown."""
+        points = y_up(array(COCO))
+        hips = points[:, [COCO.index("left_hip"), COCO.index("right_hip")]].mean(axis=1)
+        assert IN_PLACE not in read_markers(saved(tmp_path / "a.npy", points)).notes
+        relative = saved(tmp_path / "a.npy", points - hips[:, None])
+        assert IN_PLACE in read_markers(relative).notes
+        assert IN_PLACE not in read_markers(relative, up_axis="Y").notes
 
     def test_given_rate_units_and_axis_are_used(self, tmp_path):
         truth = array(COCO)
@@ -281,6 +300,18 @@ class TestTables:
         lines = [f"timestamp,{lines[0]}", *(f"{(7 + n / 24.0) * scale:.3f},{line}" for n, line in enumerate(lines[1:]))]
         clip = read_markers(written(tmp_path / "a.csv", "\n".join(lines) + "\n"))
         assert clip.rate == pytest.approx(24.0, rel=2e-3)
+
+    @pytest.mark.parametrize("word", ["c", "confidence", "likelihood", "Visibility"])
+    def test_points_with_confidence_zero_are_not_seen(self, tmp_path, word):
+        truth, sure = array(COCO), np.ones((FRAMES, len(COCO)))
+        sure[5:9, 3] = 0.0
+        points = np.where(sure[..., None] > 0.0, truth, 9.0)
+        columns = [f"{name}_{end}" for name in COCO for end in ("x", "y", "z", word)]
+        rows = np.concatenate([points, sure[..., None]], axis=2).reshape(FRAMES, -1).tolist()
+        lines = [",".join(columns), *(",".join(map(str, row)) for row in rows)]
+        clip = read_markers(written(tmp_path / "a.csv", "\n".join(lines) + "\n"))
+        np.testing.assert_array_equal(clip.seen, sure > 0.0)
+        np.testing.assert_allclose(to_z_up(clip).positions[sure > 0.0], truth[sure > 0.0], atol=1e-9)
 
     @pytest.mark.parametrize("header", [None, "x0,y0,z0", "joint_0_x"])
     def test_numbered_points_and_no_header_at_all(self, tmp_path, header):
