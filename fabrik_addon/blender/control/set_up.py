@@ -228,9 +228,10 @@ def set_up_first(context: Context, rig: Object) -> tuple[str, list[str]]:
     """Set up a control rig that is not set up yet; its bones can't be posed otherwise.
 
     Returns the result of `use_control_rig`. Returns ("", []) and changes nothing if no constraint moves the trunk, arms
-    or legs, or if no control moves the bones that constraints move, for example because IK legs follow an empty.
+    or legs, or if no control moves the bones that constraints move, for example because IK legs follow an empty. A rig
+    that has targets or pins stays as it is, since they may be on controls that are then no longer solved.
     """
-    if not may_be_control_rig(rig):
+    if not may_be_control_rig(rig) or len(rig_settings(rig).effectors):
         return "", []
     deform = [bone.name for bone in rig.data.bones if bone.use_deform]
     parts = [name for name, role in match(deform).items() if role.part in _PARTS]

@@ -74,3 +74,23 @@ def test_retargeting_sets_up_the_rig(recording):
     rig = open_rigify("Basic.basic_human")
     assert bpy.ops.fabrik.retarget(source=str(recording("bvh/dab.bvh"))) == {"FINISHED"}
     assert {"thigh_fk.L", "upper_arm_fk.R"} <= {curve.data_path.split('"')[1] for curve in curves(rig)}
+
+
+def test_targets_on_controls_are_baked_without_a_set_up():
+    """Otherwise a target on the end of a tentacle's controls could not be reached any more."""
+    chain = [
+        (f"{kind}{i}", f"{kind}{i - 1}" if i else "", (0, 0, 0.2 * i), (0, 0, 0.2 * i + 0.2))
+        for kind in ("control", "skin")
+        for i in range(5)
+    ]
+    rig = scenes.make_rig(chain)
+    for i in range(5):
+        rig.data.bones[f"control{i}"].use_deform = False
+        copy = rig.pose.bones[f"skin{i}"].constraints.new("COPY_TRANSFORMS")
+        copy.target, copy.subtarget = rig, f"control{i}"
+    target = scenes.empty_at((0.3, 0.2, 0.7))
+    scenes.make_active(rig)
+    bpy.ops.fabrik.add_effector(bone="control4", target=target.name)
+    assert bpy.ops.fabrik.bake(frame_start=1, frame_end=2) == {"FINISHED"}
+    bpy.context.scene.frame_set(2)
+    assert (rig.pose.bones["skin4"].tail - target.location).length < 1e-3
