@@ -57,10 +57,13 @@ def test_several_motions_have_their_notes_and_only_doubts_are_failures(recording
     poses[:, 3] = np.linspace(0.0, -1.0, 20)
     np.savez(tmp_path / "known.npz", poses=poses, mocap_framerate=30.0)
     np.savez(tmp_path / "unknown.npz", poses=poses)
-    note = "it has no location of the body (trans); the body stays in place"
+    notes = [
+        "it has no location of the body (trans); the body stays in place",
+        "the hips stay at the origin, so the trunk was used as up: choose the up axis if the person is lying down",
+    ]
     rate = "The frame rate is unknown; assumed 30 Hz: choose another if that is wrong"
     cut = "The header gives 339 frames, but there are only 20: export it again"
-    expected = {"known.npz": ([note], []), "unknown.npz": ([note], [rate]), "cut.bvh": ([], [cut])}
+    expected = {"known.npz": (notes, []), "unknown.npz": (notes, [rate]), "cut.bvh": ([], [cut])}
     out = ["--output", str(tmp_path / "out"), "--report", str(tmp_path / "out")]
     assert run_command([str(RIG), *(str(tmp_path / name) for name in expected), *out], COMMAND) == 0
     printed = capfd.readouterr().out.splitlines()
