@@ -37,8 +37,8 @@ from .rotations import (
 )
 
 # Radians. No joint rotates by more than _MAX_TURN in a step. A change whose held goals are met is found once no joint
-# rotates by more than _LAST_TURN, or a step reduces the misses of the other goals by less than the share _LEAST_GAIN.
-# Further steps only toggle contacts: for a hand over 240 frames, 8 of 12 steps.
+# rotates by more than _LAST_TURN. In a drag, it is also found once a step reduces the misses of the other goals by less
+# than the share _LEAST_GAIN: further steps only toggle contacts, for a hand over 240 frames 8 of 12.
 _MAX_TURN, _LAST_TURN, _LEAST_GAIN = 1.0, 1e-3, 0.01
 # The largest number of steps.
 _MAX_STEPS: Final = 12
@@ -272,7 +272,8 @@ class EditSolver:
             gain = cost(pose, residual, change) - cost(trial, left, change + step)
             pose, residual, change = trial, left, self._change(trial)
             is_met = lengths(residual)[:, self._is_held].max(initial=0.0) <= SINGLE * self._size
-            if is_met and (longest < _LAST_TURN or gain < _LEAST_GAIN * cost(pose, residual, change)):
+            is_little = known is not None and gain < _LEAST_GAIN * cost(pose, residual, change)
+            if is_met and (longest < _LAST_TURN or is_little):
                 break
         return pose
 
