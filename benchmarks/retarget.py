@@ -77,7 +77,7 @@ def measure_retarget_whole():
     rows, spent = [], {}
     for frames in WHOLE:
         rig = open_named(humans.mixamo)
-        with imported(bpy.context, path) as (source, _):
+        with imported(bpy.context, path) as (source, *_):
             lengthen(source, frames)
             began = time.process_time()
             steps = retarget_from(bpy.context, rig, source, (1, frames), HOW, {})

@@ -35,7 +35,7 @@ def motion(take):
     if not path.exists():
         return None
     bpy.ops.wm.read_factory_settings(use_empty=True)
-    with imported(bpy.context, path) as (source, _):
+    with imported(bpy.context, path) as (source, *_):
         first, last = (round(end) for end in source.animation_data.action.frame_range)
         return finish(sample_source(bpy.context, source, source, np.arange(first, last + 1)))[0]
 

@@ -127,7 +127,7 @@ def _solved(person, found, targets, rate):
     finish(fill_gaps(recording, "SOLVE"))
     times.append(clock())
     smooth_jumps(recording)
-    recording.measure()
+    recording.measure(solved=True)
     times.append(clock())
     return np.diff(times), recording.solution
 
