@@ -38,7 +38,7 @@ from .rotations import (
 
 # Radians. No joint rotates by more than _MAX_TURN in a step. A change whose held goals are met is found once no joint
 # rotates by more than _LAST_TURN. In a drag, it is also found once a step reduces the misses of the other goals by less
-# than the share _LEAST_GAIN: further steps only toggle contacts, for a hand over 240 frames 8 of 12.
+# than the share _LEAST_GAIN: further steps only toggle contacts, for a hand over 240 frames 5 of 12.
 _MAX_TURN, _LAST_TURN, _LEAST_GAIN = 1.0, 1e-3, 0.01
 # The largest number of steps.
 _MAX_STEPS: Final = 12
@@ -235,7 +235,7 @@ class EditSolver:
             overlaps = float((self._capsules.depths(pose) ** 2).sum()) * EXACT / _TOUCHING
             return float((squares(left) * EXACT / slack).sum()) + overlaps + stops.cost(change)
 
-        last, relaxed = np.zeros(change.shape), 1.0
+        last, relaxed, spent = np.zeros(change.shape), 1.0, cost(pose, residual, change)
         for _ in range(_MAX_STEPS):
             motions, rates = bodies.motions(pose), bodies.rates(change)
             rows = goals.rows(pose, motions, wanted).reshape(count, -1, bodies.columns)
@@ -258,21 +258,22 @@ class EditSolver:
                 share = float((last * turn).sum()) / max(float(squares(turn).sum()), TINY)
                 relaxed = float(np.clip(relaxed * share, 0.1, 1.0))
             last, step = even, relaxed * min(1.0, _MAX_TURN / max(longest, ROUNDING)) * step
+            before = spent
             for _ in range(MAX_SHORTER):
                 stopped = self._moved(own, change + step)
                 trial = self._corrected(stopped, wanted)
                 left = goals.residual(trial, wanted)
                 # Goals that are met must not be compared by their rounding errors.
-                if cost(trial, left, change + step) <= cost(pose, residual, change) + (SINGLE * self._size) ** 2:
+                if cost(trial, left, change + step) <= before + (SINGLE * self._size) ** 2:
                     break
                 step = SHORTER * step
             else:
                 break
             stops.add(change + step, self._change(stopped))
-            gain = cost(pose, residual, change) - cost(trial, left, change + step)
             pose, residual, change = trial, left, self._change(trial)
+            spent = cost(pose, residual, change)
             is_met = lengths(residual)[:, self._is_held].max(initial=0.0) <= SINGLE * self._size
-            is_little = known is not None and gain < _LEAST_GAIN * cost(pose, residual, change)
+            is_little = known is not None and before - spent < _LEAST_GAIN * spent
             if is_met and (longest < _LAST_TURN or is_little):
                 break
         return pose
