@@ -586,7 +586,7 @@ class DragSolver:
         relaxed = self._limbs.relaxed(shares)
         if relaxed is not None:
             self.posture = self.posture.relaxed(*relaxed)
-        # A leg that is dragged bears no weight any more, so the body is shifted at least as fast as the leg moves.
+        # A leg that is dragged bears no weight anymore, so the body is shifted at least as fast as the leg moves.
         lifted = self._limbs.lifted(moved) / max(self.bounds.off_support, TINY)
         self.posture.shift = self.bounds.shift(min(1.0, max(lifted, float(shares.max(initial=0.0)))))
 

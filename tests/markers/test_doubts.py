@@ -181,4 +181,4 @@ class TestResult:
     @pytest.mark.parametrize("doubts", [(), ("It may be, or not", "a second")])
     def test_warnings_are_in_the_file(self, doubts: tuple[str, ...]) -> None:
         some = Report(np.zeros((1, 1)), ["a"], [1], ["SOLVED"], doubts=doubts)
-        assert csv_text(some).count("doubt,") == len(doubts)
+        assert csv_text(some).count("warning,") == len(doubts)

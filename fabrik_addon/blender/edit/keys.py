@@ -30,8 +30,7 @@ from .take import EditedTake
 # A curve is identified by its data path and its index.
 Curves: TypeAlias = Mapping[tuple[str, int], FCurve]
 _BEFORE, _WRITTEN = "Before", "Written"
-# A copy of a curve in a record, and the number of frames by which the curve was moved since; by the curve's path and
-# index.
+# A copy of a curve in a record, and the number of frames by which the curve was moved since then.
 _Copy: TypeAlias = tuple[FCurve, float]
 Copies: TypeAlias = Mapping[tuple[str, int], Sequence[_Copy]]
 # Values are equal if they differ by at most this share of their size, or this number if they are below 1. Blender

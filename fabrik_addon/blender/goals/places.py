@@ -30,9 +30,9 @@ _LEAST_FRAMES: Final = 4
 
 # A marker is visible between two keys if they are at most this many steps of its recording apart.
 _SEEN_STEPS: Final = 1.5
-# Steps. A frame this close to a key is on the key, because subframes are in single precision.
+# A frame that is at most this many steps from a key is on the key, because subframes are in single precision.
 _ON_KEY: Final = 0.01
-# Frames. The keys of a recording are usually at most this far apart.
+# The keys of a recording are usually at most this many frames apart.
 _RECORDED_STEP: Final = 1.5
 _TRANSFORM_PATHS: Final = ("location", "rotation", "scale", "delta_")
 

@@ -99,8 +99,8 @@ class FabrikMarker(PointOnBone, PropertyGroup):
     guess: Float(default=-1.0)
     figures: FloatVector(size=4, default=(-1.0, 0.0, 0.0, 0.0))
 
-    # Results of the last bake. The RMS distance from its point (negative before the first bake) and the largest
-    # distance, in world meters. The frame of the largest. The percentage of frames on which the marker was visible.
+    # Results of the last bake: the marker's RMS distance from its point in world meters (negative before the first
+    # bake), its largest distance and the frame of that, and the percentage of frames on which it was visible.
     error = _figure(0)
     worst = _figure(1)
     worst_frame = _figure(2, int)

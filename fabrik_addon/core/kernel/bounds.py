@@ -108,7 +108,7 @@ class Bounds:
     def prefer(self, posture: PostureTerm, rotations: FloatArray, location: FloatArray) -> None:
         """Prefer a pose: (J, 4) local rotations and the root's head at (3,), armature space.
 
-        Sets the region in which the center of mass moves freely. What starts below the floor may stay that low.
+        Sets the region in which the center of mass moves freely. Points that start below the floor may stay as low.
         """
         self._posture, self.off_support = posture, 0.0
         self.capsules.carry(rotations, location)

@@ -177,7 +177,7 @@ class PostureTerm:
         return np.asarray(self.shares @ away.balanced)
 
     def away(self, pose: Pose) -> Away:
-        """The difference of a pose from the preferred one; rotation vectors are in the frames that carry the joints."""
+        """The difference of a pose from the preferred one; rotation vectors are in the parents' frames."""
         turned = rotation_vector_from_quaternion(product(pose.local, self._back))
         above = turned[..., self._above, :]
         extended = np.maximum((above * self._behind).sum(axis=-1) - self._slack, 0.0)
@@ -228,7 +228,7 @@ class PostureTerm:
     def _dense(
         self, centers: FloatArray, forces: FloatArray, pose: Pose, motions: Motions
     ) -> tuple[FloatArray, FloatArray]:
-        """Matrix (..., D, D) and gradient (..., D) of the part of the masses, one mass at a time; for any tree."""
+        """Matrix (..., D, D) and gradient (..., D) of the sum over masses, for any tree; in time J · D²."""
         shifts = self.bodies.shifts(pose, motions, centers, self.carrier)
         shifts = np.swapaxes(shifts.reshape(*shifts.shape[:-3], -1, self.bodies.columns), -1, -2)
         weighed = np.swapaxes(shifts * np.repeat(self.masses, 3), -1, -2)

@@ -30,8 +30,9 @@ Scale = Literal["uniform", "limbs"] | float
 # take longer, and change joint positions by only 0.1 mm.
 _REFERENCE_FRAMES = 5
 _TAKE_FRAMES = 50
-# The stillest frames are this share of a take. They must show at least the second share of the largest marker count.
+# The stillest frames are this share of a take.
 _STILL_SHARE = 0.1
+# They must show at least this share of the largest number of markers that any frame shows.
 _NEARLY_ALL = 0.9
 # A person is upright if the distance from feet to head is at least this share of its largest value (this percentile).
 # People who walk are upright on all frames; the crouch before a jump is not upright.

@@ -103,7 +103,7 @@ class Fit:
 
     @cached_property
     def prior(self) -> PosePrior:
-        """The prior on the pose, for markers with this noise."""
+        """The prior on the pose, relative to markers with `noise`."""
         return self.expected.prior(self.noise)
 
     def solver(self, steps: int = _STEPS) -> Solver:
@@ -190,9 +190,9 @@ class Fit:
 
 # Usual error of a guessed offset (standard deviation), as a share of the skeleton's size (15 mm on a person).
 _OFFSET_SHARE: Final = 0.0065
-# This error for the markers of a cluster, which may be anywhere on their bone (70 mm).
+# The same error for markers of a cluster, which may be anywhere on their bone (70 mm).
 _CLUSTER_SHARE: Final = 0.03
-# This error for a marker that is mapped to a joint (3 mm).
+# The same error for markers that are mapped to a joint (3 mm).
 _JOINT_SHARE: Final = 0.0013
 # Usual difference between a person's limb and the rig's, as a share of its length.
 _LENGTH_SHARE: Final = 0.2

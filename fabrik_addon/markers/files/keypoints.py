@@ -175,7 +175,7 @@ def _number_column(rows: CsvRows, header: list[str], names: Sequence[str]) -> in
 
 
 def _tidy(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArray, FloatArray]:
-    """The results of `_wide`, for a table with a row for each frame and point."""
+    """Names, frame numbers, and times and points, as from `_wide`, of a table with a row for each frame and point."""
     frame, keypoint, *axes = (header.index(name) for name in ("frame", "keypoint", "x", "y", "z"))
     model = header.index("model") if "model" in header else None
     timed = _number_column(rows, header, _TIMES)

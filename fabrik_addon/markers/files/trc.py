@@ -40,7 +40,7 @@ _COLUMNS_BEFORE: Final = 2  # Frame# and Time
 
 @dataclass(frozen=True)
 class _Header:
-    """Fields by lower-case key, names as written, and the number of columns in the line of X1 Y1 Z1 …, 0 without it."""
+    """Fields by lower-case key, names as written, and the number of columns below them (0 if the header has no X1)."""
 
     fields: Mapping[str, str]
     names: list[str]

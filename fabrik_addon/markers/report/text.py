@@ -10,7 +10,7 @@ The CSV has one header and these rows, by ``scope``, with ``name``, ``frame`` an
 * total: "all", the worst frame, the worst marker; "weighted" has only ``rms_m``
 * gap: the bone, frames such as 12-30, blank
 * limit: the bone, blank, blank
-* note, doubt: a sentence, blank, blank
+* note, warning: a sentence, blank, blank
 * rotation: the bone, blank, its worst frame
 
 ``mean_m``, ``rms_m``, ``max_m`` are meters, blank if nothing was seen. ``coverage`` is a percentage: for a marker, of
@@ -88,7 +88,7 @@ def _csv_rows(report: Report) -> Iterator[dict[str, object]]:
         yield {"scope": "gap", "name": gap.bone, "frame": f"{gap.first}-{gap.last}", "status": gap.how}
     for bone, share in report.limits.items():
         yield {"scope": "limit", "name": bone, "coverage": f"{share:.2f}"}
-    for scope, sentences in (("note", report.notes), ("doubt", report.doubts)):
+    for scope, sentences in (("note", report.notes), ("warning", report.doubts)):
         for sentence in sentences:
             yield {"scope": scope, "name": sentence}
     for bone, radians in report.rotations.items():

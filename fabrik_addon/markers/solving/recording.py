@@ -94,11 +94,11 @@ class Recording:
         self.solution.put(frames, found)
 
     def state(self, frames: IntArray) -> tuple[Solution, FloatArray, FloatArray]:
-        """Poses, expected poses and their weights on some frames, `frames` (N,), for `restore`."""
+        """Poses, expected poses and their weights on frames (N,), to pass to `restore`."""
         return self.solution.part(frames), self.expected[frames], self.prior_weights[frames]
 
     def restore(self, frames: IntArray, state: tuple[Solution, FloatArray, FloatArray], which: BoolArray) -> None:
-        """Undo changes since `state` was called on the same frames; which: (N,) True for frames to undo."""
+        """Put a result of `state` back on some of its frames; which: (N,) True for these."""
         solution, expected, prior_weights = state
         self.solution.put(frames[which], solution.part(np.flatnonzero(which)))
         self.expected[frames[which]], self.prior_weights[frames[which]] = expected[which], prior_weights[which]

@@ -51,13 +51,13 @@ def test_a_cart_gives_a_warning(tmp_path, capfd, more, status):
     assert "Warning: No marker is on the" in printed
     assert "Took: calibrate " in printed
     with (tmp_path / "o.csv").open(newline="") as file:
-        doubts = [row["name"] for row in csv.DictReader(file) if row["scope"] == "doubt"]
+        doubts = [row["name"] for row in csv.DictReader(file) if row["scope"] == "warning"]
     assert doubts
     assert all(f"Warning: {doubt}" in printed for doubt in doubts)
     bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "o.blend"))
     rig = next(thing for thing in bpy.data.objects if thing.type == "ARMATURE")
     rows = csv.DictReader(rig.fabrik.capture.report.as_string().splitlines())
-    assert [row["name"] for row in rows if row["scope"] == "doubt"] == doubts, "the saved report has them"
+    assert [row["name"] for row in rows if row["scope"] == "warning"] == doubts, "the saved report has them"
 
 
 def test_a_person_gives_no_warning(tmp_path, capfd):
@@ -142,7 +142,7 @@ def test_several_takes_have_their_notes_and_only_doubts_are_failures(tmp_path, c
     status, printed = run("whole", "cut")
     assert (status, printed[-1]) == (1, "2 of 2 takes written, 1 of them with warnings")
     assert [line for line in printed if "Note" in line or "Warning" in line] == [f"cut.trc: {doubt}"]
-    assert f'doubt,"{doubt.removeprefix("Warning: ")}"' in (tmp_path / "out" / "cut.csv").read_text()
+    assert f'warning,"{doubt.removeprefix("Warning: ")}"' in (tmp_path / "out" / "cut.csv").read_text()
 
 
 def test_several_performers(tmp_path, capfd):

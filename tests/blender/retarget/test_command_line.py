@@ -71,7 +71,7 @@ def test_several_motions_have_their_notes_and_only_doubts_are_failures(recording
     for name, remarks in expected.items():
         with (tmp_path / "out" / name).with_suffix(".csv").open(newline="") as file:
             rows = list(csv.DictReader(file))
-        for kind, scope, sentences in zip(("Note", "Warning"), ("note", "doubt"), remarks, strict=True):
+        for kind, scope, sentences in zip(("Note", "Warning"), ("note", "warning"), remarks, strict=True):
             start = f"{name}: {kind}: "
             assert [line.removeprefix(start) for line in printed if line.startswith(start)] == sentences
             assert [row["name"] for row in rows if row["scope"] == scope] == sentences
