@@ -659,7 +659,7 @@ def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_res
 
 
 def _limbs_on_ik(rows: Sequence[FabrikCarrier], on_ik: Collection[str]) -> list[tuple[list[int], int]]:
-    """The limbs on IK: the indices of their bones down to the end, and the number of the first one that a control holds.
+    """The limbs on IK: the indices of their bones down to the end, and that of the first one that a control holds.
 
     IK does not stretch toes, so they are left out.
     """

@@ -30,10 +30,8 @@ Scale = Literal["uniform", "limbs"] | float
 # take longer, and change joint positions by only 0.1 mm.
 _REFERENCE_FRAMES = 5
 _TAKE_FRAMES = 50
-# The stillest frames are this share of a take.
-_STILL_SHARE = 0.1
-# They must show at least this share of the largest number of markers that any frame shows.
-_NEARLY_ALL = 0.9
+# The stillest frames: their share of a take, and how many markers they show at least, as a share of the largest number.
+_STILL_SHARE, _NEARLY_ALL = 0.1, 0.9
 # A person is upright if the distance from feet to head is at least this share of its largest value (this percentile).
 # People who walk are upright on all frames; the crouch before a jump is not upright.
 _UPRIGHT_SHARE = 0.92

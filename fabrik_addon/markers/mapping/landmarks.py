@@ -210,9 +210,10 @@ _BROAD: Final = frozenset({"hips", "shoulder", "thigh"})
 _LONG: Final[Mapping[str, float]] = MappingProxyType({"ankle": 0.0, "ball": 7.0, "toe tip": 12.0})
 # Percent of the body's height: a part can vote on the front if its foremost and rearmost landmarks are this far apart.
 _DEEP: Final = 4.0
-# The cosine is measured between the right-to-left lines of limbs and of hips or shoulders. Limbs are swapped if its
-# median is below minus this. In recordings it is at least 0.52, with swapped labels at most -0.6.
+# The cosine is measured between the right-to-left lines of limbs and of hips or shoulders. Limbs are swapped if it is
+# below minus this on at least this percentage of the frames. In recordings it is at least 0.04 on every frame.
 _OPPOSITE: Final = 0.3
+_SWAPPED: Final = 20.0
 
 
 def is_mirrored(landmarks: Mapping[tuple[str, str], FloatArray]) -> bool:
@@ -249,17 +250,16 @@ def is_mirrored(landmarks: Mapping[tuple[str, str], FloatArray]) -> bool:
 
 
 def limbs_on_other_sides(landmarks: Mapping[tuple[str, str], FloatArray]) -> Iterator[str]:
-    """The limbs, "legs" or "arms", whose left and right sides are opposite to those of the trunk on most frames.
+    """The limbs, "legs" or "arms", whose left and right sides are opposite to those of the trunk on many frames.
 
     People may cross forearms or shins for long, but not whole limbs, so knees or elbows must be on the other side too.
     landmarks: as in `is_mirrored`.
     """
     hips, shoulders = (_across(landmarks, {part}) for part in ("hips", "shoulder"))
 
-    def is_opposite(own: Sequence[FloatArray], trunk: Sequence[FloatArray]) -> bool:
+    def cosines(own: Sequence[FloatArray], trunk: Sequence[FloatArray]) -> FloatArray:
         one, other = middle_of(own), middle_of(trunk)
-        cosines = (one * other).sum(axis=1) / np.maximum(lengths(one) * lengths(other), ROUNDING)
-        return bool(np.isfinite(cosines).any() and np.nanmedian(cosines) < -_OPPOSITE)
+        return (one * other).sum(axis=1) / np.maximum(lengths(one) * lengths(other), ROUNDING)
 
     for limbs, parts, joint, trunk in (
         ("legs", LEG, "knee", hips or shoulders),
@@ -267,8 +267,10 @@ def limbs_on_other_sides(landmarks: Mapping[tuple[str, str], FloatArray]) -> Ite
     ):
         whole = _across(landmarks, parts)
         middle = [each for each in _across(landmarks, parts, joint) if np.isfinite(each).any()]
-        if trunk and whole and is_opposite(whole, trunk) and (not middle or is_opposite(middle, trunk)):
-            yield limbs
+        if trunk and whole:
+            found = np.maximum(cosines(whole, trunk), cosines(middle or whole, trunk))
+            if np.isfinite(found).any() and np.nanpercentile(found, _SWAPPED) < -_OPPOSITE:
+                yield limbs
 
 
 def _across(landmarks: Mapping[tuple[str, str], FloatArray], parts: Collection[str], end: str = "") -> list[FloatArray]:

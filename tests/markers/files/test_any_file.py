@@ -264,6 +264,10 @@ class TestLimbsOfTheOtherSide:
             path.write_text(trc_of(swapped, points))
             doubts = [doubt for doubt in read_markers(path, up_axis="Z").doubts if "swap left and right on" in doubt]
             assert doubts == [f"The labels of the person swap left and right on {limb}: rename them" for limb in wanted]
+            # The labels are swapped on half of the frames only.
+            old = [names.index(label) for label in swapped]
+            path.write_text(trc_of(names, np.concatenate([points[:50], points[50:, old]])))
+            assert doubts == [doubt for doubt in read_markers(path, up_axis="Z").doubts if "and right on" in doubt]
 
     def test_crossed_forearms_and_shins_are_not_doubted(self, tmp_path: Path) -> None:
         """A person sits on the floor with crossed legs and folded arms; meters to the left, ahead and up."""
