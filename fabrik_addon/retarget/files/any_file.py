@@ -23,7 +23,7 @@ def read_recorded(path: str | os.PathLike[str], up_axis: str | None = None, rate
     path = Path(path)
     if path.suffix.lower() not in POSE_SUFFIXES:
         kinds = ", ".join(POSE_SUFFIXES)
-        raise RetargetError(f"{path.name}: has no poses: import its markers, or choose one of {kinds}")
+        raise RetargetError(f"{path.name}: it has no poses: import its markers, or choose one of {kinds}")
     if up_axis not in (None, "Y", "Z"):
         raise RetargetError(f"the up axis is {up_axis!r}: it must be Y or Z")
     if rate is not None and not 0.0 < rate < math.inf:

@@ -280,7 +280,7 @@ def test_a_file_of_markers_is_not_read_as_poses(tmp_path):
     """The message wrongly named pickled Python objects."""
     path = tmp_path / "two.trc"
     write_trc(path, two_performers().names, two_performers().positions + 1.0)
-    with pytest.raises(RuntimeError, match=r"two\.trc: has no poses: import its markers, or"):
+    with pytest.raises(RuntimeError, match=r"two\.trc: it has no poses: import its markers, or"):
         bpy.ops.fabrik.import_markers(filepath=str(path), holds="ARMATURE")
 
 
