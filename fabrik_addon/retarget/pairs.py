@@ -179,7 +179,7 @@ class _Tree:
         self.middle = float(np.median(heads[:, 0]))
 
     def chain(self, name: str) -> list[str]:
-        """A chain from a bone, by the child with the most descendants, to the end or a fork into many bones."""
+        """A chain from a bone to its end or a fork into many bones; it follows the child with the most descendants."""
         chain = [name]
         while self.children[chain[-1]]:
             below = self.children[chain[-1]]

@@ -512,7 +512,7 @@ class ControlRig(PlainRig):
         return self._paths(turned | moved, moved) | {row.name for row in (*setup.switches, *setup.along)}
 
     def off(self, context: Context, solution: Solution, frames: IntArray) -> list[str]:
-        """As in `PlainRig`; frames: (F,)."""
+        """Sentences about bones that controls can't move to their poses on frames (F,)."""
         worst: dict[str, writing.Deviation] = {}
         rows = np.unique(np.linspace(0, len(frames) - 1, _LOOKED_AT).astype(int))
         for frame, wanted in zip(frames[rows].tolist(), solution.part(rows).matrices, strict=True):
