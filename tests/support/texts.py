@@ -38,6 +38,7 @@ def registered():
             yield where, about.description
         elif issubclass(cls, (bpy.types.Panel, bpy.types.Menu)):
             yield where, cls.bl_label
+            yield where, getattr(cls, "bl_category", "")
         for prop in properties_of(about):
             yield from texts_of(where, prop)
     for prop in scene:
