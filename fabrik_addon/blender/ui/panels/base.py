@@ -22,7 +22,7 @@ _ROOM: Final = 206.0
 _MARGINS: Final = 80.0
 # Pixels in a list's row, besides its scroll bar: the width of an icon, and the free space around a text.
 _ICON: Final = 20.0
-_PAD: Final = 18.0
+_PAD: Final = 20.0
 # The number of shortened texts that are cached between redraws, enough for the names of a few rigs.
 _KEPT: Final = 2048
 
