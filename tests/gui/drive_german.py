@@ -46,6 +46,7 @@ def labels_are_ours():
     assert {"Spread", "Manual", "Force", "Ease", "Report"} <= differing, "Blender's catalogue is not there"
     wrong = {text: look_up(text, translations.CONTEXT) for text in words}
     assert {text: found for text, found in wrong.items() if found != words[text]} == {}
+    assert look_up("Remove Hold", "Operator") == "Fixierung entfernen", "Blender's context for the undo history"
 
 
 g.run(steps, limit=240.0)

@@ -259,7 +259,7 @@ def limbs_on_other_sides(landmarks: Mapping[tuple[str, str], FloatArray]) -> Ite
 
     def cosines(own: Sequence[FloatArray], trunk: Sequence[FloatArray]) -> FloatArray:
         one, other = middle_of(own), middle_of(trunk)
-        return (one * other).sum(axis=1) / np.maximum(lengths(one) * lengths(other), ROUNDING)
+        return np.asarray((one * other).sum(axis=1) / np.maximum(lengths(one) * lengths(other), ROUNDING))
 
     for limbs, parts, joint, trunk in (
         ("legs", LEG, "knee", hips or shoulders),

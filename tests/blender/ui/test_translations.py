@@ -142,7 +142,7 @@ def test_texts_without_a_translation_stay_in_english():
     text = (
         'msgid ""\nmsgstr "Language: xx"\n\nmsgid "Drag \\"it\\""\nmsgstr "Zieh \\"es\\""\n\nmsgid "Pin"\nmsgstr ""\n'
     )
-    assert translations.table(text) == {(context, 'Drag "it"'): 'Zieh "es"' for context in ("*", "FABRIK")}
+    assert translations.table(text) == {(context, 'Drag "it"'): 'Zieh "es"' for context in ("*", "FABRIK", "Operator")}
 
 
 @pytest.mark.parametrize("cls", [each for each in CLASSES if not issubclass(each, bpy.types.UIList)])

@@ -20,8 +20,8 @@ _Table: TypeAlias = dict[tuple[str, str], str]
 # The context of all labels. Blender's own translations have priority over those of add-ons. Without a separate context,
 # the German for "Manual" would be a handbook, for "Spread" a spray can, and for "Force" a force field.
 CONTEXT: Final = "FABRIK"
-# Tooltips and sentences have Blender's usual context.
-CONTEXTS: Final[tuple[str, ...]] = ("*", CONTEXT)
+# Tooltips and sentences have Blender's usual context, names in the undo history that of operators.
+CONTEXTS: Final[tuple[str, ...]] = ("*", CONTEXT, "Operator")
 MESSAGE: Final = "Message"
 # Separators between the parts of a message, the widest first.
 _JOINTS: Final = ("; ", ": ", ", ")
