@@ -43,7 +43,7 @@ _MAX_TURN, _LAST_TURN, _LEAST_GAIN = 1.0, 1e-3, 0.01
 # The largest number of steps.
 _MAX_STEPS: Final = 12
 # The largest number of changes of the stops in a step.
-_ROUNDS: Final = 4
+_ROUNDS: Final = 2
 # A limit replaces one that the joint met before if the cosine between their rows is above this.
 _ALIKE: Final = 0.9
 # The distance by which an effector may miss its target, as a share of the body's size.
@@ -286,6 +286,8 @@ class EditSolver:
         goals, bodies, held, count = self._goals, self._bodies, self._is_held, len(pose.local)
         errors = self._errors(pose, wanted)
         for _ in range(3):
+            if errors.max() <= (ROUNDING * self._size) ** 2:
+                break
             motions = bodies.motions(pose)
             touching, gaps = self._capsules.sides(pose, motions, 0.0)
             touching[gaps == np.inf], gaps[gaps == np.inf] = 0.0, 0.0
