@@ -78,7 +78,7 @@ class ChangeOverTime:
         mixed, rough = (self._window[on, None] * rows) @ self._mixing, self._window**2 * self._rough[:, None]
         bumps = rows * rough.T[on]
         errors = slack * (squares(mixed) + (bumps * rows).sum(axis=1))
-        # Forward: the mean (2, D) of values and velocities, and their covariance (2, 2, D, D), from the equations so far.
+        # Forward: the mean (2, D) of values and velocities, and covariance (2, 2, D, D), given the equations so far.
         mean, covariance = np.zeros((2, columns)), np.multiply.outer(self._stationary, np.eye(columns))
         pulls, gains = [], []
         pairs = np.einsum("fij,fkl->fikjl", self._moves, self._moves).reshape(-1, 4, 4)
