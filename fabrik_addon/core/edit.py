@@ -285,9 +285,9 @@ class EditSolver:
         The paths of goals are curved. Without this, steps overshoot if limbs are almost straight.
         """
         goals, bodies, held, count = self._goals, self._bodies, self._is_held, len(pose.local)
-        errors = self._errors(pose, wanted)
+        errors, exact = self._errors(pose, wanted), (ROUNDING * self._size) ** 2
         for _ in range(3):
-            if errors.max() <= (ROUNDING * self._size) ** 2:
+            if errors.max() <= exact:
                 break
             motions = bodies.motions(pose)
             touching, gaps = self._capsules.sides(pose, motions, 0.0)
@@ -301,10 +301,11 @@ class EditSolver:
             np.einsum("fii->fi", system)[...] += RIGID
             trial = self._moved(pose, times(by_forces, np.linalg.solve(system, off[..., None])[..., 0]))
             left = self._errors(trial, wanted)
-            better = left < errors
-            local = np.where(better[:, None, None], trial.local, pose.local)
-            pose = bodies.pose(local, np.where(better[:, None], trial.root, pose.root))
-            errors = np.where(better, left, errors)
+            worse = left > np.maximum(errors, exact)
+            if worse.any():
+                local = np.where(worse[:, None, None], pose.local, trial.local)
+                trial = bodies.pose(local, np.where(worse[:, None], pose.root, trial.root))
+            pose, errors = trial, np.where(worse, errors, left)
         return pose
 
     def _errors(self, pose: Pose, wanted: Wanted) -> FloatArray:
