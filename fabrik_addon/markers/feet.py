@@ -130,16 +130,11 @@ def ground_velocity(
     velocities = np.concatenate(low)
     velocities = velocities[:: 1 + len(velocities) // _GROUND_SAMPLES]
     velocities[:, up] = 0.0
-    return _common(velocities, settings.speed)
-
-
-def _common(velocities: FloatArray, speed: float) -> FloatArray:
-    """(3,) the velocity on which most of the velocities (N, 3) agree to within `speed`; zero if too few agree."""
     if not len(velocities):
         return np.zeros(3)
-    near = np.linalg.norm(velocities[:, None] - velocities, axis=2) <= speed
+    near = np.linalg.norm(velocities[:, None] - velocities, axis=2) <= settings.speed
     ground = np.median(velocities[near[int(np.argmax(near.sum(axis=1)))]], axis=0)
-    moves = near.mean(axis=1).max() >= _GROUND_SHARE and np.linalg.norm(ground) > speed
+    moves = near.mean(axis=1).max() >= _GROUND_SHARE and np.linalg.norm(ground) > settings.speed
     return np.asarray(ground if moves else np.zeros(3))
 
 

@@ -19,7 +19,7 @@ from ...human.naming_schemes import match
 from ..clip import Clip, FloatArray
 from ..mapping.marker_map import MappedMarker
 from ..steps import at_once, within
-from .expected_pose import Kind, given_pose, moving_pose
+from .expected_pose import Kind, any_pose, given_pose, moving_pose
 from .fit import Fit, at_best_scale, in_clusters, over_reference, over_take
 from .offsets import bones_of, guessed_offsets, make_effectors
 from .size import CalibrationError, first_scale
@@ -254,7 +254,7 @@ def _spread(positions: FloatArray, max_count: int) -> FloatArray:
 
 def _result(fit: Fit, poses: Solution, positions: FloatArray, guesses: FloatArray) -> Calibration:
     """The calibration from a fit; its poses are solved without a prior."""
-    solution = fit.free.solve(positions, start=poses)
+    solution = replace(fit, expected=any_pose(fit.skeleton)).solve(positions, start=poses)
     middle = len(positions) // 2
     distances = fit.distances(solution, positions)
     count = (~np.isnan(distances)).sum(axis=0)

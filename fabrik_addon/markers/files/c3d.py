@@ -63,10 +63,10 @@ class Parameters:
         section = content[first:]
         self._processor = _processor(content, section)
         self.byte_order = ">" if self._processor == MIPS else "<"
-        counts = struct.unpack_from(f"{self.byte_order}4H", content, 2)
+        points, analogs, first_frame, last_frame = struct.unpack_from(f"{self.byte_order}4H", content, 2)
         data_block, analog_per_frame = struct.unpack_from(f"{self.byte_order}2H", content, 16)
         scale, rate = (float(self.floats(content[at : at + 4])[0]) for at in (12, _RATE_AT))
-        self.header = Header(*counts, scale, data_block, analog_per_frame, rate)
+        self.header = Header(points, analogs, first_frame, last_frame, scale, data_block, analog_per_frame, rate)
         self.end = first + (section[2] if len(section) > 2 else 0) * BLOCK
         groups: dict[int, str] = {}
         self._values: dict[tuple[int, str], _Value] = {}
