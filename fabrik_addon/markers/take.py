@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..core import Effector, Solution, Solver
+from ..core import Solution, Solver
 from ..core.errors import FabrikError
 from .calibrate.size import height_factor, with_factors
 from .clip import BoolArray, FloatArray
@@ -19,8 +19,6 @@ from .solving.course import GAPS, FilledSpan, Gaps, fill_gaps, filled_spans, sol
 from .solving.outliers import reject_implausible_samples, reject_outliers, smooth_jumps
 from .solving.recording import Recording, with_options
 from .steps import at_once, within
-
-__all__ = ["GAPS", "FilledSpan", "Gaps", "SolvedTake", "TakeError", "TakeSettings", "solve_take", "solve_take_steps"]
 
 
 class TakeError(FabrikError):
@@ -131,7 +129,11 @@ def _planted(
 
     The errors are those of the recorded person's body, since the targets have its size.
     """
-    effectors = solver.effectors if factors is None else _at_rig_size(solver, factors)
+    effectors = list(solver.effectors)
+    if factors is not None:
+        # The offsets, scaled from the person's body to the rig's bones.
+        marked = [(each, each.offset, factors[solver.skeleton.index(each.bone)]) for each in effectors if each.offset]
+        effectors = [replace(each, offset=tuple((np.array(offset) / size).tolist())) for each, offset, size in marked]
     points = list(foot_points(solver.skeleton, effectors, settings.up))
     if not points:
         return None
@@ -140,16 +142,3 @@ def _planted(
     planted = plant_feet(solution, points, settings.rate, limits=solver.limits, up=settings.up, settings=standing)
     recording.solution.rotations[:] = planted.solution.rotations
     return replace(planted, solution=replace(planted.solution, errors=recording.errors(solved=False)))
-
-
-def _at_rig_size(solver: Solver, factors: FloatArray) -> list[Effector]:
-    """The effectors with their offsets scaled from the person's body to the rig's bones."""
-    sizes = [factors[solver.skeleton.index(effector.bone)] for effector in solver.effectors]
-    return [
-        effector if effector.offset is None else replace(effector, offset=_divided(effector.offset, float(size)))
-        for effector, size in zip(solver.effectors, sizes, strict=True)
-    ]
-
-
-def _divided(offset: tuple[float, float, float], size: float) -> tuple[float, float, float]:
-    return offset[0] / size, offset[1] / size, offset[2] / size

@@ -32,8 +32,9 @@ from ...markers.report.doubts import listed, posture_doubts, result_doubts
 from ...markers.report.figures import Report, ReportError
 from ...markers.report.text import csv_text, rotations_line
 from ...markers.signals import low_pass
+from ...markers.solving.course import FilledSpan
 from ...markers.steps import finish, within
-from ...markers.take import FilledSpan, TakeSettings, solve_take_steps
+from ...markers.take import TakeSettings, solve_take_steps
 from ...markers.whole_files import write_text
 from ..capture.matching import matching_doubts_of, of_take, recorded_range, scene_rate, why_another_speed
 from ..capture.takes import new_record_of, take_name

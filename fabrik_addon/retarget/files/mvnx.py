@@ -121,10 +121,13 @@ def _entity(*_details: object) -> None:
     raise RetargetError("it declares entities, which MVN does not write: export it again")
 
 
-def _read(content: bytes) -> _Document:
-    """The document in a file's bytes; raises RetargetError if it is incomplete."""
-    document = _Document()
-    parser = expat.ParserCreate(namespace_separator=" ")
+def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
+    """The body in a file's bytes; rate: frames per second, overrides the file's.
+
+    Raises RetargetError, without the file's name, if the document is incomplete, if segments, frames or rate are
+    missing, or if a frame's numbers do not match its segments.
+    """
+    document, parser = _Document(), expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True
     parser.StartElementHandler, parser.EndElementHandler = document.begin, document.end
     parser.CharacterDataHandler, parser.EntityDeclHandler = document.text, _entity
@@ -132,16 +135,6 @@ def _read(content: bytes) -> _Document:
         parser.Parse(content, True)
     except expat.ExpatError as trouble:
         raise RetargetError(f"it is not a complete MVNX document ({trouble}): export it again") from None
-    return document
-
-
-def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
-    """The body in a file's bytes; rate: frames per second, overrides the file's.
-
-    Raises RetargetError, without the file's name, if the document is incomplete, if segments, frames or rate are
-    missing, or if a frame's numbers do not match its segments.
-    """
-    document = _read(content)
     if not document.frames:
         raise RetargetError("it has no frames of the type normal: export it from MVN again")
     try:
@@ -176,13 +169,9 @@ def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
     if off[1] < _OTHER_ORDER * off[0]:
         turned = orders[1]
         notes += ("its quaternions are x y z w; read them in this order",)
-    world = in_other_axes(turned, _TO_FRONT)
-    change = matrix_from_quaternion(_TO_FRONT).T
-    root = positions[frames, 0] @ change
-    rotations = local_rotations(world, parents)
-    return in_meters(
-        Recorded(names, parents, heads @ change, tails @ change, frames, rotations, root, frame_rate, notes, doubts)
-    )
+    rotations, change = local_rotations(in_other_axes(turned, _TO_FRONT), parents), matrix_from_quaternion(_TO_FRONT).T
+    heads, tails, root = heads @ change, tails @ change, positions[frames, 0] @ change
+    return in_meters(Recorded(names, parents, heads, tails, frames, rotations, root, frame_rate, notes, doubts))
 
 
 def _of_frames(document: _Document, channel: str, count: int, width: int) -> FloatArray:
