@@ -349,15 +349,9 @@ def _found_steps(context: Context, armature: Object, settings: BakeSettings, sec
     check_root_motion(armature, settings.root_motion, [problem for problem, *_ in pairs])
     take = None
     if by_markers:
-        take = TakeSettings(
-            gaps=settings.gaps,
-            robust=settings.robust,
-            steady=settings.robust,
-            plant_feet=settings.plant_feet == "ON",
-            rate=rate,
-            up=int(np.argmax(np.abs(matrices[0, 2, :3]))),
-            meter=1.0 / float(object_scale(matrices[0])),
-        )
+        up, meter = int(np.argmax(np.abs(matrices[0, 2, :3]))), 1.0 / float(object_scale(matrices[0]))
+        robust, plant_feet = settings.robust, settings.plant_feet == "ON"
+        take = TakeSettings(rate, settings.gaps, robust, steady=robust, plant_feet=plant_feet, up=up, meter=meter)
     trees, stages = [], np.linspace(_SAMPLING_ENDS, 1.0, len(pairs) + 1).tolist()
     with timed(seconds, "solve"):
         for (problem, places, space), begins, ends in zip(pairs, stages[:-1], stages[1:], strict=True):
@@ -724,9 +718,8 @@ def make_result(
     speed = why_another_speed(bpy.context.scene, armature) if by_markers else ""
     posed = trees[0].problem.posed
     wanted = followed(armature, settings.source) if by_markers or not take else ()
-    doubts = [*([speed] if speed else []), *_not_shown(posed, keyed), *_not_followed(settings, trees, wanted)]
-    doubts += animated_limits(armature, keyed, settings.frames)
-    report = replace(report, notes=(*left, *report.notes), doubts=(*report.doubts, *doubts))
+    doubts = [*report.doubts, *filter(None, [speed]), *_not_shown(posed, keyed)]
+    doubts += [*_not_followed(settings, trees, wanted), *animated_limits(armature, keyed, settings.frames)]
     own = (note for tree in trees for note in tree.notes)
     figures = (*own, *take_figures(trees, 1.0 / float(object_scale(matrices[0]))), *rotations_line(report))
     if by_markers:
@@ -736,12 +729,11 @@ def make_result(
         carrying = [bones[marker.bone] for marker in mapped_markers(armature) if marker.bone in bones]
         chains = {each.name for bone in carrying for each in (bone, *bone.parent_recursive)}
         moved = sorted(chains & posed.owned.keys(), key=bones.find)
-        found = result_doubts(report, size, moved)
         unseen = {row.name for row in report.per_marker() if row.coverage == 0.0}
-        report = replace(report, doubts=(*matching_doubts_of(armature, unseen), *found, *report.doubts))
+        doubts = [*matching_doubts_of(armature, unseen), *result_doubts(report, size, moved), *doubts]
     if by_markers or take:
-        lying = [doubt for tree in trees for doubt in posture_doubts(tree.solution, matrices)]
-        report = replace(report, doubts=(*report.doubts, *lying))
+        doubts += [doubt for tree in trees for doubt in posture_doubts(tree.solution, matrices)]
+    report = replace(report, notes=(*left, *report.notes), doubts=tuple(doubts))
     result = BakeResult(report, settings.frames, trees, seconds, figures, take)
     capture = rig_settings(armature).capture
     rig_settings(armature).last_result = "\n".join((*result.lines, *figures))

@@ -144,19 +144,11 @@ def sample_source(
         raise RetargetError(f"{source.name!r} has an invalid position on frame {frames[lost[0]]}: fix its keys")
     rest = worlds[0] @ np.array([bone.matrix_local for bone in bones])
     rest[:, :3, :3] = nearest_rotations(rest[:, :3, :3])
-    indices = {bone.name: index for index, bone in enumerate(bones)}
-    motion = Motion(
-        source.name,
-        tuple(indices),
-        np.array([indices[bone.parent.name] if bone.parent else -1 for bone in bones]),
-        float(object_scale(worlds[0])) * np.array([bone.length for bone in bones]),
-        rest,
-        rotations,
-        heads,
-        worlds[0, :3, 3],
-        scene_rate(context.scene),
-    )
-    return motion, own
+    names = tuple(bone.name for bone in bones)
+    parents = np.array([names.index(bone.parent.name) if bone.parent else -1 for bone in bones])
+    sizes = float(object_scale(worlds[0])) * np.array([bone.length for bone in bones])
+    origin, rate = worlds[0, :3, 3], scene_rate(context.scene)
+    return Motion(source.name, names, parents, sizes, rest, rotations, heads, origin, rate), own
 
 
 def check_source(source: Object | str | None, rig: Object) -> Object:
