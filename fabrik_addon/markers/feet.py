@@ -1,6 +1,6 @@
 """Plants feet: finds the floor, points under the feet and their contacts, and holds the points in place."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -304,11 +304,15 @@ def _solved(
     if not len(frames):
         return solution
     skeleton = solution.skeleton
-    feet = {skeleton.index(pin.bone) for pin in pins}
-    paths = sorted({bone for foot in feet for bone in skeleton.path(foot)})
+    paths = [skeleton.path(foot) for foot in {skeleton.index(pin.bone) for pin in pins}]
+    # The bones above the legs move all feet. On the paths to the feet, a bone with only one child belongs to a leg.
+    together = set.intersection(*map(set, paths)) if len(paths) > 1 else set()
+    toward = {bone: {path[path.index(bone) + 1] for path in paths if path[-1] != bone} for bone in together}
+    trunk = [0, *(bone for bone, below in toward.items() if len(below) > 1)]
+    moving = sorted(set().union(*paths))
     weights = np.zeros(len(skeleton))
-    weights[paths] = [_HIPS_WEIGHT if bone in _trunk(skeleton, feet) else _LEG_WEIGHT for bone in paths]
-    weights *= float(skeleton.lengths[paths].max()) ** 2
+    weights[moving], weights[trunk] = _LEG_WEIGHT, _HIPS_WEIGHT
+    weights *= float(skeleton.lengths[moving].max()) ** 2
     found = Solver(skeleton, pins, limits=limits, options=_OPTIONS).solve(
         targets[frames],
         start=solution.rotations[frames],
@@ -318,12 +322,3 @@ def _solved(
     rotations = np.array(solution.rotations)
     rotations[frames] = found.rotations
     return replace(solution, rotations=rotations)
-
-
-def _trunk(skeleton: Skeleton, feet: Collection[int]) -> set[int]:
-    """The root and the bones above the legs: those that move all feet."""
-    paths = [skeleton.path(foot) for foot in feet]
-    together = set.intersection(*map(set, paths)) if len(paths) > 1 else set()
-    # On the paths to the feet, a bone with only one child belongs to a leg.
-    toward = {bone: {path[path.index(bone) + 1] for path in paths if path[-1] != bone} for bone in together}
-    return {0} | {bone for bone, below in toward.items() if len(below) > 1}

@@ -31,11 +31,11 @@ from ...markers.mapping.labels import Matched
 from ...markers.mapping.marker_map import check_map, read_map
 from ...markers.mapping.marker_sets import PRESETS
 from ...markers.report.text import csv_text, table_text
-from ...markers.signals import retimed
+from ...markers.signals import Timing, retimed
 from ...markers.steps import finish
 from ...markers.whole_files import prepared
 from ..capture.calibrate import CalibrationResult, calibrate_markers
-from ..capture.import_markers import Timing, choose_performer, import_clip, part_of, remove_take
+from ..capture.import_markers import choose_performer, import_clip, part_of, remove_take
 from ..capture.matching import guess_markers, marked_skeletons, match_markers, scaled_entry, scene_rate, set_entry
 from ..capture.takes import follow_take
 from ..control.set_up import set_up_first
