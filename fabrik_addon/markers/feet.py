@@ -218,14 +218,6 @@ _HIPS_WEIGHT: Final = 1e5
 _OPTIONS: Final = Options(max_sweeps=0, restarts=0, tolerance=1e-6)
 
 
-@dataclass(frozen=True, eq=False)
-class Planted:
-    """F poses with planted feet, and the stances."""
-
-    solution: Solution
-    stances: tuple[Stance, ...]
-
-
 def plant_feet(
     solution: Solution,
     points: Sequence[FootPoint],
@@ -234,8 +226,10 @@ def plant_feet(
     limits: Mapping[str, Limit] | None = None,
     up: int = 2,
     settings: StandingSettings | None = None,
-) -> Planted:
+) -> tuple[Solution, tuple[Stance, ...]]:
     """Hold every foot point in place during its contacts, with transitions before and after; the hips do not move.
+
+    Returns the poses, and the contacts.
 
     Args:
         solution: F poses.
@@ -267,7 +261,7 @@ def plant_feet(
         for i, point in enumerate(points)
         for first, end in found[i]
     ]
-    return Planted(planted, tuple(sorted(stances, key=lambda stance: stance.first)))
+    return planted, tuple(sorted(stances, key=lambda stance: stance.first))
 
 
 def _positions(solution: Solution, effectors: Sequence[Effector]) -> FloatArray:

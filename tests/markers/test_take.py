@@ -259,7 +259,7 @@ class TestProportions:
         assert planted.errors.mean() < 2.0 * MM
 
     def test_planted_points_are_on_the_feet_of_the_rig(self):
-        found, own = (self.of_person(size, plant_feet=True).planted.stances for size in (1.2, 1.0))
+        found, own = (self.of_person(size, plant_feet=True).stances for size in (1.2, 1.0))
         assert len(found) >= 4
         assert max(stance.drift_after for stance in found) < 3.0 * MM
         assert {stance.point.bone for stance in found} == {stance.point.bone for stance in own}

@@ -391,9 +391,8 @@ def _solve(
             factors = np.array([getattr(person_lengths.get(name), "factor", 1.0) for name in names])
         found = yield from solve_take_steps(solver, places.points, take, root_heads=heads, factors=factors)
         solution = found.solution
-        more = {"filled": found.filled, "outliers": found.outliers}
+        more = {"filled": found.filled, "outliers": found.outliers, "stances": found.stances}
         more["keyed"] = found.keyed if take.gaps == "UNKEYED" else None
-        more["stances"] = () if found.planted is None else found.planted.stances
     # The solver may have bent a straight limb that gets no keys.
     rotations = np.where(turned[:, None], solution.rotations, tree.rotations)
     # Interpolated poses may be outside their limits.
