@@ -307,12 +307,8 @@ def _solved(
     weights = np.zeros(len(skeleton))
     weights[moving], weights[trunk] = _LEG_WEIGHT, _HIPS_WEIGHT
     weights *= float(skeleton.lengths[moving].max()) ** 2
-    found = Solver(skeleton, pins, limits=limits, options=_OPTIONS).solve(
-        targets[frames],
-        start=solution.rotations[frames],
-        start_location=solution.root_location[frames],
-        prior=PosePrior(solution.rotations[frames], weights),
-    )
     rotations = np.array(solution.rotations)
-    rotations[frames] = found.rotations
+    start, heads, prior = rotations[frames], solution.root_location[frames], PosePrior(rotations[frames], weights)
+    solver = Solver(skeleton, pins, limits=limits, options=_OPTIONS)
+    rotations[frames] = solver.solve(targets[frames], start=start, start_location=heads, prior=prior).rotations
     return replace(solution, rotations=rotations)

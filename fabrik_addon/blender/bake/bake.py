@@ -38,7 +38,6 @@ from ...markers.take import TakeSettings, solve_take_steps
 from ...markers.whole_files import write_text
 from ..capture.matching import matching_doubts_of, of_take, recorded_range, scene_rate, why_another_speed
 from ..capture.takes import new_record_of, take_name
-from ..control.posed_rig import PosedRig
 from ..control.writer import TakeChannels
 from ..goals.body import collision_of
 from ..goals.effectors import check_followed, followed, follows_markers
@@ -717,8 +716,8 @@ def make_result(
     speed = why_another_speed(bpy.context.scene, armature) if by_markers else ""
     posed = trees[0].problem.posed
     wanted = followed(armature, settings.source) if by_markers or not take else ()
-    doubts = [*report.doubts, *filter(None, [speed]), *_not_shown(posed, keyed)]
-    doubts += [*_not_followed(settings, trees, wanted), *animated_limits(armature, keyed, settings.frames)]
+    doubts = [*report.doubts, *filter(None, [speed]), *_not_shown(settings, trees, keyed, wanted)]
+    doubts += animated_limits(armature, keyed, settings.frames)
     own = (note for tree in trees for note in tree.notes)
     figures = (*own, *take_figures(trees, 1.0 / float(object_scale(matrices[0]))), *rotations_line(report))
     if by_markers:
@@ -772,30 +771,27 @@ def take_figures(trees: Sequence[BakedTree], meter: float) -> Iterator[str]:
         )
 
 
-def _not_shown(posed: PosedRig, bones: Sequence[str]) -> Iterator[str]:
-    """The reasons why the rig does not show its new keys, as sentences."""
-    armature = posed.rig
+def _not_shown(
+    settings: BakeSettings, trees: Sequence[BakedTree], keyed: Sequence[str], wanted: Sequence[Any]
+) -> Iterator[str]:
+    """Reasons why the rig does not show the motion, as sentences: rest position, constraints, locks, stretched time.
+
+    keyed: the bones with keys. wanted: all effectors or markers to follow; none for a retarget.
+    """
+    armature, by_channels = trees[0].problem.rig, trees[0].problem.posed.by_channels
     if armature.data.pose_position == "REST":
         yield f"{armature.name!r} is in rest position: switch it to pose position to see the motion"
-    for bone in bones if posed.by_channels else ():
+    for bone in keyed if by_channels else ():
         kinds = armature.pose.bones[bone].constraints
         active = [kind.name for kind in kinds if not kind.mute and kind.influence > 0.0 and not is_own(kind)]
         if active:
             yield f"Bone {bone!r} has constraints that change the baked motion: {', '.join(active)}"
-
-
-def _not_followed(settings: BakeSettings, trees: Sequence[BakedTree], wanted: Sequence[Any]) -> Iterator[str]:
-    """Reasons why motion is lost, as sentences: effectors that were left out, locked locations, stretched time.
-
-    wanted: all effectors or markers to follow; none for a retarget.
-    """
     used = {name for tree in trees for name in tree.problem.names}
     if left_out := [each.name for each in wanted if each.name not in used]:
         yield f"Not used, because they are never seen or no bone can move them: {listed(left_out)}"
     for tree in trees:
-        posed, moved = tree.problem.posed, np.ptp(tree.solution.root_location, axis=0).max() > _STILL
-        place = posed.place(tree.solution.skeleton.names[0])
-        bones = posed.rig.pose.bones
+        moved, bones = np.ptp(tree.solution.root_location, axis=0).max() > _STILL, armature.pose.bones
+        place = tree.problem.posed.place(tree.solution.skeleton.names[0])
         if moved and settings.root_motion != "OBJECT" and place in bones and any(bones[place].lock_location):
             yield f"Bone {place!r} does not follow the motion, because its location is locked: unlock it"
     render = bpy.context.scene.render
