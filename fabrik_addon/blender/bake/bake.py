@@ -38,6 +38,7 @@ from ...markers.take import TakeSettings, solve_take_steps
 from ...markers.whole_files import write_text
 from ..capture.matching import matching_doubts_of, of_take, recorded_range, scene_rate, why_another_speed
 from ..capture.takes import new_record_of, take_name
+from ..control.posed_rig import posed_rig
 from ..control.writer import TakeChannels
 from ..goals.body import collision_of
 from ..goals.effectors import check_followed, followed, follows_markers
@@ -73,9 +74,11 @@ _LEADS: Final = 0.03
 _FADES: Final = 10
 # Share of the body's size. Smaller overlaps, below 0.2 mm for a person, are rounding errors.
 _LEAST: Final = 1e-4
-# The shares of the total time after which stages end, for the progress bar.
+# The shares of the total time after which stages end, for the progress bar. Solving ends early if poses are written by
+# controls, because Blender must then evaluate each frame.
 _SAMPLING_ENDS: Final = 0.33
 _SOLVING_ENDS: Final = 0.9
+_SOLVING_FOR_CONTROLS_ENDS: Final = 0.1
 # If the trees of a rig have different statuses on a frame, the frame gets the first of these.
 _WORST_FIRST: Final = (Status.STALLED, Status.UNREACHABLE, Status.LIMITED, Status.FITTED, Status.SOLVED, Status.UNSEEN)
 
@@ -245,7 +248,8 @@ def keyed_steps(
     live.pause(armature)
     try:
         with PoseKeeper(context.scene, armature) as keeper:
-            trees, matrices = yield from within(0.0, _SOLVING_ENDS, find(context, armature, settings, seconds))
+            solved = _SOLVING_ENDS if posed_rig(armature).by_channels else _SOLVING_FOR_CONTROLS_ENDS
+            trees, matrices = yield from within(0.0, solved, find(context, armature, settings, seconds))
             if settings.self_collision == "ON":
                 with timed(seconds, "self-collision"):
                     trees = tuple(without_self_collisions(armature, tree) for tree in trees)
@@ -253,7 +257,7 @@ def keyed_steps(
                 report = make_report(trees, settings.frames)
                 trees = _chosen(context, armature, trees, settings.bones)
                 steps = write_keys(context, armature, settings, trees, matrices, take)
-                keeper.keyed, of_keys, wrong_keys = yield from within(_SOLVING_ENDS, 1.0, steps)
+                keeper.keyed, of_keys, wrong_keys = yield from within(solved, 1.0, steps)
     finally:
         live.resume(armature)
     report = replace(report, notes=(*notes, *of_keys), doubts=(*doubts, *report.doubts, *wrong_keys))
