@@ -13,7 +13,7 @@ import numpy.typing as npt
 from bpy.types import Context, Object, PoseBone
 
 from ...core import Hinge, Solution, forward_kinematics
-from ...core.arrays import FloatArray, IntArray
+from ...core.arrays import FloatArray, IntArray, times
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import (
     IDENTITY,
@@ -634,12 +634,19 @@ def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_res
     if at_rest:
         posed = rest.copy()
         posed[:, :3, 3] *= size
-    limbs = _limbs_on_ik(rows, on_ik)
-    for limb, held in () if at_rest else limbs:
-        if held == _BENT_BY_IK:
-            joints = limb[: held + 1]
-            _keep_end(posed, joints, size * np.linalg.norm(np.diff(rest[joints, :3, 3], axis=0), axis=1))
-    stretched = {index for limb, _ in limbs for index in limb}
+    at_fk_length = set[int]()
+    for limb, held in () if at_rest else _limbs_on_ik(rows, on_ik):
+        arms, now = (np.diff(each[limb, :3, 3], axis=0) for each in (size * rest, posed))
+        lengths = np.linalg.norm(arms, axis=1)
+        # IK shortens bent limbs. The pose is written at their lengths on FK. A limb that IK has lengthened keeps its
+        # current lengths, because at those on FK its end would pull the body.
+        if np.linalg.norm(now, axis=1).sum() <= (1.0 + writing.PLACED) * lengths.sum():
+            at_fk_length.update(limb[1:])
+            if held == _BENT_BY_IK:
+                # The bones of a paw keep their rotation.
+                paw = posed[limb[held:-1], :3, :3] @ np.swapaxes(rest[limb[held:-1], :3, :3], 1, 2)
+                joint = posed[limb[-1], :3, 3] - times(paw, arms[held:]).sum(axis=0)
+                _keep_end(posed, limb[: held + 1], lengths[:held], joint)
     turned = posed[:, :3, :3] @ np.swapaxes(rest[:, :3, :3], 1, 2)
     local = np.empty((len(names), 3, 3))
     for index, parent in enumerate(parents):
@@ -647,8 +654,7 @@ def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_res
         local[index] = (carried @ rest[index, :3, :3]).T @ posed[index, :3, :3]
         if parent < 0:
             rest[index, :3, 3] = posed[index, :3, 3]
-        elif index in stretched:
-            # IK may stretch the limb. Use its length on FK, to which the pose is written.
+        elif index in at_fk_length:
             arm = bones[index].bone.head_local - bones[parent].bone.head_local
             rest[index, :3, 3] = rest[parent, :3, 3] + size * np.array(arm)
         else:
@@ -674,14 +680,14 @@ def _limbs_on_ik(rows: Sequence[FabrikCarrier], on_ik: Collection[str]) -> list[
     return found
 
 
-def _keep_end(posed: FloatArray, limb: Sequence[int], lengths: FloatArray) -> None:
-    """Bend a limb whose lengths IK changes, so that with its lengths on FK its end stays in place.
+def _keep_end(posed: FloatArray, limb: Sequence[int], lengths: FloatArray, end: FloatArray) -> None:
+    """Bend a limb that IK has shortened, so that with its lengths on FK it ends at a point (3,).
 
     posed: (J, 4, 4) matrices; the rotations of the limb's two bones change. limb: their indices, and that of the end.
     lengths: (2,) of the two bones.
     """
-    root, middle, end = posed[list(limb), :3, 3]
-    arms, upper, lower = np.array([middle - root, end - middle]), float(lengths[0]), float(lengths[1])
+    root, middle, _ = heads = posed[list(limb), :3, 3]
+    arms, upper, lower = np.diff(heads, axis=0), float(lengths[0]), float(lengths[1])
     distance = max(float(np.linalg.norm(end - root)), 1e-12)
     along = (end - root) / distance
     side = arms[0] - along * (arms[0] @ along)
