@@ -686,7 +686,7 @@ def _keep_end(posed: FloatArray, limb: Sequence[int], lengths: FloatArray, end: 
     posed: (J, 4, 4) matrices; the rotations of the limb's two bones change. limb: their indices, and that of the end.
     lengths: (2,) of the two bones.
     """
-    root, middle, _ = heads = posed[list(limb), :3, 3]
+    root, *_ = heads = posed[list(limb), :3, 3]
     arms, upper, lower = np.diff(heads, axis=0), float(lengths[0]), float(lengths[1])
     distance = max(float(np.linalg.norm(end - root)), 1e-12)
     along = (end - root) / distance
