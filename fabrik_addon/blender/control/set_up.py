@@ -10,17 +10,17 @@ from typing import Any, Final
 
 import numpy as np
 from bpy.types import Context, Object, PoseBone
-from mathutils import Matrix
+from mathutils import Matrix, Vector
 
 from ...core.arrays import BoolArray, FloatArray
 from ...core.errors import first_few
 from ...core.rotations import product, quaternion_from_rotation_vector
 from ...human.naming_schemes import match
-from ..rig.armature import RigError, Tree, check_editable, check_rig, rest_matrices
+from ..rig.armature import RigError, Tree, bone_offset, check_editable, check_rig, rest_matrices
 from ..rig.keyframes import bone_path
 from ..rig.locks import constrained_bones, is_locked, moved_by
 from ..rig.pose_writer import HeldChannels, PoseKeeper, read_switch, write_switches
-from ..settings.control import FabrikCarrier, FabrikControlRig, may_be_control_rig
+from ..settings.control import FabrikCarrier, FabrikControlRig, may_be_control_rig, solved_bone
 from ..settings.in_use import values_of
 from ..settings.rig import rig_settings
 from . import switches as switching
@@ -219,9 +219,24 @@ def use_control_rig(context: Context, rig: Object) -> tuple[str, list[str]]:
             each.mute = False
         keeper.restore()
         context.view_layer.update()
+    _map_effectors(rig)
     names = setup.uncarried.split(", ") if setup.uncarried else []
     left = f"No control moves {first_few(names)}: these bones only follow their parents"
     return f"{len(setup.carriers)} bones of {rig.name!r} are posed with controls", [left] if names else []
+
+
+def _map_effectors(rig: Object) -> None:
+    """Convert the targets and pins of controls to those of the bones that they represent, at the same points."""
+    for each in rig_settings(rig).effectors:
+        chosen = each.shown_bone
+        solved = solved_bone(rig, chosen)
+        if solved == each.bone or each.bone not in rig.data.bones:
+            continue
+        old, new = (rig.data.bones[name].matrix_local for name in (each.bone, solved))
+        to_new = new.inverted() @ old
+        each.offset = to_new @ Vector(bone_offset(rig.pose.bones[each.bone], each.point, each.offset))
+        each.pin_rotation = each.pin_rotation @ to_new.inverted().to_quaternion()
+        each.bone, each.control, each.point = solved, chosen, "OFFSET"
 
 
 def set_up_first(context: Context, rig: Object) -> tuple[str, list[str]]:
