@@ -328,15 +328,13 @@ class ControlRig(PlainRig):
             )
 
     def pose(self) -> plain.Channels:
-        names, rotations, locations = list[str](), [], []
-        for tree in self.trees():
-            names += tree.skeleton.names
-            rotations.append(tree.rotations)
-            locations.append(np.zeros((len(tree.skeleton), 3)))
-            locations[-1][0] = plain.root_location_channel(
-                self.rig.pose.bones[tree.skeleton.names[0]], tree.root_location
-            )
-        return plain.Channels(names, np.concatenate(rotations), np.concatenate(locations))
+        trees, bones = self.trees(), self.rig.pose.bones
+        names = [name for tree in trees for name in tree.skeleton.names]
+        locations = np.zeros((len(names), 3))
+        for tree in trees:
+            root = tree.skeleton.names[0]
+            locations[names.index(root)] = plain.root_location_channel(bones[root], tree.root_location)
+        return plain.Channels(names, np.concatenate([tree.rotations for tree in trees]), locations)
 
     def current_matrices(self, tree: plain.Tree) -> FloatArray:
         """As in `PlainRig`, but from the tree's pose, because limbs on IK may be stretched."""

@@ -4,7 +4,7 @@ A limb's IK controls move it only while it is on IK.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -251,19 +251,12 @@ def set_up_first(context: Context, rig: Object) -> tuple[str, list[str]]:
     deform = [bone.name for bone in rig.data.bones if bone.use_deform]
     parts = [name for name, role in match(deform).items() if role.part in _PARTS]
     owned = constrained_bones(rig).keys() & set(parts or deform)
-    try:
-        with _kept_if_failing(rig_settings(rig).control):
-            return _set_up_for(context, rig, owned) if owned else ("", [])
-    except RigError:
-        return "", []
-
-
-def _set_up_for(context: Context, rig: Object, owned: Collection[str]) -> tuple[str, list[str]]:
-    """Set up a control rig; raises RigError if no control moves any of the `owned` bones."""
-    found = use_control_rig(context, rig)
-    if not set(owned) & set(rig_settings(rig).control.carriers.keys()):
+    with suppress(RigError), _kept_if_failing(rig_settings(rig).control):
+        found = use_control_rig(context, rig) if owned else ("", [])
+        if not owned or owned & {*rig_settings(rig).control.carriers.keys()}:
+            return found
         raise RigError(f"No control of {rig.name!r} can move a deform bone to its pose: drag its bones directly")
-    return found
+    return "", []
 
 
 class _Search:

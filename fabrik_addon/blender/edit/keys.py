@@ -86,11 +86,13 @@ def restore_keys(armature: Object, hold: FabrikHold) -> tuple[int, bool]:
     of frames with keys that were changed since and are kept, and whether the written keys were found.
     """
     for curves in _candidates(armature):
-        stack = list[tuple[FabrikHold, float]]()
-        for found in reversed([*_holds_in(armature, curves, last=hold)]):
+        stack, ends = list[tuple[FabrikHold, float]](), list[FloatArray]()
+        for each, moved in reversed([*_holds_in(armature, curves, last=hold)]):
             # The hold, those that overlap it, and those that overlap these.
-            if found[0] == hold or any(_overlap(found, other) for other in stack):
-                stack.append(found)
+            own = np.array(each.replaced.curve_frame_range) + moved
+            if each == hold or any(own[0] <= last and first <= own[1] for first, last in ends):
+                stack.append((each, moved))
+                ends.append(own)
         if stack:
             kept = [_put_back(each.replaced, curves, moved) for each, moved in reversed(stack)]
             for (each, moved), stay in zip(stack[1:], kept[-2::-1], strict=True):
@@ -155,15 +157,6 @@ def shift_keys(curve: FCurve, frames: FloatArray, by: FloatArray) -> None:
         keyframes.scale_values(curve, 1.0, moved)
 
 
-def _overlap(first: tuple[FabrikHold, float], second: tuple[FabrikHold, float]) -> bool:
-    """Whether two holds, each with the frames by which its keys were moved, have changed the same part of a curve."""
-    one, other = (
-        {key: keyframes.keys(curve)[[0, -1], 0] + moved for key, curve in _of(hold.replaced, _WRITTEN).items()}
-        for hold, moved in (first, second)
-    )
-    return any(one[key][0] <= other[key][1] and other[key][0] <= one[key][1] for key in one.keys() & other.keys())
-
-
 def _put_back(record: Action, curves: Curves, moved: float) -> set[tuple[str, float]]:
     """Restore the keys of a record; returns the data paths and frames of the keys that are kept."""
     before, written = _of(record, _BEFORE), _of(record, _WRITTEN)
@@ -196,11 +189,11 @@ def _write_again(
             at = np.union1d(times, own[(own > times[0]) & (own < times[-1])])
             stays = np.array([frame for path, frame in kept if path == key[0]])
             at = np.array([frame for frame in at.tolist() if not _has(stays, frame)])
-            by = [written[key].evaluate(frame - moved) - before[key].evaluate(frame - moved) for frame in at.tolist()]
+            were, become = (keyframes.values_at(slot[key], at - moved) for slot in (before, written))
             cycle = keyframes.cycle_of(curve)
             if cycle is not None:
                 at = ends[0] + np.mod(at - ends[0], cycle[1] - cycle[0])
-            write_changes([Shift(curve, at, np.array(by))], at[(at >= hold.first) & (at <= hold.last)], ends)
+            write_changes([Shift(curve, at, become - were)], at[(at >= hold.first) & (at <= hold.last)], ends)
     if record.users == 0:
         bpy.data.actions.remove(record)
 
@@ -257,15 +250,12 @@ def _copy(curves: Iterable[FCurve], record: Action, slot: str, ends: tuple[float
 
 def _candidates(armature: Object) -> Iterator[Curves]:
     """Groups of curves that may contain the written keys."""
-    animation = armature.animation_data
     yield keyframes.curves_by_key(keyframes.curves(armature))
-    for track in animation.nla_tracks if animation is not None else ():
-        for strip in track.strips:
-            yield keyframes.curves_by_key(keyframes.curves_of(strip.action, strip.action_slot))
-    for action in bpy.data.actions:
-        if not action.name.startswith(".") and action.library is None:
-            for slot in action.slots:
-                yield keyframes.curves_by_key(keyframes.curves_of(action, slot))
+    tracks = armature.animation_data.nla_tracks if armature.animation_data is not None else ()
+    played = [(strip.action, strip.action_slot) for track in tracks for strip in track.strips]
+    own = [action for action in bpy.data.actions if not action.name.startswith(".") and action.library is None]
+    for pair in (*played, *((action, slot) for action in own for slot in action.slots)):
+        yield keyframes.curves_by_key(keyframes.curves_of(*pair))
 
 
 def _of(record: Action, slot: str) -> dict[tuple[str, int], FCurve]:
