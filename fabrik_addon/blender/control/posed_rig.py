@@ -33,7 +33,6 @@ from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig, sol
 from . import writer as writing
 from .switches import keyed_switches, limbs_of, with_linked_values
 
-_NO_CONTROL = "no control carries it"
 # A control's axis equals its bone's if the cosine between them is at least this.
 _ALONG: Final = 0.9994
 # Radians. A control and its bone share one limit if their axes differ by at most this.
@@ -346,7 +345,8 @@ class ControlRig(PlainRig):
 
     @property
     def frozen(self) -> dict[str, str]:
-        return {row.name: _NO_CONTROL for row in self._setup.carriers if row.control not in self.rig.pose.bones}
+        bones = self.rig.pose.bones
+        return {row.name: "no control carries it" for row in self._setup.carriers if row.control not in bones}
 
     @property
     def on_ik(self) -> set[str]:
@@ -632,8 +632,15 @@ def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_res
     if at_rest:
         posed = rest.copy()
         posed[:, :3, 3] *= size
+    limbs: dict[str, list[int]] = {}
+    for index, row in enumerate(rows):
+        if row.name in on_ik and not at_rest:
+            limbs.setdefault(row.switch, []).append(index)
     at_fk_length = set[int]()
-    for limb, held in () if at_rest else _limbs_on_ik(rows, on_ik):
+    for bones_of_limb in limbs.values():
+        # IK moves the bones down to the last one that a control holds. The first one that is held ends the bend.
+        places = [place for place, index in enumerate(bones_of_limb) if rows[index].goes_by] or [len(bones_of_limb) - 1]
+        limb, held = bones_of_limb[: places[-1] + 1], places[0]
         arms, now = (np.diff(each[limb, :3, 3], axis=0) for each in (size * rest, posed))
         lengths = np.linalg.norm(arms, axis=1)
         # IK shortens bent limbs. The pose is written at their lengths on FK. A limb that IK has lengthened keeps its
@@ -660,22 +667,6 @@ def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_res
     lengths = size * np.array([bone.bone.length for bone in bones])
     skeleton = Skeleton(names, parents, rest, lengths)
     return plain.Tree(skeleton, quaternion_from_matrix(local), rest[0, :3, 3].copy())
-
-
-def _limbs_on_ik(rows: Sequence[FabrikCarrier], on_ik: Collection[str]) -> list[tuple[list[int], int]]:
-    """The limbs on IK: the indices of their bones down to the end, and the place of the first one that a control holds.
-
-    IK does not stretch toes, so they are left out.
-    """
-    limbs: dict[str, list[int]] = {}
-    for index, row in enumerate(rows):
-        if row.name in on_ik:
-            limbs.setdefault(row.switch, []).append(index)
-    found = []
-    for limb in limbs.values():
-        held = [place for place, index in enumerate(limb) if rows[index].goes_by] or [len(limb) - 1]
-        found.append((limb[: held[-1] + 1], held[0]))
-    return found
 
 
 def _keep_end(posed: FloatArray, limb: Sequence[int], lengths: FloatArray, end: FloatArray) -> None:

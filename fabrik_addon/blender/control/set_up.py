@@ -607,7 +607,7 @@ class _Search:
                     row.name, row.switch = bone_path(bone.name, "ik_stretch"), path
                     row.fk, row.ik = bone.ik_stretch, 0.0
             self.setup.switches[path].stretches = False
-            switching.switch_limbs(limb.rig, self.setup, {path: self.setup.switches[path].ik})
+            write_switches(limb.rig, switching.with_linked_values(self.setup, {path: self.setup.switches[path].ik}))
         # A paw's rest pose may differ from that of its controls, because Rigify rotates the heel to match.
         rests = [rest_matrices(limb.rig, limb.bones) for limb in limbs.values()]
         place_limbs(self.update, list(limbs.values()), rests)
@@ -686,12 +686,8 @@ def _switch_of(found: _Found, carrier: Carrier) -> str:
 
 def _stands_for(found: _Found, control: str) -> str:
     """The bone of the body that belongs to a control, or else the uppermost bone that it rotates."""
-    own = next((carrier.bone for carrier in found.carriers if carrier.control == control), "")
-    if own:
-        return own
+    names = [carrier.bone for carrier in found.carriers if carrier.control == control]
     for trials in (found.on_fk, found.on_ik):
         turned = trials.follows[trials.controls.index(control)]
-        for carrier in found.carriers:
-            if turned[trials.bones.index(carrier.bone)]:
-                return carrier.bone
-    return ""
+        names += [carrier.bone for carrier in found.carriers if turned[trials.bones.index(carrier.bone)]]
+    return next(iter(names), "")
