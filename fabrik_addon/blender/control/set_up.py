@@ -51,7 +51,6 @@ _STRAIGHT: Final = 0.1
 _STRETCH: Final = 0.03
 # Share of a trial's angle. A bone whose rotation differs by less from the control's follows it rigidly.
 _RIGID: Final = 0.02
-_AXES: Final = 3
 # A human rig is a control rig only if constraints move one of these bones. Constraints on fingers or eyes don't matter.
 _PARTS: Final = frozenset({"hips", "spine", "chest", "neck", "head", "thigh", "shin", "foot", "upper_arm", "forearm"})
 # A trial's step, in radians or shares of a limb's length. Errors of single precision are a thousandth of it. The step
@@ -230,13 +229,12 @@ def _map_effectors(rig: Object) -> None:
     for each in rig_settings(rig).effectors:
         chosen = each.shown_bone
         solved = solved_bone(rig, chosen)
-        if solved == each.bone or each.bone not in rig.data.bones:
-            continue
-        old, new = (rig.data.bones[name].matrix_local for name in (each.bone, solved))
-        to_new = new.inverted() @ old
-        each.offset = to_new @ Vector(bone_offset(rig.pose.bones[each.bone], each.point, each.offset))
-        each.pin_rotation = each.pin_rotation @ to_new.inverted().to_quaternion()
-        each.bone, each.control, each.point = solved, chosen, "OFFSET"
+        if solved != each.bone and each.bone in rig.data.bones:
+            old, new = (rig.data.bones[name].matrix_local for name in (each.bone, solved))
+            point = bone_offset(rig.pose.bones[each.bone], each.point, each.offset)
+            each.offset = new.inverted() @ old @ Vector(point)
+            each.pin_rotation = each.pin_rotation @ (old.inverted() @ new).to_quaternion()
+            each.bone, each.control, each.point = solved, chosen, "OFFSET"
 
 
 def set_up_first(context: Context, rig: Object) -> tuple[str, list[str]]:
@@ -586,7 +584,7 @@ class _Search:
         for index, name in enumerate(limb.controls if above else ()):
             own = [column for column, (control, axis) in enumerate(limb.columns) if control == index and axis >= 3]
             rigid = np.abs(np.linalg.norm(turned[above][:, own], axis=0) - limb.units[3]) < _RIGID * limb.units[3]
-            if rigid.sum() == _AXES and np.abs(turned[end][:, own]).max() < _NOTHING * limb.units[3]:
+            if rigid.sum() == len("XYZ") and np.abs(turned[end][:, own]).max() < _NOTHING * limb.units[3]:
                 self.setup.carriers[limb.bones[above]].goes_by = name
 
     def _stop_stretching(self, limbs: Mapping[str, _TriedLimb]) -> None:

@@ -146,15 +146,9 @@ def moved_in_time(record: Action, layers: Sequence[tuple[Curves, float]]) -> flo
 
 def shift_keys(curve: FCurve, frames: FloatArray, by: FloatArray) -> None:
     """Move the keys on frames (F,), with their handles, by values `by` (F,)."""
-    times = keyframes.keys(curve)[:, 0]
-    if not len(times) or not len(frames):
-        return
-    nearest = np.abs(times[:, None] - frames).argmin(axis=1)
-    places = np.flatnonzero(np.abs(times - frames[nearest]) < keyframes.SAME_FRAME)
-    if len(places):
-        moved = np.zeros(len(times))
-        moved[places] = by[nearest[places]]
-        keyframes.scale_values(curve, 1.0, moved)
+    near = np.abs(keyframes.keys(curve)[:, :1] - frames) < keyframes.SAME_FRAME
+    if near.any():
+        keyframes.scale_values(curve, 1.0, np.where(near.any(axis=1), by[near.argmax(axis=1)], 0.0))
 
 
 def _put_back(record: Action, curves: Curves, moved: float) -> set[tuple[str, float]]:
@@ -163,11 +157,16 @@ def _put_back(record: Action, curves: Curves, moved: float) -> set[tuple[str, fl
     kept = set()
     for path in dict.fromkeys(path for path, _ in written):
         keys = [key for key in written if key[0] == path and key in curves]
-        is_own = _still_written(curves, written, moved, keys)
-        kept |= {(path, frame) for frame, own in is_own.items() if not own}
-        ours = np.array([frame for frame, own in is_own.items() if own])
+        ours, changed = set[float](), set[float]()
         for key in keys:
-            _put_back_curve(curves[key], before[key], written[key], ours, moved)
+            times = keyframes.keys(written[key])[:, 0] + moved
+            for frame, value in keyframes.keys(curves[key]).tolist():
+                if times[0] - keyframes.SAME_FRAME < frame < times[-1] + keyframes.SAME_FRAME:
+                    is_same = _same(value, written[key].evaluate(frame - moved))
+                    (ours if is_same else changed).add(frame)
+        kept |= {(path, frame) for frame in changed}
+        for key in keys:
+            _put_back_curve(curves[key], before[key], written[key], np.array([*ours - changed]), moved)
     return kept
 
 
@@ -182,34 +181,19 @@ def _write_again(
     before, written = _of(record, _BEFORE), _of(record, _WRITTEN)
     hold.first, hold.last = hold.first + moved, hold.last + moved
     ends = record.frame_start + moved, record.frame_end + moved
-    with recorded(armature, hold.name, [curves[key] for key in written if key in curves], ends) as hold.replaced:
-        for key in [key for key in written if key in curves]:
-            curve, times = curves[key], keyframes.keys(written[key])[:, 0] + moved
-            own = keyframes.keys(curve)[:, 0]
+    own_curves = {key: curves[key] for key in written if key in curves}
+    with recorded(armature, hold.name, [*own_curves.values()], ends) as hold.replaced:
+        for key, curve in own_curves.items():
+            times = keyframes.keys(written[key])[:, 0] + moved
+            own, stays = keyframes.keys(curve)[:, 0], np.array([frame for path, frame in kept if path == key[0]])
             at = np.union1d(times, own[(own > times[0]) & (own < times[-1])])
-            stays = np.array([frame for path, frame in kept if path == key[0]])
             at = np.array([frame for frame in at.tolist() if not _has(stays, frame)])
             were, become = (keyframes.values_at(slot[key], at - moved) for slot in (before, written))
-            cycle = keyframes.cycle_of(curve)
-            if cycle is not None:
+            if cycle := keyframes.cycle_of(curve):
                 at = ends[0] + np.mod(at - ends[0], cycle[1] - cycle[0])
             write_changes([Shift(curve, at, become - were)], at[(at >= hold.first) & (at <= hold.last)], ends)
     if record.users == 0:
         bpy.data.actions.remove(record)
-
-
-def _still_written(curves: Curves, written: Curves, moved: float, keys: list[tuple[str, int]]) -> dict[float, bool]:
-    """For each frame with keys of a property in the span, whether all of these keys have their written values."""
-    found: dict[float, bool] = {}
-    for key in keys:
-        times = keyframes.keys(written[key])[:, 0] + moved
-        own = keyframes.keys(curves[key])
-        for frame, value in own[
-            (own[:, 0] > times[0] - keyframes.SAME_FRAME) & (own[:, 0] < times[-1] + keyframes.SAME_FRAME)
-        ].tolist():
-            is_same = bool(_same(value, written[key].evaluate(frame - moved)))
-            found[frame] = found.get(frame, True) and is_same
-    return found
 
 
 def _put_back_curve(curve: FCurve, before: FCurve, written: FCurve, frames: FloatArray, moved: float) -> None:
