@@ -128,10 +128,10 @@ def _standing(person, mapping, seed, factors=None):
 
 def _figures(calibration, rest, bones):
     """Median and largest distance of joints from their true positions, median and 95th percentile of angles."""
-    skeleton = calibration.skeleton
-    heads = forward_kinematics(skeleton, calibration.rotations[None], calibration.root_location[None])[0, :, :3, 3]
+    skeleton, poses, middle = calibration.skeleton, calibration.poses, len(calibration.poses.rotations) // 2
+    heads = forward_kinematics(skeleton, poses.rotations[middle], poses.root_location[middle])[:, :3, 3]
     away = 1000.0 * np.linalg.norm(heads[bones] / calibration.scale - rest[bones, :3, 3], axis=1)
-    angles = np.degrees(angle_between(calibration.rotations[bones[1:]], IDENTITY))
+    angles = np.degrees(angle_between(poses.rotations[middle, bones[1:]], IDENTITY))
     figures = np.median(away), away.max(), np.median(angles), np.percentile(angles, 95)
     return tuple(f"{figure:.1f}" for figure in figures)
 

@@ -30,8 +30,8 @@ class Aim:
     @classmethod
     def at_most(cls, what, most, figure, unit, **more):
         """Less is better."""
-        figures = (f"{sign}{value:.3g} {unit}".strip() for sign, value in (("≤ ", most), ("", figure)))
-        return cls(what, *figures, bool(figure <= most), float(figure), **more)
+        aim, found = (f"{sign}{value:.3g} {unit}".strip() for sign, value in (("≤ ", most), ("", figure)))
+        return cls(what, aim, found, bool(figure <= most), float(figure), **more)
 
 
 @dataclass(frozen=True)

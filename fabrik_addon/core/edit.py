@@ -42,8 +42,9 @@ from .rotations import (
 _MAX_TURN, _LAST_TURN, _LEAST_GAIN = 1.0, 1e-3, 0.01
 # The largest number of steps.
 _MAX_STEPS: Final = 12
-# The largest number of changes of the stops in a step.
-_ROUNDS: Final = 4
+# The largest number of changes of the stops in a step. They also end once one rotates no joint by more than this many
+# radians: the next step continues from there.
+_ROUNDS, _SETTLED = 4, 1e-2
 # A limit replaces one that the joint met before if the cosine between their rows is above this.
 _ALIKE: Final = 0.9
 # The distance by which an effector may miss its target, as a share of the body's size.
@@ -284,8 +285,10 @@ class EditSolver:
         The paths of goals are curved. Without this, steps overshoot if limbs are almost straight.
         """
         goals, bodies, held, count = self._goals, self._bodies, self._is_held, len(pose.local)
-        errors = self._errors(pose, wanted)
+        errors, exact = self._errors(pose, wanted), (ROUNDING * self._size) ** 2
         for _ in range(3):
+            if errors.max() <= exact:
+                break
             motions = bodies.motions(pose)
             touching, gaps = self._capsules.sides(pose, motions, 0.0)
             touching[gaps == np.inf], gaps[gaps == np.inf] = 0.0, 0.0
@@ -298,10 +301,11 @@ class EditSolver:
             np.einsum("fii->fi", system)[...] += RIGID
             trial = self._moved(pose, times(by_forces, np.linalg.solve(system, off[..., None])[..., 0]))
             left = self._errors(trial, wanted)
-            better = left < errors
-            local = np.where(better[:, None, None], trial.local, pose.local)
-            pose = bodies.pose(local, np.where(better[:, None], trial.root, pose.root))
-            errors = np.where(better, left, errors)
+            worse = left > np.maximum(errors, exact)
+            if worse.any():
+                local = np.where(worse[:, None, None], pose.local, trial.local)
+                trial = bodies.pose(local, np.where(worse[:, None], pose.root, trial.root))
+            pose, errors = trial, np.where(worse, errors, left)
         return pose
 
     def _errors(self, pose: Pose, wanted: Wanted) -> FloatArray:
@@ -379,7 +383,7 @@ class _Stops:
         near: N upper bounds of pairs of capsules. touching: (N,) those that probably stop the bodies. Stops whose
         multiplier has the wrong sign are dropped, so that bodies can move away; bounds that are exceeded are added.
         """
-        touching = touching.copy()
+        touching, before = touching.copy(), None
         for _ in range(_ROUNDS):
             change, forces = prior.least(*joined([asked, near.part(touching), self._at_limits]))
             pushes = forces[len(asked.on) :] <= 0.0
@@ -387,8 +391,10 @@ class _Stops:
             touching[touching] = pushes[:count]
             self._at_limits = self._at_limits.part(pushes[count:])
             passed = (near.rows * change[near.on]).sum(axis=1) > near.values + AT_REST * self._unit
-            if pushes.all() and not (passed & ~touching).any():
+            is_settled = before is not None and np.abs(change - before).max() < _SETTLED
+            if is_settled or (pushes.all() and not (passed & ~touching).any()):
                 break
+            before = change
             touching |= passed
         return change
 

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Final
 
 FINGERS: Final = ("thumb", "index", "middle", "ring", "pinky")
+# The joints of each finger, from the hand outward, as keypoints name them.
+FINGER_JOINTS: Final = {"thumb": ("cmc", "mcp", "ip", "tip")} | dict.fromkeys(FINGERS[1:], ("mcp", "pip", "dip", "tip"))
 PARTS: Final = (
     "hips", "spine", "chest", "neck", "head",
     "shoulder", "upper_arm", "forearm", "hand", "palm", "finger",

@@ -277,27 +277,18 @@ def _palm_bone(body: RestBody, _name: str, role: Role) -> BallJoint | None:
 
 
 def _finger(body: RestBody, name: str, role: Role) -> BallJoint | HingeJoint:
-    palm = _palm(body, role)
-    if role.finger == "thumb":
-        return _thumb(body, name, role, palm)
+    """The thumb's root flexes across the palm and abducts away from it; its rest folds toward the little finger."""
+    palm, is_thumb = _palm(body, role), role.finger == "thumb"
+    if role.number == 1 and is_thumb:
+        return BallJoint(THUMB_ROOT, -palm.thumb, palm.normal)
     if role.number == 1:
         along = body.direction(name)
         bent = signed_angle(palm.along, unit(square(along, palm.thumb)), np.cross(palm.along, palm.normal))
         return BallJoint(KNUCKLE.from_rest(bent), palm.normal, palm.thumb)
-    range_ = FINGER_MIDDLE if role.number == 2 else FINGER_END
-    return _limb_fold(body, name, range_, _before(body, role), palm.normal)
-
-
-def _thumb(body: RestBody, name: str, role: Role, palm: Palm) -> BallJoint | HingeJoint:
-    """The thumb's root flexes across the palm and abducts away from it; the rest folds toward the little finger."""
-    if role.number == 1:
-        return BallJoint(THUMB_ROOT, -palm.thumb, palm.normal)
-    range_ = THUMB_MIDDLE if role.number == 2 else THUMB_END
-    return _limb_fold(body, name, range_, _before(body, role), palm.normal - palm.thumb)
-
-
-def _before(body: RestBody, role: Role) -> list[str]:
-    return body.named(role.part, role.side, role.finger, role.number - 1)
+    ranges = (THUMB_MIDDLE, THUMB_END) if is_thumb else (FINGER_MIDDLE, FINGER_END)
+    before = body.named(role.part, role.side, role.finger, role.number - 1)
+    toward = palm.normal - palm.thumb if is_thumb else palm.normal
+    return _limb_fold(body, name, ranges[role.number > 2], before, toward)
 
 
 def _thigh(body: RestBody, name: str, _role: Role) -> BallJoint:

@@ -135,24 +135,15 @@ def _human(lengths: Mapping[str, float], roles: Mapping[str, Role]) -> dict[str,
                 before = found.get(bone, BoneMass(0.0, _MIDDLE))
                 both = before.share + share
                 center = (before.share * before.center + share * center) / both if both > 0.0 else center
-                keeps = _PELVIS_KEEPS if part == "hips" else 1.0
-                found[bone] = BoneMass(
-                    both,
-                    center,
-                    keeps,
-                    _BENDS.get(part, 1.0),
-                    _HANGS.get(part, 0.0),
-                    radians(_EASED.get(part, 0.0)),
-                )
+                keeps, bends = _PELVIS_KEEPS if part == "hips" else 1.0, _BENDS.get(part, 1.0)
+                hangs, eased = _HANGS.get(part, 0.0), radians(_EASED.get(part, 0.0))
+                found[bone] = BoneMass(both, center, keeps, bends, hangs, eased)
     return found
 
 
 def _bones(roles: Mapping[str, Role], segment: str, side: str) -> list[str]:
     """The bones of a segment; if the rig has none, those of the segment that gets its mass."""
-    parts = _SEGMENTS[segment].parts
-    bones = [name for name, role in roles.items() if role.part in parts and role.side in {side, ""}]
-    if segment not in _SIDED:
-        bones = [name for name, role in roles.items() if role.part in parts]
-    if bones or not _SEGMENTS[segment].else_on:
-        return bones
-    return _bones(roles, _SEGMENTS[segment].else_on, side)
+    parts, else_on, sides = _SEGMENTS[segment].parts, _SEGMENTS[segment].else_on, {side, ""}
+    of_parts = {name: role for name, role in roles.items() if role.part in parts}
+    bones = [name for name, role in of_parts.items() if segment not in _SIDED or role.side in sides]
+    return bones if bones or not else_on else _bones(roles, else_on, side)

@@ -10,7 +10,7 @@ example, an arm that rests in a T or A pose swings back less far when it hangs t
 rest along the shortest arc. The forearm is a pure hinge: its pronation is the hand's twist.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Final, Literal
@@ -60,13 +60,14 @@ def why_not_human(bones: Mapping[str, RestBone]) -> str:
     """
     body = RestBody(bones)
     trunk = [body.bones[name].head for name, role in body.roles.items() if role.part in TRUNK]
-    legs = [
-        upper.head - lower.head
-        for (_, upper), (_, lower) in zip(_parts(body, "thigh"), _parts(body, "shin"), strict=False)
-    ]
+    thighs, shins = (
+        [body.bones[name] for name in sorted(body.named(part), key=lambda name: (body.roles[name].side, name))]
+        for part in ("thigh", "shin")
+    )
+    legs = [upper.head - lower.head for upper, lower in zip(thighs, shins, strict=False)]
     if not legs:
-        arms = any(True for _ in _parts(body, "upper_arm"))
-        return "" if arms or len(trunk) < _LONG_TRUNK else "it has a trunk, but neither arms nor legs"
+        few = body.named("upper_arm") or len(trunk) < _LONG_TRUNK
+        return "" if few else "it has a trunk, but neither arms nor legs"
     ends = [body.bones[name].head for name, role in body.roles.items() if role.part in {"head", "neck"}]
     if not trunk or not ends:
         return ""
@@ -92,12 +93,6 @@ def swing_names(bones: Mapping[str, RestBone]) -> dict[str, tuple[str, ...]]:
         of_x, of_z = _WORDS[first][:: 1 if x[first] > 0.0 else -1], _WORDS[second][:: 1 if z[second] > 0.0 else -1]
         named[name] = (of_x[0], of_z[0], of_x[1], of_z[1])
     return named
-
-
-def _parts(body: RestBody, part: str) -> Iterator[tuple[str, RestBone]]:
-    """The bones of a part, left before right."""
-    named = sorted((role.side, name) for name, role in body.roles.items() if role.part == part)
-    return ((name, body.bones[name]) for _, name in named)
 
 
 def human_limits(bones: Mapping[str, RestBone], names: Collection[str] | None = None) -> LimitPreset:

@@ -313,16 +313,11 @@ _BALL: Final = 0.65
 _ON_ORIGIN: Final = 0.5
 
 
-def soles(bones: Mapping[str, RestBone]) -> dict[str, tuple[Point, ...]]:
+def soles_of(body: RestBody) -> dict[str, tuple[Point, ...]]:
     """The corners of each foot's sole: heel, ball left and right, tip of the toes; by the name of the foot's bone.
 
     Each corner is a bone and a point in that bone's frame. Empty if the feet or the up direction are unknown.
     """
-    return soles_of(RestBody(bones))
-
-
-def soles_of(body: RestBody) -> dict[str, tuple[Point, ...]]:
-    """The corners of each foot's sole, as from `soles`, for a body whose bones are known."""
     if body.axes is None:
         return {}
     feet = [name for side in ("L", "R") for name in body.named("foot", side)[:1]]
@@ -333,15 +328,14 @@ def soles_of(body: RestBody) -> dict[str, tuple[Point, ...]]:
     return {name: _sole(body, body.axes, name, joints[name], ground) for name in feet}
 
 
-def floor_points(bones: Mapping[str, RestBone]) -> tuple[Point, ...]:
+def floor_points(body: RestBody) -> tuple[Point, ...]:
     """The points of a rig that stay above the floor: those of its soles, the ends of its palms, and its knees.
 
     Heels and tips of the toes have two points each. Those of the heel are as far apart as those of the ball, so that a
     rig's heel bone stays above the floor, too. Those of the tip are half as far apart.
     """
-    body = RestBody(bones)
-    feet: list[Point] = []
-    for heel, left, right, tip in soles(bones).values():
+    bones, feet = body.bones, list[Point]()
+    for heel, left, right, tip in soles_of(body).values():
         aside = 0.5 * (_at(bones, left) - _at(bones, right))
         ends = [(heel, aside), (heel, -aside), (tip, 0.5 * aside), (tip, -0.5 * aside)]
         feet += [_on(bones, end[0], _at(bones, end) + shift) for end, shift in ends] + [left, right]

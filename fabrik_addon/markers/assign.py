@@ -184,41 +184,23 @@ def assign_by_motion(
     points = clip.positions[frames][:, [clip.names.index(name) for name in unknown]]
     few = targets[evenly_spread(len(targets), _SCALED_FRAMES)]
     fit, _ = finish(at_best_scale(fit, few, first_scale(skeleton, known, offsets, positions)))
-    found = _rounds(fit, targets, points, unknown, landmarks, meter)
-    names = list(landmarks)
-    return tuple(
-        Guess(_entry(unknown[row], names[found.bones[row]], found, row), float(found.residuals[row]))
-        for row in np.flatnonzero(found.bones >= 0)
-    )
+    names, bones, places = list(landmarks), fit.bones, [skeleton.index(name) for name in landmarks]
 
+    def entry(row: int) -> MappedMarker:
+        """The mapping of an unknown marker to the bone found for it."""
+        x, y, z = (float(value) for value in found.offsets[row])
+        weight = _WEIGHT if found.margins[row] > _DOUBTED else _DOUBTED_WEIGHT
+        return MappedMarker(unknown[row], names[found.bones[row]], "OFFSET", (x, y, z), weight)
 
-def _rounds(
-    fit: Fit,
-    targets: FloatArray,
-    points: FloatArray,
-    unknown: Sequence[str],
-    landmarks: Mapping[str, FloatArray],
-    meter: float,
-) -> ByMotion:
-    """Assign unknown markers at (F, N, 3), in rounds, from their motion relative to known ones at (F, M, 3)."""
-    known, names, own = fit.mapping, list(landmarks), fit.offsets
-    bones, places = fit.bones, [fit.skeleton.index(name) for name in names]
     wanted, solution = targets, None
     for clear, loosest in _ROUNDS:
         # One step is enough, since guesses change in each round.
         solution = fit.solve(wanted, start=solution, steps=1)
-        own, _ = measured_offsets(solution.matrices, bones, targets * fit.scale, own)
+        offsets, _ = measured_offsets(solution.matrices, bones, targets * fit.scale, offsets)
         at_bones = solution.matrices[:, places]
         found = bones_by_motion(points * fit.scale, at_bones, list(landmarks.values()), loosest, meter)
         sure = np.flatnonzero((found.bones >= 0) & (found.margins > clear))
-        entries = [_entry(unknown[row], names[found.bones[row]], found, row) for row in sure]
-        fit = replace(fit, mapping=[*known, *entries], offsets=np.concatenate([own, found.offsets[sure]]))
+        mapping = [*known, *map(entry, sure)]
+        fit = replace(fit, mapping=mapping, offsets=np.concatenate([offsets, found.offsets[sure]]))
         wanted = np.concatenate([targets, points[:, sure]], axis=1)
-    return found
-
-
-def _entry(marker: str, bone: str, found: ByMotion, row: int) -> MappedMarker:
-    """The mapping of an unknown marker to the bone found for it."""
-    x, y, z = (float(value) for value in found.offsets[row])
-    weight = _WEIGHT if found.margins[row] > _DOUBTED else _DOUBTED_WEIGHT
-    return MappedMarker(marker, bone, "OFFSET", (x, y, z), weight)
+    return tuple(Guess(entry(row), float(found.residuals[row])) for row in np.flatnonzero(found.bones >= 0))

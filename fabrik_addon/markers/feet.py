@@ -1,6 +1,6 @@
 """Plants feet: finds the floor, points under the feet and their contacts, and holds the points in place."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -130,16 +130,11 @@ def ground_velocity(
     velocities = np.concatenate(low)
     velocities = velocities[:: 1 + len(velocities) // _GROUND_SAMPLES]
     velocities[:, up] = 0.0
-    return _common(velocities, settings.speed)
-
-
-def _common(velocities: FloatArray, speed: float) -> FloatArray:
-    """(3,) the velocity on which most of the velocities (N, 3) agree to within `speed`; zero if too few agree."""
     if not len(velocities):
         return np.zeros(3)
-    near = np.linalg.norm(velocities[:, None] - velocities, axis=2) <= speed
+    near = np.linalg.norm(velocities[:, None] - velocities, axis=2) <= settings.speed
     ground = np.median(velocities[near[int(np.argmax(near.sum(axis=1)))]], axis=0)
-    moves = near.mean(axis=1).max() >= _GROUND_SHARE and np.linalg.norm(ground) > speed
+    moves = near.mean(axis=1).max() >= _GROUND_SHARE and np.linalg.norm(ground) > settings.speed
     return np.asarray(ground if moves else np.zeros(3))
 
 
@@ -223,14 +218,6 @@ _HIPS_WEIGHT: Final = 1e5
 _OPTIONS: Final = Options(max_sweeps=0, restarts=0, tolerance=1e-6)
 
 
-@dataclass(frozen=True, eq=False)
-class Planted:
-    """F poses with planted feet, and the stances."""
-
-    solution: Solution
-    stances: tuple[Stance, ...]
-
-
 def plant_feet(
     solution: Solution,
     points: Sequence[FootPoint],
@@ -239,8 +226,10 @@ def plant_feet(
     limits: Mapping[str, Limit] | None = None,
     up: int = 2,
     settings: StandingSettings | None = None,
-) -> Planted:
+) -> tuple[Solution, tuple[Stance, ...]]:
     """Hold every foot point in place during its contacts, with transitions before and after; the hips do not move.
+
+    Returns the poses, and the contacts.
 
     Args:
         solution: F poses.
@@ -272,7 +261,7 @@ def plant_feet(
         for i, point in enumerate(points)
         for first, end in found[i]
     ]
-    return Planted(planted, tuple(sorted(stances, key=lambda stance: stance.first)))
+    return planted, tuple(sorted(stances, key=lambda stance: stance.first))
 
 
 def _positions(solution: Solution, effectors: Sequence[Effector]) -> FloatArray:
@@ -309,26 +298,17 @@ def _solved(
     if not len(frames):
         return solution
     skeleton = solution.skeleton
-    feet = {skeleton.index(pin.bone) for pin in pins}
-    paths = sorted({bone for foot in feet for bone in skeleton.path(foot)})
-    weights = np.zeros(len(skeleton))
-    weights[paths] = [_HIPS_WEIGHT if bone in _trunk(skeleton, feet) else _LEG_WEIGHT for bone in paths]
-    weights *= float(skeleton.lengths[paths].max()) ** 2
-    found = Solver(skeleton, pins, limits=limits, options=_OPTIONS).solve(
-        targets[frames],
-        start=solution.rotations[frames],
-        start_location=solution.root_location[frames],
-        prior=PosePrior(solution.rotations[frames], weights),
-    )
-    rotations = np.array(solution.rotations)
-    rotations[frames] = found.rotations
-    return replace(solution, rotations=rotations)
-
-
-def _trunk(skeleton: Skeleton, feet: Collection[int]) -> set[int]:
-    """The root and the bones above the legs: those that move all feet."""
-    paths = [skeleton.path(foot) for foot in feet]
+    paths = [skeleton.path(foot) for foot in {skeleton.index(pin.bone) for pin in pins}]
+    # The bones above the legs move all feet. On the paths to the feet, a bone with only one child belongs to a leg.
     together = set.intersection(*map(set, paths)) if len(paths) > 1 else set()
-    # On the paths to the feet, a bone with only one child belongs to a leg.
     toward = {bone: {path[path.index(bone) + 1] for path in paths if path[-1] != bone} for bone in together}
-    return {0} | {bone for bone, below in toward.items() if len(below) > 1}
+    trunk = [0, *(bone for bone, below in toward.items() if len(below) > 1)]
+    moving = sorted(set().union(*paths))
+    weights = np.zeros(len(skeleton))
+    weights[moving], weights[trunk] = _LEG_WEIGHT, _HIPS_WEIGHT
+    weights *= float(skeleton.lengths[moving].max()) ** 2
+    rotations = np.array(solution.rotations)
+    start, heads, prior = rotations[frames], solution.root_location[frames], PosePrior(rotations[frames], weights)
+    solver = Solver(skeleton, pins, limits=limits, options=_OPTIONS)
+    rotations[frames] = solver.solve(targets[frames], start=start, start_location=heads, prior=prior).rotations
+    return replace(solution, rotations=rotations)

@@ -7,7 +7,7 @@ from typing import Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .clip import BoolArray, Clip, ClipError, FloatArray, check_rate, true_spans
+from .clip import Clip, ClipError, FloatArray, check_rate, true_spans
 
 Timing = Literal["KEEP_TIME", "KEEP_FRAMES", "SET_SCENE_RATE"]
 
@@ -52,20 +52,6 @@ def resample(clip: Clip, rate: float) -> Clip:
     return replace(clip, rate=rate, positions=between(clip.positions, before, where - before))
 
 
-def slopes(positions: FloatArray) -> FloatArray:
-    """(F, M, 3) movement per frame at each sample of positions (F, M, 3).
-
-    It is measured between the neighbors on both sides. If one is missing, the sample itself is used instead; if both
-    are, NaN.
-    """
-    steps = np.diff(positions, axis=0)
-    nothing = np.full((1, *positions.shape[1:]), np.nan)
-    back, ahead = np.concatenate((nothing, steps)), np.concatenate((steps, nothing))
-    one_sided = np.where(np.isnan(back), ahead, back)
-    both: BoolArray = ~np.isnan(back) & ~np.isnan(ahead)
-    return np.where(both, 0.5 * (back + ahead), one_sided)
-
-
 def between(positions: FloatArray, before: npt.NDArray[np.intp], share: FloatArray) -> FloatArray:
     """(N, M, C) positions between samples, on the Catmull-Rom cubic.
 
@@ -73,7 +59,11 @@ def between(positions: FloatArray, before: npt.NDArray[np.intp], share: FloatArr
     """
     last = len(positions) - 1
     after, s = np.minimum(before + 1, last), share[:, None, None]
-    slope = slopes(positions)
+    # The movement per frame at each sample is measured between the neighbors on both sides. If one is missing, the
+    # sample itself is used instead.
+    steps, nothing = np.diff(positions, axis=0), np.full((1, *positions.shape[1:]), np.nan)
+    back, ahead = np.concatenate((nothing, steps)), np.concatenate((steps, nothing))
+    slope = np.where(np.isnan(back), ahead, np.where(np.isnan(ahead), back, 0.5 * (back + ahead)))
     start, end = positions[before], positions[after]
     curve = hermite(start, end, slope[before], slope[after], s)
     return np.where(s == 0.0, start, curve)

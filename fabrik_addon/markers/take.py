@@ -10,17 +10,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..core import Effector, Solution, Solver
+from ..core import Solution, Solver
 from ..core.errors import FabrikError
 from .calibrate.size import height_factor, with_factors
 from .clip import BoolArray, FloatArray
-from .feet import Planted, StandingSettings, foot_points, plant_feet
+from .feet import Stance, StandingSettings, foot_points, plant_feet
 from .solving.course import GAPS, FilledSpan, Gaps, fill_gaps, filled_spans, solve_every_frame
 from .solving.outliers import reject_implausible_samples, reject_outliers, smooth_jumps
 from .solving.recording import Recording, with_options
 from .steps import at_once, within
-
-__all__ = ["GAPS", "FilledSpan", "Gaps", "SolvedTake", "TakeError", "TakeSettings", "solve_take", "solve_take_steps"]
 
 
 class TakeError(FabrikError):
@@ -70,14 +68,14 @@ class SolvedTake:
         outliers: (F, E) samples that are seen but were rejected.
         filled: the spans on which visible markers do not determine a bone.
         keyed: (F, J) False where a bone gets no keyframes.
-        planted: the planted feet; None if they were not planted.
+        stances: the contacts of planted feet.
     """
 
     solution: Solution
     outliers: BoolArray
     filled: tuple[FilledSpan, ...]
     keyed: BoolArray
-    planted: Planted | None = None
+    stances: tuple[Stance, ...] = ()
 
 
 def solve_take_steps(
@@ -105,51 +103,25 @@ def solve_take_steps(
     if settings.steady and settings.gaps == "SOLVE":
         smooth_jumps(recording)
     recording.measure(solved=settings.gaps == "SOLVE")
-    solution = recording.solution
+    solution, effectors, stances = recording.solution, list(solver.effectors), tuple[Stance, ...]()
     if factors is not None:
         # The rig gets the poses of the recorded person's body. Errors are still measured on that body.
         root = solution.root_location * height_factor(solution.skeleton, 1.0 / factors)
         lengths = np.tile(solver.skeleton.lengths, (len(root), 1))
         solution = replace(solution, skeleton=solver.skeleton, root_location=root, lengths=lengths)
-    planted = _planted(solution, solver, recording, settings, factors) if settings.plant_feet else None
-    return SolvedTake(
-        solution if planted is None else planted.solution,
-        recording.outliers,
-        filled_spans(recording, known, settings.gaps),
-        known if settings.gaps == "UNKEYED" else np.ones_like(known),
-        planted,
-    )
+        # The offsets, scaled from the person's body to the rig's bones.
+        marked = [(each, each.offset, factors[solver.skeleton.index(each.bone)]) for each in effectors if each.offset]
+        effectors = [replace(each, offset=tuple((np.array(offset) / size).tolist())) for each, offset, size in marked]
+    if settings.plant_feet and (points := list(foot_points(solver.skeleton, effectors, settings.up))):
+        usual = StandingSettings()
+        standing = replace(usual, speed=usual.speed * settings.meter, height=usual.height * settings.meter)
+        rate, limits, up = settings.rate, solver.limits, settings.up
+        solution, stances = plant_feet(solution, points, rate, limits=limits, up=up, settings=standing)
+        # The errors are those of the recorded person's body, since the targets have its size.
+        recording.solution.rotations[:] = solution.rotations
+        solution = replace(solution, errors=recording.errors(solved=False))
+    filled, keyed = filled_spans(recording, known, settings.gaps), np.ones_like(known)
+    return SolvedTake(solution, recording.outliers, filled, known if settings.gaps == "UNKEYED" else keyed, stances)
 
 
 solve_take = at_once(solve_take_steps)
-
-
-def _planted(
-    solution: Solution, solver: Solver, recording: Recording, settings: TakeSettings, factors: FloatArray | None
-) -> Planted | None:
-    """The rig's poses with planted feet; None if no bone is named as a foot.
-
-    The errors are those of the recorded person's body, since the targets have its size.
-    """
-    effectors = solver.effectors if factors is None else _at_rig_size(solver, factors)
-    points = list(foot_points(solver.skeleton, effectors, settings.up))
-    if not points:
-        return None
-    usual = StandingSettings()
-    standing = replace(usual, speed=usual.speed * settings.meter, height=usual.height * settings.meter)
-    planted = plant_feet(solution, points, settings.rate, limits=solver.limits, up=settings.up, settings=standing)
-    recording.solution.rotations[:] = planted.solution.rotations
-    return replace(planted, solution=replace(planted.solution, errors=recording.errors(solved=False)))
-
-
-def _at_rig_size(solver: Solver, factors: FloatArray) -> list[Effector]:
-    """The effectors with their offsets scaled from the person's body to the rig's bones."""
-    sizes = [factors[solver.skeleton.index(effector.bone)] for effector in solver.effectors]
-    return [
-        effector if effector.offset is None else replace(effector, offset=_divided(effector.offset, float(size)))
-        for effector, size in zip(solver.effectors, sizes, strict=True)
-    ]
-
-
-def _divided(offset: tuple[float, float, float], size: float) -> tuple[float, float, float]:
-    return offset[0] / size, offset[1] / size, offset[2] / size

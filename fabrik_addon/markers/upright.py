@@ -9,6 +9,7 @@ from ..core.arrays import lengths
 from .clip import FloatArray
 from .mapping.labels import landmarks_of
 from .mapping.landmarks import LANDMARKS
+from .robust import middle_of
 
 # An axis is up if the trunk is within 45° of it on at least this share of the frames.
 _ALONG: Final = np.sqrt(0.5)
@@ -30,9 +31,8 @@ def up_of_markers(points: FloatArray, names: Sequence[str]) -> tuple[int, bool, 
 
     def middle(*parts: str) -> FloatArray:
         """(F, 3) mean of the points on these parts; NaN if none of them is seen."""
-        own = points[:, [known[name] in parts for name in names if name in known]]
-        seen = np.isfinite(own).sum(axis=1)
-        return np.asarray(np.nansum(own, axis=1) / np.where(seen > 0, seen, np.nan))
+        own = [known[name] in parts for name in names if name in known]
+        return middle_of(np.moveaxis(points, 1, 0)[own])
 
     hips = middle("hips")
     return up_of_person(middle("shoulder", "chest", "head") - hips, np.fmin.reduce(points, axis=1), hips)

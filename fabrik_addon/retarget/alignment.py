@@ -270,14 +270,10 @@ def align(motion: Motion, reference: Reference, target: RestBody, pairs: Sequenc
             wanted = axes @ source.direction(pair.source)
             correction = product(rotation_between(own[None], wanted[None])[0], correction)
         corrections[pair.bone] = correction
-    return Alignment(
-        quaternion_from_matrix(axes),
-        axes,
-        leg_length(target) / leg,
-        motion.origin - (motion.origin @ up) * up + standing * up,
-        _lowest_ankle(target, target.axes.up) * target.axes.up,
-        corrections,
-    )
+    source_origin = motion.origin - (motion.origin @ up) * up + standing * up
+    target_origin = _lowest_ankle(target, target.axes.up) * target.axes.up
+    scale = leg_length(target) / leg
+    return Alignment(quaternion_from_matrix(axes), axes, scale, source_origin, target_origin, corrections)
 
 
 def _base(reference: Reference, target: RestBody, axes: FloatArray, bone: str) -> FloatArray:

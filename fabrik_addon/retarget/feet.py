@@ -98,11 +98,29 @@ class FootPlan:
     ) -> None:
         """positions: (F, 3), rotations: (F, 4), of the source's foot. standing: thresholds for contacts."""
         self.positions, self.rotations = positions, rotations
+        # Heel and pivot, and the points below them on a flat foot.
         ends, grounds = np.array([sole.heel, sole.pivot]), np.array([sole.heel, sole.ball])
         self.stances: list[Stance] = []
         up = floor.axes.up
-        raised = np.array([0.0, lengths(sole.pivot - sole.ball)])
-        shifts, shares = self._held(name, ends, grounds, floor, rate, standing)
+        axes, raised = floor.axes.columns.T, lengths(ends - grounds)
+        # The translations of heel and pivot to their planted positions, and their weights, 0 to 1.
+        points = self._points(ends)
+        shifts, shares = np.zeros(points.shape), np.zeros(points.shape[:2])
+        seen, below = points @ axes.T - raised[:, None] * [0.0, 0.0, 1.0], self._points(grounds) @ axes.T
+        for index, offset in enumerate(ends):
+            point = FootPoint(name, (float(offset[0]), float(offset[1]), float(offset[2])))
+            for first, end in find_stances(seen[:, index], rate, settings=standing):
+                self.stances.append(Stance(point, first, end - 1, drift(seen[first:end, index]), np.nan))
+                # Use the ball, since the pivot is not straight above it unless the foot is flat.
+                planted = np.median(below[first:end, index], axis=0)
+                # Points planted much higher stay there: on a step, or if the recording drifts.
+                if planted[2] - floor.height <= _ON_FLOOR * standing.height:
+                    planted[2] = floor.height
+                frames, share = faded((first, end), round(rate * standing.blend), len(points))
+                nearest = np.clip(frames, first, end - 1)
+                more = share > shares[frames, index]
+                shifts[frames[more], index] = ((planted - seen[nearest, index]) @ axes)[more]
+                shares[frames[more], index] = share[more]
         self._move(ends, shifts, shares)
         # Rotate the foot about its planted point until the other point is above the ground.
         points = self._points(ends)
@@ -137,41 +155,6 @@ class FootPlan:
         """Rotate the foot by quaternions (F, 4) about points (F, 3), armature space."""
         self.positions = about + times(matrix_from_quaternion(turn), self.positions - about)
         self.rotations = product(turn, self.rotations)
-
-    def _held(
-        self,
-        name: str,
-        ends: FloatArray,
-        grounds: FloatArray,
-        floor: RigFloor,
-        rate: float,
-        standing: StandingSettings,
-    ) -> tuple[FloatArray, FloatArray]:
-        """(F, 2, 3) translations of heel and pivot to their planted positions, and (F, 2) their weights, 0 to 1.
-
-        ends, grounds: (2, 3) heel and pivot, and the points below them on a flat foot: heel and ball. Both are in the
-        frame of the bone.
-        """
-        points = self._points(ends)
-        shifts, shares = np.zeros(points.shape), np.zeros(points.shape[:2])
-        axes = floor.axes.columns.T
-        raised = lengths(ends - grounds)[:, None] * [0.0, 0.0, 1.0]
-        seen, below = points @ axes.T - raised, self._points(grounds) @ axes.T
-        for index, offset in enumerate(ends):
-            point = FootPoint(name, (float(offset[0]), float(offset[1]), float(offset[2])))
-            for first, end in find_stances(seen[:, index], rate, settings=standing):
-                self.stances.append(Stance(point, first, end - 1, drift(seen[first:end, index]), np.nan))
-                # Use the ball, since the pivot is not straight above it unless the foot is flat.
-                planted = np.median(below[first:end, index], axis=0)
-                # Points planted much higher stay there: on a step, or if the recording drifts.
-                if planted[2] - floor.height <= _ON_FLOOR * standing.height:
-                    planted[2] = floor.height
-                frames, share = faded((first, end), round(rate * standing.blend), len(points))
-                nearest = np.clip(frames, first, end - 1)
-                more = share > shares[frames, index]
-                shifts[frames[more], index] = ((planted - seen[nearest, index]) @ axes)[more]
-                shares[frames[more], index] = share[more]
-        return shifts, shares
 
     def _move(self, ends: FloatArray, shifts: FloatArray, shares: FloatArray) -> None:
         """Rotate and translate the foot so that its ends (2, 3) move by (F, 2, 3), weighted by shares (F, 2)."""

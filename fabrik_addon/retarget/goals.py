@@ -90,18 +90,9 @@ def find_ends(motion: Motion, source: RestBody, skeleton: Skeleton, target: Rest
                 path_length([body.bones[name].head for name in path]) for body, path in ((target, own), (source, other))
             )
             upper, lower, end = (skeleton.index(name) for name in own)
-            found.append(
-                End(
-                    own[-1],
-                    (upper, lower, end),
-                    names.index(other[-1]),
-                    names.index(other[0]),
-                    length,
-                    length / theirs,
-                    what == "hand",
-                    soles.get(own[-1]),
-                )
-            )
+            begin, *_, last = map(names.index, other)
+            sole = soles.get(own[-1])
+            found.append(End(own[-1], (upper, lower, end), last, begin, length, length / theirs, what == "hand", sole))
     return found
 
 

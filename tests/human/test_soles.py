@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from support import humans
 
-from fabrik_addon.human.rest_body import RestBone, convex_hull, floor_points, soles
+from fabrik_addon.human.rest_body import RestBody, RestBone, convex_hull, floor_points, soles_of
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def places(bones, points):
 
 
 def test_a_sole_has_four_corners_around_the_joints_of_the_foot(bones):
-    found = soles(bones)
+    found = soles_of(RestBody(bones))
     assert found.keys() == {"foot.L", "foot.R"}
     for side, sign in (("L", 1.0), ("R", -1.0)):
         heel, left, right, tip = places(bones, found[f"foot.{side}"])
@@ -36,7 +36,7 @@ def test_a_sole_has_four_corners_around_the_joints_of_the_foot(bones):
 
 def test_without_toes_the_foot_has_all_corners(bones):
     few = {name: bone for name, bone in bones.items() if not name.startswith("toe")}
-    assert {name for points in soles(few).values() for name, _ in points} == {"foot.L", "foot.R"}
+    assert {name for points in soles_of(RestBody(few)).values() for name, _ in points} == {"foot.L", "foot.R"}
 
 
 def test_soles_move_with_the_rig(bones):
@@ -46,7 +46,9 @@ def test_soles_move_with_the_rig(bones):
         name: RestBone(bone.parent, spin @ (bone.head + np.array((0.0, 0.0, 7.0))), spin @ bone.axes, bone.length)
         for name, bone in bones.items()
     }
-    before, after = (np.concatenate([places(rig, points) for points in soles(rig).values()]) for rig in (bones, moved))
+    before, after = (
+        np.concatenate([places(rig, points) for points in soles_of(RestBody(rig)).values()]) for rig in (bones, moved)
+    )
     lifted = after @ spin - before
     assert np.allclose(lifted, lifted[0])
     assert np.allclose(lifted[0, :2], 0.0)
@@ -54,19 +56,19 @@ def test_soles_move_with_the_rig(bones):
 
 def test_rigs_that_are_not_human_have_none():
     tail = {"one": RestBone("", np.zeros(3), np.eye(3), 1.0), "two": RestBone("one", np.ones(3), np.eye(3), 1.0)}
-    assert soles(tail) == {}
-    assert floor_points(tail) == ()
+    assert soles_of(RestBody(tail)) == {}
+    assert floor_points(RestBody(tail)) == ()
 
 
 def test_hands_and_knees_are_on_the_floor_too(bones):
-    found = [name for name, _ in floor_points(bones)]
+    found = [name for name, _ in floor_points(RestBody(bones))]
     assert {"hand.L", "hand.R", "shin.L", "shin.R", "foot.L", "toe.R"} <= set(found)
     assert len(found) == 16
 
 
 def test_a_foot_has_points_at_both_edges_of_heel_and_toes(bones):
     """A foot that rolled over its edge went 27 mm through the floor at the heel."""
-    of_foot = [point for point in floor_points(bones) if point[0] in {"foot.L", "toe.L"}]
+    of_foot = [point for point in floor_points(RestBody(bones)) if point[0] in {"foot.L", "toe.L"}]
     across, along, up = places(bones, of_foot).T
     assert np.allclose(up, 0.0, atol=1e-9)
     is_end = [np.abs(along - end) < 0.02 for end in (along.max(), along.min())]

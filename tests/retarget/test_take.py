@@ -14,7 +14,7 @@ from fabrik_addon.core.rotations import (
     quaternion_from_matrix,
     quaternion_from_rotation_vector,
 )
-from fabrik_addon.human.rest_body import RestBody, soles
+from fabrik_addon.human.rest_body import RestBody, soles_of
 from fabrik_addon.markers.clip import true_spans
 from fabrik_addon.markers.feet import StandingSettings
 from fabrik_addon.retarget.feet import FootPlan, RigFloor, find_soles
@@ -202,7 +202,7 @@ def test_no_side_of_a_foot_and_no_stiff_toe_is_below_the_floor():
     matrices = forward_kinematics(target, found.solution.rotations, found.solution.root_location)
     under = {
         bone: -min((matrices[:, target.index(bone)] @ (*place, 1.0))[:, 2].min(), 0.0)
-        for bone, place in soles(humans.rest_bones(humans.in_proportion(rows, 0.8, 1.0)))["foot.R"]
+        for bone, place in soles_of(RestBody(humans.rest_bones(humans.in_proportion(rows, 0.8, 1.0))))["foot.R"]
     }
     assert max(under.values()) < 0.002, under
 
@@ -289,7 +289,7 @@ def test_toes_that_leave_or_reach_the_floor_add_no_rotations(every):
     found = retarget(motions.motion_of(skeleton, rotations, roots), skeleton_with_shorter_arms(), HOW)
     assert max(turns_beyond(skeleton, rotations, roots, found).values()) < 5.0
     matrices = forward_kinematics(found.solution.skeleton, found.solution.rotations, found.solution.root_location)
-    for points in soles(rows_of_shorter_arms()).values():
+    for points in soles_of(RestBody(rows_of_shorter_arms())).values():
         for bone, place in points:
             assert (matrices[:, found.solution.skeleton.index(bone)] @ (*place, 1.0))[:, 2].min() > -0.001
 
@@ -350,6 +350,6 @@ def test_toes_stay_above_the_floor_without_any_contact():
     found = retarget(motions.motion_of(skeleton, rotations, shaken), target, HOW)
     assert not found.stances
     matrices = forward_kinematics(target, found.solution.rotations, found.solution.root_location)
-    for points in soles(humans.rest_bones(humans.in_proportion(rows, 0.8, 1.0))).values():
+    for points in soles_of(RestBody(humans.rest_bones(humans.in_proportion(rows, 0.8, 1.0)))).values():
         for bone, place in points:
             assert (matrices[:, target.index(bone)] @ (*place, 1.0))[:, 2].min() > -0.002

@@ -32,12 +32,12 @@ from ...markers.report.doubts import listed, posture_doubts, result_doubts
 from ...markers.report.figures import Report, ReportError
 from ...markers.report.text import csv_text, rotations_line
 from ...markers.signals import low_pass
+from ...markers.solving.course import FilledSpan
 from ...markers.steps import finish, within
-from ...markers.take import FilledSpan, TakeSettings, solve_take_steps
+from ...markers.take import TakeSettings, solve_take_steps
 from ...markers.whole_files import write_text
 from ..capture.matching import matching_doubts_of, of_take, recorded_range, scene_rate, why_another_speed
 from ..capture.takes import new_record_of, take_name
-from ..control.posed_rig import PosedRig
 from ..control.writer import TakeChannels
 from ..goals.body import collision_of
 from ..goals.effectors import check_followed, followed, follows_markers
@@ -348,15 +348,9 @@ def _found_steps(context: Context, armature: Object, settings: BakeSettings, sec
     check_root_motion(armature, settings.root_motion, [problem for problem, *_ in pairs])
     take = None
     if by_markers:
-        take = TakeSettings(
-            gaps=settings.gaps,
-            robust=settings.robust,
-            steady=settings.robust,
-            plant_feet=settings.plant_feet == "ON",
-            rate=rate,
-            up=int(np.argmax(np.abs(matrices[0, 2, :3]))),
-            meter=1.0 / float(object_scale(matrices[0])),
-        )
+        up, meter = int(np.argmax(np.abs(matrices[0, 2, :3]))), 1.0 / float(object_scale(matrices[0]))
+        robust, plant_feet = settings.robust, settings.plant_feet == "ON"
+        take = TakeSettings(rate, settings.gaps, robust, steady=robust, plant_feet=plant_feet, up=up, meter=meter)
     trees, stages = [], np.linspace(_SAMPLING_ENDS, 1.0, len(pairs) + 1).tolist()
     with timed(seconds, "solve"):
         for (problem, places, space), begins, ends in zip(pairs, stages[:-1], stages[1:], strict=True):
@@ -396,9 +390,8 @@ def _solve(
             factors = np.array([getattr(person_lengths.get(name), "factor", 1.0) for name in names])
         found = yield from solve_take_steps(solver, places.points, take, root_heads=heads, factors=factors)
         solution = found.solution
-        more = {"filled": found.filled, "outliers": found.outliers}
+        more = {"filled": found.filled, "outliers": found.outliers, "stances": found.stances}
         more["keyed"] = found.keyed if take.gaps == "UNKEYED" else None
-        more["stances"] = () if found.planted is None else found.planted.stances
     # The solver may have bent a straight limb that gets no keys.
     rotations = np.where(turned[:, None], solution.rotations, tree.rotations)
     # Interpolated poses may be outside their limits.
@@ -723,9 +716,8 @@ def make_result(
     speed = why_another_speed(bpy.context.scene, armature) if by_markers else ""
     posed = trees[0].problem.posed
     wanted = followed(armature, settings.source) if by_markers or not take else ()
-    doubts = [*([speed] if speed else []), *_not_shown(posed, keyed), *_not_followed(settings, trees, wanted)]
+    doubts = [*report.doubts, *filter(None, [speed]), *_not_shown(settings, trees, keyed, wanted)]
     doubts += animated_limits(armature, keyed, settings.frames)
-    report = replace(report, notes=(*left, *report.notes), doubts=(*report.doubts, *doubts))
     own = (note for tree in trees for note in tree.notes)
     figures = (*own, *take_figures(trees, 1.0 / float(object_scale(matrices[0]))), *rotations_line(report))
     if by_markers:
@@ -735,12 +727,11 @@ def make_result(
         carrying = [bones[marker.bone] for marker in mapped_markers(armature) if marker.bone in bones]
         chains = {each.name for bone in carrying for each in (bone, *bone.parent_recursive)}
         moved = sorted(chains & posed.owned.keys(), key=bones.find)
-        found = result_doubts(report, size, moved)
         unseen = {row.name for row in report.per_marker() if row.coverage == 0.0}
-        report = replace(report, doubts=(*matching_doubts_of(armature, unseen), *found, *report.doubts))
+        doubts = [*matching_doubts_of(armature, unseen), *result_doubts(report, size, moved), *doubts]
     if by_markers or take:
-        lying = [doubt for tree in trees for doubt in posture_doubts(tree.solution, matrices)]
-        report = replace(report, doubts=(*report.doubts, *lying))
+        doubts += [doubt for tree in trees for doubt in posture_doubts(tree.solution, matrices)]
+    report = replace(report, notes=(*left, *report.notes), doubts=tuple(doubts))
     result = BakeResult(report, settings.frames, trees, seconds, figures, take)
     capture = rig_settings(armature).capture
     rig_settings(armature).last_result = "\n".join((*result.lines, *figures))
@@ -780,30 +771,27 @@ def take_figures(trees: Sequence[BakedTree], meter: float) -> Iterator[str]:
         )
 
 
-def _not_shown(posed: PosedRig, bones: Sequence[str]) -> Iterator[str]:
-    """The reasons why the rig does not show its new keys, as sentences."""
-    armature = posed.rig
+def _not_shown(
+    settings: BakeSettings, trees: Sequence[BakedTree], keyed: Sequence[str], wanted: Sequence[Any]
+) -> Iterator[str]:
+    """Reasons why the rig does not show the motion, as sentences: rest position, constraints, locks, stretched time.
+
+    keyed: the bones with keys. wanted: all effectors or markers to follow; none for a retarget.
+    """
+    armature, by_channels = trees[0].problem.rig, trees[0].problem.posed.by_channels
     if armature.data.pose_position == "REST":
         yield f"{armature.name!r} is in rest position: switch it to pose position to see the motion"
-    for bone in bones if posed.by_channels else ():
+    for bone in keyed if by_channels else ():
         kinds = armature.pose.bones[bone].constraints
         active = [kind.name for kind in kinds if not kind.mute and kind.influence > 0.0 and not is_own(kind)]
         if active:
             yield f"Bone {bone!r} has constraints that change the baked motion: {', '.join(active)}"
-
-
-def _not_followed(settings: BakeSettings, trees: Sequence[BakedTree], wanted: Sequence[Any]) -> Iterator[str]:
-    """Reasons why motion is lost, as sentences: effectors that were left out, locked locations, stretched time.
-
-    wanted: all effectors or markers to follow; none for a retarget.
-    """
     used = {name for tree in trees for name in tree.problem.names}
     if left_out := [each.name for each in wanted if each.name not in used]:
         yield f"Not used, because they are never seen or no bone can move them: {listed(left_out)}"
     for tree in trees:
-        posed, moved = tree.problem.posed, np.ptp(tree.solution.root_location, axis=0).max() > _STILL
-        place = posed.place(tree.solution.skeleton.names[0])
-        bones = posed.rig.pose.bones
+        moved, bones = np.ptp(tree.solution.root_location, axis=0).max() > _STILL, armature.pose.bones
+        place = tree.problem.posed.place(tree.solution.skeleton.names[0])
         if moved and settings.root_motion != "OBJECT" and place in bones and any(bones[place].lock_location):
             yield f"Bone {place!r} does not follow the motion, because its location is locked: unlock it"
     render = bpy.context.scene.render

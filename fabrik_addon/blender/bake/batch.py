@@ -227,7 +227,7 @@ class _Worker:
         path = os.pathsep.join(filter(None, (str(package.parent), os.environ.get("PYTHONPATH"))))
         # The matrices are small. A second thread would only take a core from another process.
         threads = os.environ.get("OPENBLAS_NUM_THREADS", "1")
-        self._process = subprocess.Popen(
+        self.process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -242,7 +242,7 @@ class _Worker:
     def run(self, call: Call) -> Outcome:
         """Send a call and wait for its outcome."""
         self._take = call.take
-        calls, replies = self._process.stdin, self._process.stdout
+        calls, replies = self.process.stdin, self.process.stdout
         try:
             while not self._ready:
                 line = replies.readline()
@@ -256,24 +256,19 @@ class _Worker:
         except (EOFError, OSError, ValueError, pickle.UnpicklingError):
             # The process has crashed, or another thread has stopped it.
             self.stop()
-            return Outcome(f"Blender ended with status {self._process.returncode}: try this take alone")
+            return Outcome(f"Blender ended with status {self.process.returncode}: try this take alone")
         self._take = None
         return outcome
 
-    @property
-    def ended(self) -> bool:
-        """Whether the process has ended."""
-        return self._process.poll() is not None
-
     def stop(self) -> None:
         """End the process, and remove its incomplete files."""
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
             with suppress(OSError):
                 pipe.close()
         for path in () if self._take is None else self._take.files:
-            remove_parts(Path(os.path.realpath(path)), self._process.pid)
+            remove_parts(Path(os.path.realpath(path)), self.process.pid)
 
 
 class _Workers:
@@ -291,7 +286,7 @@ class _Workers:
             if self._stopped:
                 return Outcome("stopped")
             worker: _Worker | None = getattr(self._own, "worker", None)
-            if worker is None or worker.ended:
+            if worker is None or worker.process.poll() is not None:
                 worker = self._own.worker = _Worker()
                 self._all.append(worker)
         return worker.run(call)

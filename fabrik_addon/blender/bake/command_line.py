@@ -28,14 +28,14 @@ from ...markers.clip import Clip
 from ...markers.files.any_file import read_markers
 from ...markers.files.suffixes import ARMATURE_SUFFIXES, SUFFIXES
 from ...markers.mapping.labels import Matched
-from ...markers.mapping.marker_map import MappedMarker, check_map, read_map
+from ...markers.mapping.marker_map import check_map, read_map
 from ...markers.mapping.marker_sets import PRESETS
 from ...markers.report.text import csv_text, table_text
-from ...markers.signals import retimed
+from ...markers.signals import Timing, retimed
 from ...markers.steps import finish
 from ...markers.whole_files import prepared
 from ..capture.calibrate import CalibrationResult, calibrate_markers
-from ..capture.import_markers import Timing, choose_performer, import_clip, part_of, remove_take
+from ..capture.import_markers import choose_performer, import_clip, part_of, remove_take
 from ..capture.matching import guess_markers, marked_skeletons, match_markers, scaled_entry, scene_rate, set_entry
 from ..capture.takes import follow_take
 from ..control.set_up import set_up_first
@@ -108,11 +108,16 @@ def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> BakeFileResu
     static = None if chosen.static is None else _read(chosen, chosen.static)
     entries = None if chosen.mapping is None else read_map(chosen.mapping)
     (rig, notes), context = open_rig(chosen.rig, chosen.armature), bpy.context
-    scale, timing, start = chosen.scale, _TIMINGS[chosen.timing], chosen.start_frame
+    scale, timing, start = chosen.scale or 1.0, _TIMINGS[chosen.timing], chosen.start_frame
     if entries is not None:
         check_map(entries, clip.names, rig.data.bones.keys())
-    if scale is None:
-        scale = 1.0 if entries is None else _measured_scale(rig, entries, clip)
+        # The map's offsets are in meters.
+        meters = meters_per_unit(rig)
+        entries = tuple(scaled_entry(entry, 1.0 / meters) for entry in entries)
+        if chosen.scale is None:
+            # Scale the recorded person to the size of the rig.
+            skeleton, own = marked_skeletons(rig, entries)[0]
+            scale = meters * first_scale(skeleton, own, guessed_offsets(skeleton, own), positions_of(clip, own))
     recorded = import_clip(context, clip, timing=timing, start_frame=start, scale=scale)
     capture, matched = rig_settings(rig).capture, None
     if entries is None:
@@ -121,13 +126,13 @@ def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> BakeFileResu
             raise FabrikError(f"{take.recording}: no label is known: map the markers to bones with --map")
         guess_markers(context, rig)
     else:
-        # The map's markers replace those of the rig. Its offsets are in meters.
-        targets, meter = {empty[MARKER_NAME]: empty for empty in recorded.objects}, 1.0 / meters_per_unit(rig)
+        # The map's markers replace those of the rig.
+        targets = {empty[MARKER_NAME]: empty for empty in recorded.objects}
         follow_take(rig, recorded)
         for entry in entries:
             marker = capture.markers.add()
             marker.name, marker.target = entry.marker, targets[entry.marker]
-            set_entry(marker, scaled_entry(entry, meter))
+            set_entry(marker, entry)
     calibration, began = None, time.perf_counter()
     if chosen.calibrate or (chosen.calibrate is None and entries is None):
         # A static recording is removed from the file afterwards.
@@ -170,18 +175,6 @@ def open_rig(path: Path, name: str) -> tuple[Object, list[str]]:
     Returns also sentences about how the armature was prepared: a control rig is set up if it has not been. Python in
     the file is not run. Raises a FabrikError if the file can't be opened or the armature can't be posed.
     """
-    rig = _opened(path, name)
-    notes = []
-    if bpy.app.autoexec_fail:
-        notes.append(
-            f"Python in {path.name} was not run ({bpy.app.autoexec_fail_message}): drivers that use it have no effect"
-        )
-    line, left = set_up_first(bpy.context, rig)
-    return rig, [*notes, *filter(None, [line]), *left]
-
-
-def _opened(path: Path, name: str) -> Object:
-    """Open a .blend and return its armature."""
     try:
         bpy.ops.wm.open_mainfile(filepath=str(path.resolve()), load_ui=False, use_scripts=False)
     except RuntimeError:
@@ -202,14 +195,13 @@ def _opened(path: Path, name: str) -> Object:
     rig = armatures[name] if name else next(iter(armatures.values()))
     check_rig(rig)
     check_editable(rig)
-    return rig
-
-
-def _measured_scale(rig: Object, entries: Sequence[MappedMarker], clip: Clip) -> float:
-    """The factor that scales the recorded person to the size of the rig. Offsets of the entries are in meters."""
-    meters = meters_per_unit(rig)
-    skeleton, own = marked_skeletons(rig, [scaled_entry(entry, 1.0 / meters) for entry in entries])[0]
-    return meters * first_scale(skeleton, own, guessed_offsets(skeleton, own), positions_of(clip, own))
+    notes = []
+    if bpy.app.autoexec_fail:
+        notes.append(
+            f"Python in {path.name} was not run ({bpy.app.autoexec_fail_message}): drivers that use it have no effect"
+        )
+    line, left = set_up_first(bpy.context, rig)
+    return rig, [*notes, *filter(None, [line]), *left]
 
 
 def show_range(scene: Scene, first: int, last: int) -> None:
@@ -442,13 +434,7 @@ def _carry_out(command: Command, chosen: argparse.Namespace, take: batch.BatchTa
     except Exception as error:  # noqa: BLE001
         return batch.Outcome(batch.unexpected(error))
     times = ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in result.timings.items())
-    details = (
-        *found,
-        table_text(result.report),
-        result.line,
-        *result.figures,
-        f"Took: {times}",
-    )
+    details = (*found, table_text(result.report), result.line, *result.figures, f"Took: {times}")
     return batch.Outcome("", result.line, tuple(result.report.notes), tuple(result.report.doubts), details)
 
 

@@ -162,18 +162,10 @@ def calibrate_markers_steps(
     scale_markers([*take, *other], np.array(rig.matrix_world.translation), factor, lift)
     residuals = meters_per_unit(rig) * np.concatenate([calibration.residuals for calibration in found])
     names = [marker.marker for calibration in found for marker in calibration.markers]
-    worst = int(np.argmax(np.nan_to_num(residuals)))
+    place, rms = int(np.argmax(np.nan_to_num(residuals))), float(np.sqrt(np.nanmean(residuals**2)))
+    worst, pose = (names[place], float(residuals[place])), found[0].pose
     doubts = tuple(calibration_doubts(found[0].stature, left_out, is_unsure=found[0].is_unsure))
-    result = CalibrationResult(
-        take_name(rig),
-        len(names),
-        factor,
-        float(np.sqrt(np.nanmean(residuals**2))),
-        (names[worst], float(residuals[worst])),
-        found[0].pose,
-        float(lift[2]),
-        doubts,
-    )
+    result = CalibrationResult(take_name(rig), len(names), factor, rms, worst, pose, float(lift[2]), doubts)
     capture.calibrated, capture.calibration_doubts = "\n".join(result.lines), "\n".join(doubts)
     return result
 
@@ -224,7 +216,8 @@ def _calibrations(
 ) -> Generator[float, None, tuple[list[Calibration], tuple[float, float] | None]]:
     """A calibration for each tree of bones with markers; yields the share done.
 
-    Also returns the errors of the take's markers with and without a static recording if it was rejected, else None.
+    Also returns the median errors of the take's markers in meters, with and without a static recording, if it was
+    rejected, else None.
     """
     measured = other or take
     span = recorded_range(scene, targets_of(measured))
@@ -240,68 +233,52 @@ def _calibrations(
         frames = first - span[0], last - span[0]
     measured_clip = marker_clip(scene, rig, measured, span)
     take_clip = marker_clip(scene, rig, take, recorded_range(scene, targets_of(take))) if other else measured_clip
-    mapping = mapping_of(rig_settings(rig).capture)
-    scale = _SCALES[proportions]
-    found: list[Calibration] = []
-    left_out: tuple[float, float] | None = None
+    capture, scale = rig_settings(rig).capture, _SCALES[proportions]
+    mapping, rest, left_out = mapping_of(capture), read_rest(rig), list[tuple[float, float]]()
+
+    def calibrated(
+        skeleton: Skeleton, mapping: Sequence[MappedMarker], scale: Scale
+    ) -> Generator[float, None, Calibration]:
+        """The calibration of one tree, with the markers of the mapping; yields the share done.
+
+        If the take fits clearly worse with a static recording than without it, the recording is rejected.
+        """
+        limits = read_limits(rig, skeleton.names)
+        if measured_clip is take_clip:
+            measuring = calibrate_steps(skeleton, mapping, take_clip, frames, limits=limits, scale=scale)
+            found = _with_markers((yield from within(0.0, _MEASURED, measuring)), mapping)
+        else:
+            # Guesses from motion are not valid for another recording.
+            listed, seen = capture.markers, measured_clip.names
+            there = [entry for entry in mapping if entry.marker in seen and not listed[entry.marker].is_guess]
+            # Add markers that only the static recording has, such as those on the inner side of a joint.
+            known = {entry.marker for entry in mapping} | set(listed.keys())
+            labels = [name for name in seen if name not in known]
+            others = match(labels, parts_of(match_bones(rest)), rest, capture.preset or None).markers
+            there += [entry for entry in others if entry.bone in skeleton.names]
+            measuring = calibrate_steps(skeleton, there, measured_clip, frames, limits=limits, scale=scale)
+            found = _with_markers((yield from within(0.0, 0.5 * _MEASURED, measuring)), mapping)
+            off = _usually_off(found, take_clip, limits)
+            if off > _FAR_OFF * skeleton.size:
+                alone = calibrate_steps(skeleton, mapping, take_clip, limits=limits, scale=scale)
+                without = _with_markers((yield from within(0.5 * _MEASURED, _MEASURED, alone)), mapping)
+                off_without = _usually_off(without, take_clip, limits)
+                if off > _WORSE * off_without:
+                    found = without
+                    left_out.append((meters_per_unit(rig) * off, meters_per_unit(rig) * off_without))
+        if refine:
+            refining = refined_steps(found, take_clip, limits=limits, resize=isinstance(scale, str))
+            found = yield from within(_MEASURED, 1.0, refining)
+        return found
+
+    found = list[Calibration]()
     having = [(skeleton, own) for skeleton, own in marked_skeletons(rig, mapping) if own]
     for index, (skeleton, own) in enumerate(having):
-        one = _calibrated(rig, skeleton, own, measured_clip, take_clip, frames, scale, refine=refine)
-        calibration, left = yield from within(index / len(having), (index + 1) / len(having), one)
-        found.append(calibration)
-        left_out = left_out or left
+        steps = calibrated(skeleton, own, scale)
+        found.append((yield from within(index / len(having), (index + 1) / len(having), steps)))
         # The tree with the most markers determines the size of the person.
         scale = found[0].scale
-    if left_out is not None:
-        meter = meters_per_unit(rig)
-        left_out = meter * left_out[0], meter * left_out[1]
-    return found, left_out
-
-
-def _calibrated(
-    rig: Object,
-    skeleton: Skeleton,
-    mapping: Sequence[MappedMarker],
-    measured: Clip,
-    take: Clip,
-    frames: Frames | None,
-    scale: Scale,
-    *,
-    refine: bool,
-) -> Generator[float, None, tuple[Calibration, tuple[float, float] | None]]:
-    """The calibration of one tree, with the markers of the mapping; yields the share done.
-
-    If the take fits clearly worse with a static recording than without it, the recording is rejected. Then the median
-    errors of both are returned too, in the rig's units.
-    """
-    limits = read_limits(rig, skeleton.names)
-    left_out = None
-    if measured is take:
-        measuring = calibrate_steps(skeleton, mapping, take, frames, limits=limits, scale=scale)
-        found = _with_markers((yield from within(0.0, _MEASURED, measuring)), mapping)
-    else:
-        # Guesses from motion are not valid for another recording.
-        listed = rig_settings(rig).capture.markers
-        there = [entry for entry in mapping if entry.marker in measured.names and not listed[entry.marker].is_guess]
-        # Add markers that only the static recording has, such as those on the inner side of a joint.
-        known = {entry.marker for entry in mapping} | set(listed.keys())
-        labels, rest = [name for name in measured.names if name not in known], read_rest(rig)
-        preset = rig_settings(rig).capture.preset or None
-        others = match(labels, parts_of(match_bones(rest)), rest, preset).markers
-        there += [entry for entry in others if entry.bone in skeleton.names]
-        measuring = calibrate_steps(skeleton, there, measured, frames, limits=limits, scale=scale)
-        found = _with_markers((yield from within(0.0, 0.5 * _MEASURED, measuring)), mapping)
-        off = _usually_off(found, take, limits)
-        if off > _FAR_OFF * skeleton.size:
-            alone = calibrate_steps(skeleton, mapping, take, limits=limits, scale=scale)
-            without = _with_markers((yield from within(0.5 * _MEASURED, _MEASURED, alone)), mapping)
-            off_without = _usually_off(without, take, limits)
-            if off > _WORSE * off_without:
-                found, left_out = without, (off, off_without)
-    if refine:
-        refining = refined_steps(found, take, limits=limits, resize=isinstance(scale, str))
-        found = yield from within(_MEASURED, 1.0, refining)
-    return found, left_out
+    return found, left_out[0] if left_out else None
 
 
 def _usually_off(found: Calibration, take: Clip, limits: Mapping[str, Limit]) -> float:

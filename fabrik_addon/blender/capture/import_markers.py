@@ -2,7 +2,7 @@
 
 import math
 from pathlib import Path
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final, get_args
 
 import bpy
 import numpy as np
@@ -12,12 +12,10 @@ from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
 from ...markers.clip import Clip, ClipError, to_z_up, trim
 from ...markers.files.any_file import performers, select_performer
-from ...markers.signals import retimed
+from ...markers.signals import Timing, retimed
 from ..rig.keyframes import new_action, write_curves
 from ..settings.markers import MARKER_NAME, MARKER_STEP, TAKE_DOUBTS, TAKE_RATE, TAKE_STATIC
 from .matching import scene_rate
-
-Timing: TypeAlias = Literal["SET_SCENE_RATE", "KEEP_TIME", "KEEP_FRAMES"]
 
 # The radius of the empties in scene units, similar to that of a real marker.
 _EMPTY_SIZE: Final = 0.02
@@ -26,8 +24,8 @@ _EMPTY_SIZE: Final = 0.02
 # of them is a treadmill walk of the same person.
 _STANDS_WITHIN: Final = 0.1
 # Blender's limits for frames and rates.
-LAST_FRAME: Final = 1_048_574
-FASTEST_RATE: Final = 32_767
+_LAST_FRAME: Final = 1_048_574
+_FASTEST_RATE: Final = 32_767
 
 
 class ImportMarkersError(FabrikError):
@@ -94,18 +92,11 @@ def import_clip(
     name = clip.source or "The recording"
     if not clip.names or not clip.frame_count:
         raise ImportMarkersError(f"{name}: there are no markers to import: choose another recording")
-    if not 0.0 < clip.rate <= FASTEST_RATE:
-        raise ImportMarkersError(
-            f"{name}: the frame rate is {clip.rate}, but must be above 0 and at most {FASTEST_RATE:g} frames per second"
-        )
     if not (math.isfinite(scale) and scale > 0.0):
         raise ImportMarkersError(f"The scale must be a positive number, not {scale}")
-    clip = retimed(clip, scene_rate(context.scene), timing)
+    rate, clip = clip.rate, retimed(clip, scene_rate(context.scene), timing)
     frames = start_frame + np.arange(clip.frame_count, dtype=np.float64)
-    if np.abs(frames[[0, -1]]).max() > LAST_FRAME:
-        raise ImportMarkersError(
-            f"{name}: frames {frames[0]:.0f} to {frames[-1]:.0f} are outside Blender's range: import fewer samples"
-        )
+    check_times(name, rate, frames)
     if timing == "SET_SCENE_RATE":
         set_rate(context.scene, clip.rate)
     collection = bpy.data.collections.new(Path(clip.source).stem or "Markers")
@@ -141,6 +132,18 @@ def remove_take(take: bpy.types.Collection) -> None:
         if action is not None and action.users == 0:
             bpy.data.actions.remove(action)
     bpy.data.collections.remove(take)
+
+
+def check_times(name: str, rate: float, frames: FloatArray) -> None:
+    """Raise ImportMarkersError, naming the recording, for a rate or frames (F,) beyond Blender's limits."""
+    if not 0.0 < rate <= _FASTEST_RATE:
+        raise ImportMarkersError(
+            f"{name}: the frame rate is {rate}, but must be above 0 and at most {_FASTEST_RATE:g} frames per second"
+        )
+    if np.abs(frames[[0, -1]]).max() > _LAST_FRAME:
+        raise ImportMarkersError(
+            f"{name}: frames {frames[0]:.0f} to {frames[-1]:.0f} are outside Blender's range: import fewer samples"
+        )
 
 
 def set_rate(scene: Scene, rate: float) -> None:

@@ -388,16 +388,10 @@ def guess_markers(context: Context, rig: Object) -> tuple[Guess, ...]:
     ]
     if not known or not roles or len(there) <= len(known):
         return ()
-    skeleton, known = marked_skeletons(rig, known)[0]
-    guesses = assign_by_motion(
-        skeleton,
-        known,
-        marker_clip(context.scene, rig, there, recorded_range(context.scene, targets_of(there))),
-        parts_of(roles),
-        rest,
-        limits=read_limits(rig, skeleton.names),
-        meter=1.0 / meters_per_unit(rig),
-    )
+    (skeleton, known), meters = marked_skeletons(rig, known)[0], meters_per_unit(rig)
+    clip = marker_clip(context.scene, rig, there, recorded_range(context.scene, targets_of(there)))
+    limits, parts = read_limits(rig, skeleton.names), parts_of(roles)
+    guesses = assign_by_motion(skeleton, known, clip, parts, rest, limits=limits, meter=1.0 / meters)
     for guess in guesses:
-        set_entry(capture.markers[guess.entry.marker], guess.entry, guess.residual * meters_per_unit(rig))
+        set_entry(capture.markers[guess.entry.marker], guess.entry, guess.residual * meters)
     return guesses

@@ -19,7 +19,7 @@ from ...human.capsules import self_collision, skin_points
 from ...human.masses import body_masses
 from ...human.naming_schemes import match
 from ...human.preset import why_not_human
-from ...human.rest_body import Point, convex_hull, floor_points, soles
+from ...human.rest_body import Point, RestBody, convex_hull, floor_points, soles_of
 from ..control.switches import limbs_of
 from ..limits.editing import RestKey, rest_key, rest_of
 from ..rig.armature import armature_point, as_array
@@ -324,5 +324,5 @@ def _outline(points: FloatArray, up: FloatArray) -> FloatArray:
 @lru_cache(maxsize=_RIGS_KEPT)
 def _floor_points(*key: Any) -> tuple[Mapping[str, tuple[Point, ...]], tuple[Point, ...]]:
     """The soles of a rig's feet, and all points that stay above a floor; key: from `rest_key`."""
-    rest = rest_of(*key)
-    return soles(rest), floor_points(rest)
+    body = RestBody(rest_of(*key))
+    return soles_of(body), floor_points(body)

@@ -7,7 +7,7 @@ optionally a polygon.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import cos, degrees, pi, radians, tau
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -68,16 +68,10 @@ def whole_frames(times: FloatArray) -> FloatArray:
     return np.arange(np.floor(times.min()), np.ceil(times.max()) + 1.0)
 
 
-class Rotations(NamedTuple):
-    """(F, 4) local rotations of a bone, w x y z, on frames (F,)."""
-
-    bone: PoseBone
-    frames: FloatArray
-    rotations: FloatArray
-
-
-def rotations_of_action(context: Context, rig: Object, bones: Sequence[PoseBone]) -> list[Rotations]:
-    """The rotations of bones in the rig's action, on whole frames from its first to its last key.
+def rotations_of_action(
+    context: Context, rig: Object, bones: Sequence[PoseBone]
+) -> list[tuple[PoseBone, FloatArray, FloatArray]]:
+    """Bones with frames (F,) and their local rotations (F, 4) in the rig's action, from its first to its last key.
 
     Without an action, returns the combined result of the NLA strips. Subframes with keys are included, except for
     strips and control rigs, which Blender evaluates frame by frame. Raises RigError if there is nothing to play, or if
@@ -85,7 +79,7 @@ def rotations_of_action(context: Context, rig: Object, bones: Sequence[PoseBone]
     """
     posed, names = posed_rig(rig), [bone.name for bone in bones]
     strips = [] if not keyframes.is_layered(rig) else keyframes.active_strips(rig)
-    moving = list[Rotations]()
+    moving = list[tuple[PoseBone, FloatArray, FloatArray]]()
     if not strips and (rig.animation_data is None or rig.animation_data.action is None):
         raise RigError(f"{rig.name!r} has no action: assign one first")
     if posed.by_channels and not strips:
@@ -93,7 +87,7 @@ def rotations_of_action(context: Context, rig: Object, bones: Sequence[PoseBone]
         for bone in bones:
             if len(times := read.times(bone.name)):
                 frames = np.union1d(times, whole_frames(times))
-                moving.append(Rotations(bone, frames, read.rotations(bone.name, frames)))
+                moving.append((bone, frames, read.rotations(bone.name, frames)))
     else:
         ends = [np.array([strip.frame_start, strip.frame_end]) for strip in strips]
         ends += [keyframes.keys(curve)[:, 0] for curve in curves(rig) if len(curve.keyframe_points)]
@@ -103,8 +97,8 @@ def rotations_of_action(context: Context, rig: Object, bones: Sequence[PoseBone]
                 context.scene.frame_set(int(frame))
                 poses.append(posed.local(names))
         context.view_layer.update()
-        every = [Rotations(bone, frames, np.array([pose[bone.name] for pose in poses])) for bone in bones]
-        moving += [row for row in every if angle_between(row.rotations, row.rotations[:1]).max() > _STILL]
+        every = [(bone, frames, np.array([pose[bone.name] for pose in poses])) for bone in bones]
+        moving += [row for row in every if angle_between(row[2], row[2][:1]).max() > _STILL]
     if not moving:
         shown = ", ".join(map(repr, names[:3])) + (", …" if len(names) > 3 else "")
         raise RigError(f"None of the bones ({shown}) is rotated by {what_plays(rig)}: select others")
@@ -208,11 +202,11 @@ def check_action(context: Context, rig: Object, bones: Sequence[PoseBone]) -> li
     """
     limits = _limits(bones)
     found = []
-    for each in rotations_of_action(context, rig, [bone for bone in bones if bone.name in limits]):
-        off = excess(limits[each.bone.name], each.rotations)
-        outside = (off > _TOLERANCE) & (each.frames == np.round(each.frames))
+    for bone, frames, rotations in rotations_of_action(context, rig, [bone for bone in bones if bone.name in limits]):
+        off = excess(limits[bone.name], rotations)
+        outside = (off > _TOLERANCE) & (frames == np.round(frames))
         if outside.any():
-            found.append(Breach(each.bone.name, each.frames[outside].astype(np.int64), off[outside]))
+            found.append(Breach(bone.name, frames[outside].astype(np.int64), off[outside]))
     return found
 
 
@@ -314,8 +308,7 @@ def window_around(swings: FloatArray, margin: float) -> FloatArray:
         added, tip, edge = min(removals, key=lambda removal: removal[0])
         if not np.isfinite(added):
             break
-        rolled = np.roll(corners, -edge, axis=0)
-        corners = np.array([tip, *rolled[2:]])
+        corners = np.array([tip, *np.roll(corners, -edge, axis=0)[2:]])
     return corners
 
 
@@ -347,10 +340,9 @@ def limits_from_action(
     LimitPropertyError if a limit can't be stored; then nothing is changed.
     """
     found = rotations_of_action(context, rig, bones)
-    limits = [fitted_limit(each.rotations, margin, _HINGE_TOLERANCE, shape) for each in found]
-    turned = [each.bone for each in found]
-    wanted = [settings_of(limit, read_settings(bone)) for bone, limit in zip(turned, limits, strict=True)]
-    write_all(turned, wanted)
+    turned = [bone for bone, *_ in found]
+    limits = [fitted_limit(rotations, margin, _HINGE_TOLERANCE, shape) for *_, rotations in found]
+    write_all(turned, [settings_of(limit, read_settings(bone)) for bone, limit in zip(turned, limits, strict=True)])
     still = [bone.name for bone in bones if bone.name not in {each.name for each in turned}]
     left = [f"These bones are not rotated by {what_plays(rig)}: {', '.join(map(repr, still))}"] if still else []
     return f"Limited {bones_of(len(turned))} to the rotations in {what_plays(rig)}", left

@@ -74,7 +74,7 @@ def limits_to_constraints(bones: Sequence[PoseBone]) -> tuple[str, list[str]]:
     for holder, box in limited:
         constraint = own_constraint(holder)
         if any(box.ranges):
-            _constrain(holder, box)
+            _constrain(constraint or holder.constraints.new("LIMIT_ROTATION"), box)
         elif constraint is not None:
             # A constraint from a library can only be muted.
             if rig.override_library is not None and constraint.is_override_data:
@@ -145,18 +145,13 @@ def _rotations(limit: Ball | Polygon, twists: FloatArray) -> FloatArray:
     return np.concatenate(found)
 
 
-def _constrain(bone: PoseBone, box: EulerBox) -> None:
-    """Set the ranges of the bone's constraint; adds the constraint if it does not exist."""
-    constraint = own_constraint(bone)
-    if constraint is None:
-        constraint = bone.constraints.new("LIMIT_ROTATION")
+def _constrain(constraint: Any, box: EulerBox) -> None:
+    """Set the ranges of a bone's constraint."""
+    if not is_own(constraint):
         constraint.name = CONSTRAINT_NAME
-    constraint.owner_space = "LOCAL"
-    constraint.euler_order = box.order
-    constraint.use_transform_limit = True
-    constraint.use_legacy_behavior = False
-    constraint.mute = False
-    constraint.influence = 1.0
+    constraint.owner_space, constraint.euler_order = "LOCAL", box.order
+    constraint.use_transform_limit, constraint.use_legacy_behavior = True, False
+    constraint.mute, constraint.influence = False, 1.0
     for axis, ends in zip(_AXES, box.ranges, strict=True):
         setattr(constraint, f"use_limit_{axis}", ends is not None)
         if ends is not None:

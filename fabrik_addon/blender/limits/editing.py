@@ -86,9 +86,8 @@ def _changed(bone: PoseBone, values: dict[str, Any]) -> limit_values.LimitSettin
         "slide": tuple,
     }
     given = {name: tidy[name](tuple(value)) if name in tidy else value for name, value in given.items()}
-    given_type = given.pop("type", "")
-    kind = given_type or kept.type
-    if kind == limit_values.FREE and not given_type:
+    kind = given.pop("type", "") or kept.type
+    if kind == limit_values.FREE and not values.get("type"):
         # Choose the type that has these values.
         turns = {"axis", "hinge"} & given.keys()
         is_extra = given.keys() <= set(limit_values.EXTRA_FIELDS)
@@ -109,9 +108,8 @@ def first_hinge(bone: PoseBone) -> tuple[str, tuple[float, float]]:
     both ways about X.
     """
     rest = bone.bone
-    if rest.parent is None:
-        return "X", (-_BOTH_WAYS, _BOTH_WAYS)
-    above = (rest.matrix_local.inverted() @ rest.parent.matrix_local).to_3x3().col[1]
+    carrier = (rest if rest.parent is None else rest.parent).matrix_local
+    above = (rest.matrix_local.inverted() @ carrier).to_3x3().col[1]
     # The bone's own direction is (0, 1, 0). If the parent's is (x, y, z), the axis between them is (-z, 0, x).
     about = {"X": -above.z, "Z": above.x}
     bent = atan2(hypot(above.x, above.z), above.y)
@@ -203,15 +201,14 @@ def add_point(bone: PoseBone, *, from_pose: bool = False) -> str:
     """
     settings, corners = _with_corner(bone)
     if from_pose:
-        grown = _with_swing_point(bone, corners)
+        corners = _with_swing_point(bone, corners)
     else:
-        following = corners[1:] + corners[:1]
         lengths = _edges(corners)
         longest = lengths.index(max(lengths))
-        (ax, az), (bx, bz) = corners[longest], following[longest]
-        grown = [*corners[: longest + 1], ((ax + bx) / 2.0, (az + bz) / 2.0), *corners[longest + 1 :]]
-    limit_properties.write_settings(bone, replace(settings, window=limit_values.flat(grown)))
-    return f"The outline of {bone.name!r} now has {len(grown)} points"
+        (ax, az), (bx, bz) = corners[longest], corners[(longest + 1) % len(corners)]
+        corners.insert(longest + 1, ((ax + bx) / 2.0, (az + bz) / 2.0))
+    limit_properties.write_settings(bone, replace(settings, window=limit_values.flat(corners)))
+    return f"The outline of {bone.name!r} now has {len(corners)} points"
 
 
 def move_point(bone: PoseBone, index: int) -> str:
@@ -392,11 +389,9 @@ def apply_preset(rig: Object, bones: Bones) -> LimitPreset:
         if preset.free:
             raise RigError(f"{first_few(preset.free)}: a root is not limited; choose other bones")
         raise RigError(f"No bone of {rig.name!r} has the name of a human bone: set limits by hand")
-    limited = [bone for bone in bones if bone.name in preset.limits]
-    write_all(
-        limited,
-        [limit_values.settings_of(preset.limits[bone.name], limit_properties.read_settings(bone)) for bone in limited],
-    )
+    limited = [(bone, preset.limits[bone.name]) for bone in bones if bone.name in preset.limits]
+    wanted = [limit_values.settings_of(limit, limit_properties.read_settings(bone)) for bone, limit in limited]
+    write_all([bone for bone, _ in limited], wanted)
     return preset
 
 

@@ -22,6 +22,7 @@ from ...human.naming_schemes import match
 from ...markers.files.reading import file_bytes
 from ...markers.files.suffixes import POSE_SUFFIXES
 from ...markers.report.doubts import listed
+from ...markers.signals import Timing
 from ...markers.steps import finish, within
 from ...retarget.bodies import find_pairs, two_bodies_error
 from ...retarget.files.any_file import read_recorded
@@ -32,7 +33,7 @@ from ...retarget.motion import Motion, RetargetError
 from ...retarget.pairs import Pair, check_bone_map, read_bone_map, write_bone_map
 from ...retarget.take import retarget_steps
 from ..bake.bake import BakedTree, BakeSettings, FindSteps, Steps, check_root_motion, keyed_steps, timed
-from ..capture.import_markers import FASTEST_RATE, LAST_FRAME, Timing, set_rate, widen_range
+from ..capture.import_markers import check_times, set_rate, widen_range
 from ..capture.matching import scene_rate
 from ..control.posed_rig import posed_rig
 from ..goals.places import is_simple, is_still
@@ -144,19 +145,11 @@ def sample_source(
         raise RetargetError(f"{source.name!r} has an invalid position on frame {frames[lost[0]]}: fix its keys")
     rest = worlds[0] @ np.array([bone.matrix_local for bone in bones])
     rest[:, :3, :3] = nearest_rotations(rest[:, :3, :3])
-    indices = {bone.name: index for index, bone in enumerate(bones)}
-    motion = Motion(
-        source.name,
-        tuple(indices),
-        np.array([indices[bone.parent.name] if bone.parent else -1 for bone in bones]),
-        float(object_scale(worlds[0])) * np.array([bone.length for bone in bones]),
-        rest,
-        rotations,
-        heads,
-        worlds[0, :3, 3],
-        scene_rate(context.scene),
-    )
-    return motion, own
+    names = tuple(bone.name for bone in bones)
+    parents = np.array([names.index(bone.parent.name) if bone.parent else -1 for bone in bones])
+    sizes = float(object_scale(worlds[0])) * np.array([bone.length for bone in bones])
+    origin, rate = worlds[0, :3, 3], scene_rate(context.scene)
+    return Motion(source.name, names, parents, sizes, rest, rotations, heads, origin, rate), own
 
 
 def check_source(source: Object | str | None, rig: Object) -> Object:
@@ -297,17 +290,11 @@ def add_recorded(
     """Make an armature from a recorded body, with its motion as keys of a new action.
 
     The active object, its mode and the selection don't change. timing, start_frame, scale: as in `import_clip`. Raises
-    RetargetError, with nothing changed, for rates and frames that exceed Blender's limits.
+    ImportMarkersError, with nothing changed, for rates and frames that exceed Blender's limits.
     """
-    if not 0.0 < body.rate <= FASTEST_RATE:
-        raise RetargetError(
-            f"{name}: the frame rate is {body.rate:g}, but must be above 0 and at most {FASTEST_RATE:g} frames per "
-            "second"
-        )
     step = scene_rate(context.scene) / body.rate if timing == "KEEP_TIME" else 1.0
     frames = start_frame + step * body.frames
-    if np.abs(frames[[0, -1]]).max() > LAST_FRAME:
-        raise RetargetError(f"{name}: it has frames after {LAST_FRAME}, Blender's last frame: import fewer")
+    check_times(name, body.rate, frames)
     with in_object_mode(context):
         if timing == "SET_SCENE_RATE":
             set_rate(context.scene, body.rate)

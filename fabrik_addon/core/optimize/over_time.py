@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from ..arrays import SINGLE, TINY, FloatArray, IntArray
+from ..arrays import SINGLE, TINY, FloatArray, IntArray, squares
 
 # The length of the smooth kernel, as a share of the time in which a change fades. With 0.33, a hand jerks if a hold
 # moves it by 31 cm; with 1.0, limbs of some recorded walks jerk.
@@ -75,35 +75,34 @@ class ChangeOverTime:
         missing = wanted - (rows * self._expected[on]).sum(axis=1)
         # Frames that hardly deviate can't meet any equation.
         own = [np.flatnonzero((on == frame) & (self._window[frame] > SINGLE)) for frame in range(count)]
-        mixed = [self._window[frame] * rows[own[frame]] @ self._mixing for frame in range(count)]
-        rough = self._window**2 * self._rough[:, None]
-        # Forward: the mean (2, D) of values and velocities, and their covariance (2 D, 2 D), from the equations so far.
-        mean, covariance = np.zeros((2, columns)), np.kron(self._stationary, np.eye(columns))
+        mixed, rough = (self._window[on, None] * rows) @ self._mixing, self._window**2 * self._rough[:, None]
+        bumps = rows * rough.T[on]
+        errors = slack * (squares(mixed) + (bumps * rows).sum(axis=1))
+        # Forward: the mean (2, D) of values and velocities, and covariance (2, 2, D, D), given the equations so far.
+        mean, covariance = np.zeros((2, columns)), np.multiply.outer(self._stationary, np.eye(columns))
         pulls, gains = [], []
-        for frame, (move, noise) in enumerate(zip(self._moves, self._noise, strict=True)):
+        pairs = np.einsum("fij,fkl->fikjl", self._moves, self._moves).reshape(-1, 4, 4)
+        for frame in range(count):
             if frame:
-                mean, moved = move @ mean, (move @ covariance.reshape(2, -1)).reshape(2 * columns, 2, columns)
-                covariance = (move @ moved).reshape(2 * columns, -1)
-                np.einsum("iaja->ija", covariance.reshape(2, columns, 2, columns))[...] += noise[..., None]
-            here, onto = rows[own[frame]], mixed[frame]
-            own_variance = (here * rough[:, frame]) @ here.T
-            own_variance += np.diag(slack[own[frame]] * np.diag(onto @ onto.T + own_variance))
-            across = covariance[:, :columns] @ onto.T
-            solved = np.linalg.solve(
-                onto @ across[:columns] + own_variance,
-                np.column_stack([missing[own[frame]] - onto @ mean[0], across.T]),
-            )
-            pulls.append(solved[:, 0])
-            gains.append(gain := solved[:, 1:])
-            mean = mean + (across @ solved[:, 0]).reshape(2, columns)
-            covariance = covariance - gain.T @ across.T
-            # Without this, rounding errors grow if equations are almost exact.
-            covariance = 0.5 * (covariance + covariance.T)
+                mean = self._moves[frame] @ mean
+                covariance = (pairs[frame] @ covariance.reshape(4, -1)).reshape(covariance.shape)
+                np.einsum("ijaa->ija", covariance)[...] += self._noise[frame][..., None]
+            here, onto = own[frame], mixed[own[frame]]
+            across = onto @ covariance[0]
+            system = across[0] @ onto.T + bumps[here] @ rows[here].T
+            np.einsum("ii->i", system)[...] += errors[here]
+            # Products with a root of the inverse keep the covariance symmetric, so that rounding errors do not grow.
+            root = np.linalg.inv(np.linalg.cholesky(system))
+            half, pull = root @ across, root @ (missing[here] - onto @ mean[0])
+            pulls.append(root.T @ pull)
+            gains.append(root.T @ half)
+            mean = mean + pull @ half
+            covariance -= half.swapaxes(1, 2)[:, None] @ half
         # Backward: the forces of the equations, and the pull (2, D) of all later ones on each frame.
         forces, later, total = np.zeros(len(on)), np.zeros((2, columns)), np.zeros((count, 2, columns))
         for frame in reversed(range(count)):
-            forces[own[frame]] = pulls[frame] - gains[frame] @ later.ravel()
-            later[0] += forces[own[frame]] @ mixed[frame]
+            forces[own[frame]] = pulls[frame] - np.einsum("imd,id->m", gains[frame], later)
+            later[0] += forces[own[frame]] @ mixed[own[frame]]
             total[frame] = later
             later = self._moves[frame].T @ later
         # Forward again: the smoothed values (Koopman, Biometrika 80, 1993).

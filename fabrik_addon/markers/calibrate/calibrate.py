@@ -19,7 +19,7 @@ from ...human.naming_schemes import match
 from ..clip import Clip, FloatArray
 from ..mapping.marker_map import MappedMarker
 from ..steps import at_once, within
-from .expected_pose import Kind, given_pose, moving_pose
+from .expected_pose import Kind, any_pose, given_pose, moving_pose
 from .fit import Fit, at_best_scale, in_clusters, over_reference, over_take
 from .offsets import bones_of, guessed_offsets, make_effectors
 from .size import CalibrationError, first_scale
@@ -48,8 +48,6 @@ class Calibration:
         markers: the mapped markers that have a weight, with their measured offsets.
         scale: the factor from recorded positions to the rig's size.
         bone_factors: (J,) bone lengths in `skeleton` divided by those of the rig.
-        rotations: (J, 4) local rotations of the pose at the reference.
-        root_location: (3,) the root's head in that pose.
         residuals: (M,) RMS distances between the markers and their positions in the pose; NaN if never seen.
         guesses: (M, 3) offsets from the mapping.
         pose: the pose that the person is assumed to hold at the reference.
@@ -62,8 +60,6 @@ class Calibration:
     markers: tuple[MappedMarker, ...]
     scale: float
     bone_factors: FloatArray
-    rotations: FloatArray
-    root_location: FloatArray
     residuals: FloatArray
     guesses: FloatArray
     pose: Kind
@@ -85,12 +81,6 @@ class Calibration:
         """Whether offsets are uncertain: most markers are in clusters, and no calibration pose was recognized."""
         bones = bones_of(self.skeleton, self.markers)
         return self.pose == "MOVING" and bool(in_clusters(bones, self.guesses).mean() > 0.5)
-
-    @property
-    def moved(self) -> FloatArray:
-        """(M,) distances between guessed and measured offsets, the rig's units."""
-        moved: FloatArray = np.linalg.norm(self.offsets - self.guesses, axis=1)
-        return moved
 
     def targets(self, clip: Clip) -> FloatArray:
         """(F, M, 3) marker positions of a clip at the rig's size, armature space."""
@@ -160,24 +150,11 @@ def refined_steps(
     """
     mapping = _used(calibration.markers, clip)
     positions = _spread(positions_of(clip, mapping), _TAKE_FRAMES)
-    fit = Fit(
-        calibration.skeleton,
-        mapping,
-        calibration.offsets,
-        dict(limits or {}),
-        calibration.bone_factors,
-        moving_pose(calibration.skeleton),
-        calibration.scale,
-    )
+    skeleton, factors, expected = calibration.skeleton, calibration.bone_factors, moving_pose(calibration.skeleton)
+    fit = Fit(skeleton, mapping, calibration.offsets, dict(limits or {}), factors, expected, calibration.scale)
     fit, poses = yield from over_take(fit, positions, resize=resize)
     found = _result(fit, poses, positions, calibration.guesses)
-    return replace(
-        found,
-        rotations=calibration.rotations,
-        root_location=calibration.root_location,
-        pose=calibration.pose,
-        stature=calibration.stature,
-    )
+    return replace(found, pose=calibration.pose, stature=calibration.stature)
 
 
 refined = at_once(refined_steps)
@@ -254,8 +231,7 @@ def _spread(positions: FloatArray, max_count: int) -> FloatArray:
 
 def _result(fit: Fit, poses: Solution, positions: FloatArray, guesses: FloatArray) -> Calibration:
     """The calibration from a fit; its poses are solved without a prior."""
-    solution = fit.free.solve(positions, start=poses)
-    middle = len(positions) // 2
+    solution = replace(fit, expected=any_pose(fit.skeleton)).solve(positions, start=poses)
     distances = fit.distances(solution, positions)
     count = (~np.isnan(distances)).sum(axis=0)
     squares = np.nansum(distances**2, axis=0) / np.maximum(count, 1)
@@ -267,8 +243,6 @@ def _result(fit: Fit, poses: Solution, positions: FloatArray, guesses: FloatArra
         ),
         scale=fit.scale,
         bone_factors=fit.factors,
-        rotations=solution.rotations[middle],
-        root_location=solution.root_location[middle],
         residuals=np.where(count > 0, np.sqrt(squares), np.nan),
         guesses=guesses,
         pose=fit.expected.kind,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from ...core.rotations import (
 from ..clip import BoolArray, FloatArray
 from ..mapping.marker_map import MappedMarker
 from ..robust import MEDIAN_DISTANCE, medians, outlier_weights
-from .expected_pose import ExpectedPose, any_pose
+from .expected_pose import ExpectedPose
 from .offsets import bones_of, joint_columns, make_effectors, points_on
 from .size import with_factors
 
@@ -80,16 +80,12 @@ class Fit:
     @cached_property
     def bodies(self) -> list[int]:
         """Indices of the B bones that move markers."""
-        return participants(self.skeleton, self._effectors)
+        return participants(self.skeleton, self.effectors)
 
     @cached_property
-    def _effectors(self) -> Sequence[Effector]:
+    def effectors(self) -> Sequence[Effector]:
+        """One effector for each marker."""
         return make_effectors(self.mapping, self.offsets)
-
-    @property
-    def free(self) -> Fit:
-        """This fit without a prior on the pose."""
-        return replace(self, expected=any_pose(self.skeleton))
 
     @property
     def noise(self) -> float:
@@ -109,7 +105,7 @@ class Fit:
     def solver(self, steps: int = _STEPS) -> Solver:
         """A solver for the markers, with a free root, that takes at most this many steps."""
         options = Options(tolerance=1e-6, restarts=0, max_sweeps=0, most_steps=steps)
-        return Solver(self.skeleton, self._effectors, limits=self.limits, root="FREE", options=options)
+        return Solver(self.skeleton, self.effectors, limits=self.limits, root="FREE", options=options)
 
     def solve(
         self,
@@ -137,13 +133,6 @@ class Fit:
         """(F, M) distances of the markers from recorded positions (F, M, 3); NaN where a position is NaN."""
         distances: FloatArray = np.linalg.norm(self.points(solution) - positions * self.scale, axis=2)
         return distances
-
-    def joint_columns(self, solution: Solution) -> FloatArray:
-        """(F, M, 3, D) Jacobian of the markers.
-
-        Columns: the bodies' rotation vectors in armature space, then the root's location.
-        """
-        return joint_columns(self.skeleton, self._effectors, self.limits, solution.matrices, self.points(solution))
 
     def from_expected(self, solution: Solution) -> FloatArray:
         """(F, J, 3) local rotation vectors from the poses to the expected pose."""
@@ -203,21 +192,6 @@ _SCALE_SHARE: Final = 0.01
 _LARGEST_CHANGE: Final = 0.15
 _SHORTEST: Final = 0.4
 _LONGEST: Final = 2.5
-
-
-class Shared(Protocol):
-    """P parameters of one kind, shared by all poses of a recording."""
-
-    def prior(self, fit: Fit, sample_weight: float) -> tuple[FloatArray, FloatArray]:
-        """(P,) weights of the prior, and (P,) differences from the current values to its mean.
-
-        sample_weight: mean over the markers of the summed weight of their samples.
-        """
-        ...
-
-    def changed(self, fit: Fit, step: FloatArray) -> Fit:
-        """The fit after a step (P,) of the parameters."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -296,6 +270,12 @@ class Offsets:
     def changed(self, fit: Fit, step: FloatArray) -> Fit:
         """The fit after each offset is moved by its own part of `step` (3 M,)."""
         return replace(fit, offsets=fit.offsets + step.reshape(fit.offsets.shape))
+
+
+# P parameters of one kind, shared by all poses of a recording. `prior` returns (P,) weights and (P,) differences from
+# the current values to the prior's mean. Its sample_weight is the mean over the markers of the summed weight of their
+# samples.
+Shared: TypeAlias = Scale | Limbs | Offsets
 
 
 def in_clusters(bones: Sequence[int], guesses: FloatArray) -> BoolArray:
@@ -438,8 +418,11 @@ def _step(
 ) -> FloatArray:
     """(P,) step of the shared parameters."""
     frames, markers = weights.shape
-    residuals = np.nan_to_num(positions * fit.scale - fit.points(solution))
-    joints = fit.joint_columns(solution).reshape(frames, 3 * markers, -1, 3)
+    points = fit.points(solution)
+    residuals = np.nan_to_num(positions * fit.scale - points)
+    # The bodies' rotation vectors in armature space, then the root's location.
+    joints = joint_columns(fit.skeleton, fit.effectors, fit.limits, solution.matrices, points)
+    joints = joints.reshape(frames, 3 * markers, -1, 3)
     # The prior on the pose, for the joints' columns; none for the root's location.
     held = np.zeros((frames, joints.shape[2], 3))
     held[:, :-1] = np.broadcast_to(fit.prior.weights, (frames, len(fit.skeleton)))[:, fit.bodies, None]

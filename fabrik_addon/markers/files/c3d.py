@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from ...core.errors import first_few
-from ..clip import BoolArray, Clip, FloatArray, MarkerFileError, UpAxis, up_axis_by_markers
+from ..clip import Clip, FloatArray, MarkerFileError, UpAxis, up_axis_by_markers
 from .reading import Chosen, extent, frame_count_doubt, to_clip
 
 BLOCK: Final = 512
@@ -63,7 +63,10 @@ class Parameters:
         section = content[first:]
         self._processor = _processor(content, section)
         self.byte_order = ">" if self._processor == MIPS else "<"
-        self.header = self._read_header(content)
+        points, analogs, first_frame, last_frame = struct.unpack_from(f"{self.byte_order}4H", content, 2)
+        data_block, analog_per_frame = struct.unpack_from(f"{self.byte_order}2H", content, 16)
+        scale, rate = (float(self.floats(content[at : at + 4])[0]) for at in (12, _RATE_AT))
+        self.header = Header(points, analogs, first_frame, last_frame, scale, data_block, analog_per_frame, rate)
         self.end = first + (section[2] if len(section) > 2 else 0) * BLOCK
         groups: dict[int, str] = {}
         self._values: dict[tuple[int, str], _Value] = {}
@@ -73,12 +76,6 @@ class Parameters:
             elif (value := _value(body)) is not None:
                 self._values.setdefault((group, name), value)
         self._groups = {name: number for number, name in reversed(groups.items())}
-
-    def _read_header(self, content: bytes) -> Header:
-        points, analogs, first, last = struct.unpack_from(f"{self.byte_order}4H", content, 2)
-        data_block, analog_per_frame = struct.unpack_from(f"{self.byte_order}2H", content, 16)
-        scale, rate = (float(self.floats(content[at : at + 4])[0]) for at in (12, _RATE_AT))
-        return Header(points, analogs, first, last, scale, data_block, analog_per_frame, rate)
 
     def floats(self, raw: bytes) -> FloatArray:
         """4-byte numbers in the file's format; an incomplete last number is dropped."""
@@ -230,47 +227,30 @@ class Layout:
         return self.start + self.frames * self.frame_bytes
 
 
-@dataclass(frozen=True, eq=False)
-class Points:
-    """The points in a file. positions: (F, P, 3) in the file's units. seen: (F, P). notes, doubts: as in a clip."""
-
-    positions: FloatArray
-    seen: BoolArray
-    notes: tuple[str, ...]
-    doubts: tuple[str, ...]
-
-
-def read_points(content: bytes, parameters: Parameters) -> Points:
-    """All points of a file.
+def _points(content: bytes, parameters: Parameters) -> tuple[FloatArray, tuple[str, ...], tuple[str, ...]]:
+    """(F, P, 3) all points in the file's units, NaN where not seen; notes, and doubts.
 
     Raises MarkerFileError if there are none, or if integer coordinates have no scale.
     """
     layout, notes, doubts = _layout(content, parameters)
-    numbers = _numbers(content, parameters, layout)
+    raw = content[layout.start : layout.end]
+    if layout.floats:
+        values = parameters.floats(raw)
+    else:
+        values = np.frombuffer(raw, dtype=f"{parameters.byte_order}i2").astype(np.float64)
+    # x, y, z and a fourth word, which is negative if a point is not seen.
+    numbers = values.reshape(layout.frames, -1)[:, : 4 * layout.points].reshape(layout.frames, layout.points, 4)
+    positions = numbers[..., :3]
     if not layout.floats:
         scale, note = _scale(parameters, numbers)
-        numbers = np.concatenate((numbers[..., :3] * scale, numbers[..., 3:]), axis=-1)
+        positions = positions * scale
         notes += note
-    positions = numbers[..., :3]
     there = np.isfinite(positions).all(axis=-1) & (positions != 0.0).any(axis=-1)
     seen = there & (numbers[..., 3] >= 0.0)
     if there.any() and not seen.any():
         doubts += ("The file marks every sample as missing; used their coordinates anyway: export it again",)
         seen = there
-    return Points(positions, seen, notes, doubts)
-
-
-def first_frame(parameters: Parameters) -> int:
-    """The number of the first frame; 1 if the file does not give it."""
-    number = parameters.long_number("TRIAL:ACTUAL_START_FIELD")
-    return int(number) if number >= 1.0 else max(1, parameters.header.first_frame)
-
-
-def frame_rates(parameters: Parameters) -> tuple[float | None, float | None]:
-    """The first plausible rate (Hz) of POINT:RATE, header and camera, and the header's; None for implausible ones."""
-    stated = parameters.number("POINT:RATE"), parameters.header.rate, parameters.number("TRIAL:CAMERA_RATE")
-    point, header, camera = (rate if 0.0 < rate < FASTEST else None for rate in stated)
-    return point or header or camera, header
+    return np.where(seen[..., None], positions, np.nan), notes, doubts
 
 
 def _layout(content: bytes, parameters: Parameters) -> tuple[Layout, tuple[str, ...], tuple[str, ...]]:
@@ -339,17 +319,6 @@ def _scales(parameters: Parameters) -> list[float]:
     return [scale for scale in stated if math.isfinite(scale) and 0.0 < abs(scale) < _LARGEST]
 
 
-def _numbers(content: bytes, parameters: Parameters, layout: Layout) -> FloatArray:
-    """(F, P, 4) x, y, z and the fourth word, which is negative if a point is not seen."""
-    raw = content[layout.start : layout.end]
-    if layout.floats:
-        values = parameters.floats(raw)
-    else:
-        values = np.frombuffer(raw, dtype=f"{parameters.byte_order}i2").astype(np.float64)
-    frames = values.reshape(layout.frames, -1)[:, : 4 * layout.points]
-    return frames.reshape(layout.frames, layout.points, 4)
-
-
 def _scale(parameters: Parameters, numbers: FloatArray) -> tuple[float, tuple[str, ...]]:
     """The scale of integer coordinates, and notes. If there are two, the one that gives a person's height is used."""
     scales = list(dict.fromkeys(scale for scale in _scales(parameters) if scale > 0.0))
@@ -387,8 +356,8 @@ def parse_c3d(content: bytes, chosen: Chosen) -> Clip:
     missing rate or scale, without points or frames, and if no marker is ever seen.
     """
     parameters = Parameters(content)
-    points = read_points(content, parameters)
-    names, is_output = _labels(parameters, points.positions.shape[1])
+    points, point_notes, doubts = _points(content, parameters)
+    names, is_output = _labels(parameters, points.shape[1])
     left_out = [name for name, output in zip(names, is_output, strict=True) if output]
     if len(left_out) == len(names):
         raise MarkerFileError(
@@ -397,10 +366,13 @@ def parse_c3d(content: bytes, chosen: Chosen) -> Clip:
     notes = [f"left out the outputs of a model: {first_few(left_out)}"] if left_out else []
     stated = parameters.string("POINT:UNITS")
     unit_note = ("the file has no units; assumed mm",) if not stated and chosen.units is None else ()
-    rate, header_rate = frame_rates(parameters)
+    rates = parameters.number("POINT:RATE"), parameters.header.rate, parameters.number("TRIAL:CAMERA_RATE")
+    point_rate, header_rate, camera_rate = (rate if 0.0 < rate < FASTEST else None for rate in rates)
+    rate = point_rate or header_rate or camera_rate
+    start = parameters.long_number("TRIAL:ACTUAL_START_FIELD")
+    first = int(start) if start >= 1.0 else max(1, parameters.header.first_frame)
     markers = [place for place, output in enumerate(is_output) if not output]
-    positions = np.where(points.seen[..., None], points.positions, np.nan)[:, markers]
-    upright, up, up_note, up_doubts = _upright(positions, parameters, chosen.up_axis)
+    upright, up, up_note, up_doubts = _upright(points[:, markers], parameters, chosen.up_axis)
     clip = to_clip(
         chosen._replace(up_axis=up),
         [names[place] for place in markers],
@@ -410,10 +382,10 @@ def parse_c3d(content: bytes, chosen: Chosen) -> Clip:
         rate,
         timed=header_rate,
         no_rate="the frame rate is not known: export it again with POINT:RATE",
-        start_time=(first_frame(parameters) - 1) / (chosen.rate or rate or math.inf),
-        notes=(*points.notes, *unit_note, *up_note, *notes),
+        start_time=(first - 1) / (chosen.rate or rate or math.inf),
+        notes=(*point_notes, *unit_note, *up_note, *notes),
     )
-    return replace(clip, doubts=(*points.doubts, *up_doubts, *clip.doubts))
+    return replace(clip, doubts=(*doubts, *up_doubts, *clip.doubts))
 
 
 def _labels(parameters: Parameters, count: int) -> tuple[list[str], list[bool]]:

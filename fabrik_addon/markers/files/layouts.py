@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from ...core.arrays import lengths
-from ...human.body_parts import FINGERS
+from ...human.body_parts import FINGER_JOINTS, FINGERS
 from ..clip import FloatArray, MarkerFileError
 from .suffixes import LAYOUTS
 
@@ -48,15 +48,12 @@ _SMPL_22: Final = (
     " right_wrist"
 )
 _TIPS: Final = [f"{side}_{finger}_tip" for side in ("left", "right") for finger in FINGERS]
-_JOINTS_OF: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {"thumb": ("cmc", "mcp", "ip", "tip")} | dict.fromkeys(FINGERS[1:], ("mcp", "pip", "dip", "tip"))
-)
 _FACES: Final = (468, 478)
 
 
 def hand_names(side: str) -> list[str]:
     """MediaPipe's 21 points of a hand, in the order shared by OpenPose, COCO and HALPE."""
-    fingers = [f"{side}_hand_{finger}_{joint}" for finger in FINGERS for joint in _JOINTS_OF[finger]]
+    fingers = [f"{side}_hand_{finger}_{joint}" for finger, joints in FINGER_JOINTS.items() for joint in joints]
     return [f"{side}_hand_wrist", *fingers]
 
 
@@ -66,11 +63,11 @@ def _smpl_hands() -> list[str]:
         f"{side}_hand_{finger}_{joint}"
         for side in ("left", "right")
         for finger in ("index", "middle", "pinky", "ring", "thumb")
-        for joint in _JOINTS_OF[finger][:3]
+        for joint in FINGER_JOINTS[finger][:3]
     ]
 
 
-def _variants() -> dict[str, tuple[list[str], ...]]:
+def _variants() -> Mapping[str, tuple[list[str], ...]]:
     """The names in each layout; "" for points without a bone."""
     body, coco, halpe, smpl = (order.split() for order in (_BODY_33, _COCO_17, _HALPE_26, _SMPL_22))
     left, right, feet = hand_names("left"), hand_names("right"), _COCO_FEET.split()

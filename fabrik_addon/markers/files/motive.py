@@ -166,9 +166,11 @@ def _markers(
         if pivot is None or any(name.startswith(f"{body}:") for name in used):
             continue
         found[_of_body(body, "1")] = pivot
-        quaternion = [channels.get(("rotation", axis)) for axis in "wxyz"]
-        if all(part is not None for part in quaternion):
-            axes = _axes(np.stack([part for part in quaternion if part is not None], axis=1))
+        quaternion = [channels[key] for axis in "wxyz" if (key := ("rotation", axis)) in channels]
+        if len(quaternion) == 4:
+            # A quaternion of zeros has no axes.
+            size = np.linalg.norm(quaternion, axis=0)
+            axes = matrix_from_quaternion(np.stack(quaternion, axis=1) / np.where(size > 0.0, size, np.nan)[:, None])
             for index in range(3):
                 found[_of_body(body, str(index + 2))] = pivot + arm * axes[:, :, index]
     return found
@@ -198,13 +200,3 @@ def _quaternions(channels: Mapping[tuple[str, str], FloatArray], order: str) -> 
         angles = np.radians(channels["rotation", axis])
         turned = product(turned, quaternion_from_rotation_vector(angles[:, None] * np.eye(3)["xyz".index(axis)]))
     return {("rotation", axis): turned[:, index] for index, axis in enumerate("wxyz")}
-
-
-def _axes(quaternions: FloatArray) -> FloatArray:
-    """(F, 3, 3) rotation matrices of (F, 4) quaternions w x y z; NaN if a quaternion is zero."""
-    length = np.linalg.norm(quaternions, axis=1, keepdims=True)
-    unit = quaternions / np.where(length > 0.0, length, np.nan)
-    matrices: FloatArray = np.where(
-        np.isfinite(unit).all(axis=1)[:, None, None], matrix_from_quaternion(np.nan_to_num(unit)), np.nan
-    )
-    return matrices

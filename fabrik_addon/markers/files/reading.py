@@ -254,16 +254,8 @@ def to_clip(
             "motion is too slow or too fast"
         )
         rate_doubts = (doubt,)
-    return Clip(
-        unique_names(names),
-        used,
-        points,
-        up,
-        unit,
-        start_time=start_time,
-        notes=tuple(notes),
-        doubts=(*unit_doubts, *up_doubts, *rate_doubts),
-    )
+    doubts = (*unit_doubts, *up_doubts, *rate_doubts)
+    return Clip(unique_names(names), used, points, up, unit, start_time=start_time, notes=tuple(notes), doubts=doubts)
 
 
 def rate_in_cell(cell: str) -> float | None:

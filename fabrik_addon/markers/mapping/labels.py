@@ -238,7 +238,7 @@ def _meaning_by_words(signs: Iterable[_Sign]) -> _Meaning | None:
     for side, stem, _pair in sorted(signs, key=lambda sign: not sign.side):
         meaning = meaning_of_words(stem, sided=bool(side))
         if meaning is not None:
-            return _Meaning(side, meaning.landmark, stem, meaning.cluster)
+            return _Meaning(side, meaning[0], stem, meaning[1])
     return None
 
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from ...core.errors import FabrikError
 from ...core.readers import shown
@@ -54,7 +54,7 @@ class MappedMarker:
         if not self.marker or not self.bone:
             raise MapError(f"{who} on bone {self.bone!r}: both must have a name")
         if self.point not in ("HEAD", "TAIL", "OFFSET"):
-            raise MapError(f"{who}: the point must be HEAD, TAIL or OFFSET, not {self.point!r}")
+            raise MapError(f"{who}: the point must be HEAD, TAIL or OFFSET, not {shown(self.point)}")
         if (self.point == "OFFSET") != (self.offset is not None):
             raise MapError(f"{who}: with an offset the point must be OFFSET, not {self.point}")
         if self.offset is not None and not all(map(math.isfinite, self.offset)):
@@ -135,7 +135,7 @@ def read_json_map(
     """
     path = Path(path)
     try:
-        return entries(_json_map(_file_text(path), key, what))
+        return entries(_json_map(path, key, what))
     except MapError as trouble:
         raise MapError(f"{path.name}: {trouble}") from None
     except RecursionError:
@@ -147,22 +147,22 @@ def write_json_map(path: str | os.PathLike[str], key: str, content: Mapping[str,
     write_text(Path(path), json.dumps({key: _VERSION, **content}, indent=2, ensure_ascii=False) + "\n")
 
 
-def _file_text(path: Path) -> str:
-    """The text of a file; raises MapError if it cannot be read."""
+def _json_map(path: Path, key: str, what: str) -> dict[str, object]:
+    """The JSON object in a map's file; raises MapError if it cannot be read, or is not a map."""
+
+    def whole(digits: str) -> float:
+        """A JSON integer; a long one as a float, since Python refuses to read more than 4,300 digits as an integer."""
+        return int(digits) if len(digits) <= _LONGEST_WHOLE else float(digits)
+
     try:
-        return path.read_text(encoding="utf-8-sig")
+        text = path.read_text(encoding="utf-8-sig")
+        content: object = json.loads(text, object_pairs_hook=_pairs_once, parse_int=whole)
     except FileNotFoundError:
         raise MapError(f"there is no such file ({path}): choose another") from None
     except OSError as trouble:
         raise MapError(f"cannot be read ({trouble.strerror}, {path}): choose another") from None
     except UnicodeDecodeError:
         raise MapError("the file is not UTF-8 text: save it in this encoding") from None
-
-
-def _json_map(text: str, key: str, what: str) -> dict[str, object]:
-    """The JSON object of a map's text."""
-    try:
-        content: object = json.loads(text, object_pairs_hook=_pairs_once, parse_int=_whole)
     except json.JSONDecodeError as trouble:
         raise MapError(f"it is not valid JSON ({trouble.msg}, line {trouble.lineno}): fix it") from None
     if not isinstance(content, dict) or key not in content:
@@ -170,11 +170,6 @@ def _json_map(text: str, key: str, what: str) -> dict[str, object]:
     if content[key] != _VERSION:
         raise MapError(f"version {shown(content[key])} of the map is not known: save it again as version {_VERSION}")
     return content
-
-
-def _whole(digits: str) -> float:
-    """A JSON integer; a long one as a float, since Python refuses to read more than 4,300 digits as an integer."""
-    return int(digits) if len(digits) <= _LONGEST_WHOLE else float(digits)
 
 
 def _pairs_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -198,16 +193,9 @@ def _entry(marker: str, raw_value: object) -> MappedMarker:
     if not isinstance(bone, str):
         raise MapError(f"marker {marker!r}: 'bone' must be a bone's name, not {shown(bone)}")
     offset = _offset(marker, raw_value.get("offset"))
-    point = _point(marker, raw_value.get("point", "TAIL" if offset is None else "OFFSET"))
+    point: Any = raw_value.get("point", "TAIL" if offset is None else "OFFSET")
+    point = point.upper() if isinstance(point, str) else point
     return MappedMarker(marker, bone, point, offset, _real(marker, "weight", raw_value.get("weight", 1.0)))
-
-
-def _point(marker: str, raw_value: object) -> Point:
-    """The point's name, in upper or lower case."""
-    for point in ("HEAD", "TAIL", "OFFSET"):
-        if isinstance(raw_value, str) and raw_value.upper() == point:
-            return point
-    raise MapError(f"marker {marker!r}: the point must be HEAD, TAIL or OFFSET, not {shown(raw_value)}")
 
 
 def _offset(marker: str, raw_value: object) -> tuple[float, float, float] | None:
@@ -231,11 +219,5 @@ def _as_json(entry: MappedMarker) -> object:
     """The shortest JSON that ``_entry`` reads back."""
     if entry.point == "TAIL" and entry.weight == 1.0:
         return entry.bone
-    raw_value: dict[str, object] = {"bone": entry.bone}
-    if entry.offset is not None:
-        raw_value["offset"] = list(entry.offset)
-    else:
-        raw_value["point"] = entry.point
-    if entry.weight != 1.0:
-        raw_value["weight"] = entry.weight
-    return raw_value
+    place = {"point": entry.point} if entry.offset is None else {"offset": list(entry.offset)}
+    return {"bone": entry.bone, **place, **({} if entry.weight == 1.0 else {"weight": entry.weight})}

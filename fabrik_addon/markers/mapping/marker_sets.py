@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from ...human.body_parts import FINGERS
+from ...human.body_parts import FINGER_JOINTS
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,9 +192,8 @@ _OPENPOSE: Final = MarkerSet(
 
 def _hand_keypoints() -> dict[str, str]:
     """The joints of MediaPipe's hand, under labels with and without "hand" and "finger"."""
-    joints_of = {"thumb": ("cmc", "mcp", "ip", "tip")} | dict.fromkeys(FINGERS[1:], ("mcp", "pip", "dip", "tip"))
     keypoints = {"handwrist": "wrist"}
-    for finger, joints in joints_of.items():
+    for finger, joints in FINGER_JOINTS.items():
         for joint, place in zip(joints, ("1", "2", "3", "tip"), strict=True):
             for start in (finger, f"{finger}finger", f"hand{finger}", f"hand{finger}finger"):
                 keypoints[start + joint] = f"{finger} {place}"

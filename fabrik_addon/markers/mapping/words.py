@@ -8,7 +8,7 @@ Portuguese, Dutch and German.
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 _PLACES: Final[Mapping[str, str]] = {
     # bony landmarks
@@ -134,11 +134,8 @@ _PARTS: Final = {"pelvis", "trunk", "head", "upper arm", "forearm", "hand", "thi
 _ON_PARTS: Final = {("thigh", "elbow"): "knee", ("shank", "elbow"): "knee", ("hand", "toe"): "hand"}
 
 
-class WordMeaning(NamedTuple):
-    """The meaning of words: a landmark, and whether they name a cluster of markers somewhere on a part."""
-
-    landmark: str
-    cluster: bool = False
+# The meaning of words: a landmark, and whether they name a cluster of markers somewhere on a part.
+WordMeaning: TypeAlias = tuple[str, bool]
 
 
 class _Word(NamedTuple):
@@ -198,7 +195,7 @@ def _combined_meaning(words: list[_Word], *, sided: bool) -> WordMeaning | None:
     if place.value in _CLUSTERS and (numbers or len(where) > 1) and place.kind != "weak":
         return _cluster(place.value, sided=sided)
     if len(where) + len(numbers) <= 1 and (found := table.get("".join([*where, *numbers]))):
-        return WordMeaning(found)
+        return found, False
     return None if where or numbers else _cluster(place.value, sided=sided)
 
 
@@ -207,20 +204,14 @@ def _most_specific(places: list[_Word]) -> _Word | None:
     parts = {word.value for word in places if word.value in _PARTS and word.kind == "place"}
     for part in parts:
         places = [word._replace(value=_ON_PARTS.get((part, word.value), word.value)) for word in places]
-    ranks = [_rank(word) for word in places]
+    # The rank of each word; 0 is the most specific.
+    ranks = [2 if word.kind == "weak" else 3 if word.value in _PARTS else int(word.value in _JOINTS) for word in places]
     finest = [word for word, rank in zip(places, ranks, strict=True) if rank == min(ranks)]
     return finest[0] if len({word.value for word in finest}) == 1 else None
-
-
-def _rank(word: _Word) -> int:
-    """The rank of a word; 0 is the most specific."""
-    if word.kind == "weak":
-        return 2
-    return 3 if word.value in _PARTS else 1 if word.value in _JOINTS else 0
 
 
 def _cluster(place: str, *, sided: bool) -> WordMeaning | None:
     """A marker somewhere on a part; None if the part has no clusters, or has two sides and none is named."""
     if place not in _CLUSTERS or (not sided and place not in _CLUSTERS_IN_THE_MIDDLE):
         return None
-    return WordMeaning(_CLUSTERS[place], cluster=True)
+    return _CLUSTERS[place], True

@@ -206,15 +206,10 @@ def _near_rest(
     found = Solution.empty(solver.skeleton, len(knots), len(solver.effectors))
     prior = PosePrior(np.tile(IDENTITY, (len(at_rest), 1)), at_rest)
     for part in parts(np.arange(len(knots))):
-        frames = knots[part]
-        solved = solver.solve(
-            recording.bridged[frames],
-            start=None if start is None else start[part],
-            start_location=None if recording.root_heads is None else recording.root_heads[frames],
-            weights=recording.sample_weights(frames),
-            prior=prior,
-        )
-        found.put(part, solved)
+        frames, first = knots[part], None if start is None else start[part]
+        targets, weights = recording.bridged[frames], recording.sample_weights(frames)
+        heads = None if recording.root_heads is None else recording.root_heads[frames]
+        found.put(part, solver.solve(targets, start=first, start_location=heads, weights=weights, prior=prior))
         yield (part[-1] + 1) / len(knots)
     return found
 

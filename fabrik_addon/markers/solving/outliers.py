@@ -1,6 +1,6 @@
 """Finds markers that jump, swap, or are too far from any position that the body allows."""
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -12,22 +12,11 @@ from ..robust import medians, outlier_weights
 from .course import FROM_COURSE, NOISE, SPACING, prior_weight, usual_rotations
 from .recording import Recording, near_flagged, parts
 
-
-class _Round(NamedTuple):
-    """One round of smoothing jumps.
-
-    counts: weight of the mean pose, relative to the course. spread: standard deviation of the Gaussian mean, seconds.
-    jump: radians; a bone jumps if its rotation in a frame exceeds the mean's by more than this.
-    """
-
-    counts: float
-    spread: float
-    jump: float
-
-
+# For each round of smoothing jumps: the weight of the mean pose, relative to the course; the standard deviation of the
+# Gaussian mean, in seconds; and the radians by which a jumping bone's rotation in a frame exceeds the mean's.
 # Measured on recordings with gaps. With a spread of 0.1 s in all rounds, feet were 2 mm less accurate. Without the last
 # round, folded forearms still jumped. With a threshold of 0.1 rad, most frames of a walk count as jumps.
-_ROUNDS: Final = (_Round(4.0, 0.05, 0.15), _Round(16.0, 0.05, 0.15), _Round(64.0, 0.1, 0.3))
+_ROUNDS: Final = ((4.0, 0.05, 0.15), (16.0, 0.05, 0.15), (64.0, 0.1, 0.3))
 # The frame rate in Hz for which the jumps above hold; at lower rates people rotate more in a frame.
 _USUAL_RATE: Final = 60.0
 # A jump is real, and not smoothed, if smoothing multiplies the frame's RMS error by more than this. (The RMS before
@@ -42,8 +31,8 @@ def smooth_jumps(recording: Recording) -> None:
     """Solve frames around jumps again, in rounds, with the jumping bones held to their mean over nearby frames."""
     rotations, real = recording.solution.rotations, np.zeros(len(recording.expected), dtype=bool)
     allowed = None
-    for choice in _ROUNDS:
-        least = choice.jump * max(1.0, _USUAL_RATE / recording.rate)
+    for counts, seconds, jump in _ROUNDS:
+        least = jump * max(1.0, _USUAL_RATE / recording.rate)
         turns = angle_between(rotations[1:], rotations[:-1])
         if not (turns > least).any():
             return
@@ -52,20 +41,20 @@ def smooth_jumps(recording: Recording) -> None:
             rms = _frame_rms(recording, np.arange(len(recording.targets)))
             usual = max(float(np.median(rms)), NOISE * recording.solver.skeleton.size)
             allowed = np.where(rms > _FARTHER * usual, np.inf, _FARTHER * np.maximum(rms, usual))
-        spread = choice.spread * recording.rate
+        spread = seconds * recording.rate
         near = int(np.ceil(_BESIDE * spread))
         smooth = usual_rotations(rotations, spread)
         jumping = turns - angle_between(smooth[1:], smooth[:-1]) > least
         easing = near_jumps(jumping, near) & ~real[:, None]
         frames = np.flatnonzero(easing.any(axis=1))
         before = recording.state(frames)
-        weight = choice.counts * prior_weight(recording, FROM_COURSE)
+        weight = counts * prior_weight(recording, FROM_COURSE)
         for part in parts(frames):
             which = easing[part]
             expected = recording.legal(np.where(which[..., None], smooth[part], recording.expected[part]))
-            counts = recording.prior_weights[part]
+            former = recording.prior_weights[part]
             recording.expected[part] = expected
-            recording.prior_weights[part] = np.where(which, np.maximum(counts, weight), counts)
+            recording.prior_weights[part] = np.where(which, np.maximum(former, weight), former)
             rotations[part] = np.where(which[..., None], expected, rotations[part])
             recording.solve_bridged(part)
         real[frames[_frame_rms(recording, frames) > allowed[frames]]] = True

@@ -158,10 +158,5 @@ def parts(frames: IntArray) -> Iterator[IntArray]:
 
 def with_options(solver: Solver, skeleton: Skeleton | None = None, **choices: Any) -> Solver:
     """The same solver with some other options, or for another skeleton of the same bones."""
-    return Solver(
-        skeleton or solver.skeleton,
-        solver.effectors,
-        limits=solver.limits,
-        root="FREE" if solver.free_root else "FIXED",
-        options=replace(solver.options, **choices),
-    )
+    root, options = "FREE" if solver.free_root else "FIXED", replace(solver.options, **choices)
+    return Solver(skeleton or solver.skeleton, solver.effectors, limits=solver.limits, root=root, options=options)

@@ -12,11 +12,12 @@ MVN User Manual, section MVNX, and Andres FR's io_anim_mvnx.
 Of several people, the first is read. Documents that declare entities are refused, since these can expand without end.
 """
 
+import io
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
-from xml.parsers import expat
+from xml.etree import ElementTree as ET
 
 import numpy as np
 
@@ -28,7 +29,6 @@ from .recorded import Recorded, in_meters, in_other_axes, local_rotations, whole
 
 # X to the front becomes -Y: a rotation by 90° to the right about Z.
 _TO_FRONT: Final = np.array([math.sqrt(0.5), 0.0, 0.0, -math.sqrt(0.5)])
-_NORMAL: Final = "normal"
 # The ends of segments to which nothing is connected.
 _ENDS: Final = ("pTopOfHead", "pRightTopOfHand", "pLeftTopOfHand", "pRightToe", "pLeftToe")
 # Meters: the length of a bone without a known end.
@@ -46,13 +46,12 @@ _PAIRS = (
     " LeftToe=LeftFoot"
 )
 _USUAL: Final[Mapping[str, str]] = dict(pair.split("=") for pair in _PAIRS.split())
-_TEXTS: Final = frozenset({"pos_b", "connector1", "connector2", "orientation", "position"})
 _CHANNELS: Final = (("orientation", 4), ("position", 3))
 
 
 @dataclass
 class _Document:
-    """The parts of a document that are needed, collected while it is parsed."""
+    """The parts of a document that are needed."""
 
     rate: str = ""
     people: int = 0
@@ -60,79 +59,50 @@ class _Document:
     joints: list[list[str]] = field(default_factory=list)
     fingers: int = 0
     frames: list[dict[str, FloatArray]] = field(default_factory=list)
-    _path: list[str] = field(default_factory=list)
-    _label: str = ""
-    _frame: dict[str, FloatArray] | None = None
-    _text: list[str] = field(default_factory=list)
-
-    def begin(self, tag: str, attributes: dict[str, str]) -> None:
-        """Handle the start of an element."""
-        name = tag.rpartition(" ")[2]
-        self._path.append(name)
-        self._text = []
-        if name == "subject":
-            self.people += 1
-            self.rate = self.rate or attributes.get("frameRate", "")
-        elif self.people > 1:
-            return
-        elif name == "segment":
-            if "segments" in self._path:
-                self.segments.setdefault(attributes.get("label", ""), {})
-            else:
-                self.fingers += 1
-        elif name == "point":
-            self._label = attributes.get("label", "")
-        elif name == "joint":
-            self.joints.append([])
-        elif name == "frame":
-            self._frame = {} if attributes.get("type", _NORMAL) == _NORMAL else None
-
-    def text(self, text: str) -> None:
-        """Handle a text, or a part of one."""
-        if self._path and self._path[-1] in _TEXTS:
-            self._text.append(text)
-
-    def end(self, _tag: str) -> None:
-        """Handle the end of an element."""
-        name = self._path.pop()
-        text = "".join(self._text)
-        self._text = []
-        if self.people > 1:
-            return
-        if name == "pos_b" and self.segments and "segments" in self._path:
-            self.segments[next(reversed(self.segments))][self._label] = _numbers(text, name)
-        elif name in ("connector1", "connector2") and self.joints:
-            self.joints[-1].append(text.strip())
-        elif name == "frame" and self._frame is not None:
-            self.frames.append(self._frame)
-            self._frame = None
-        elif name in _TEXTS and self._frame is not None:
-            self._frame[name] = _numbers(text, name)
 
 
-def _numbers(text: str, name: str) -> FloatArray:
+def _read(content: bytes) -> _Document:
+    """The document in a file's bytes; raises RetargetError if it is incomplete or declares entities."""
+    # Without the zeros of UTF-16.
+    if b"<!ENTITY" in content.replace(b"\0", b""):
+        raise RetargetError("it declares entities, which MVN does not write: export it again")
+    document = _Document()
+    try:
+        for event, element in ET.iterparse(io.BytesIO(content), ("start", "end")):
+            name = element.tag.rpartition("}")[2]
+            if event == "start" and name == "subject":
+                document.people += 1
+                document.rate = document.rate or element.get("frameRate", "")
+            elif document.people > 1:
+                element.clear()
+            elif event == "start":
+                continue
+            elif name == "segment":
+                document.fingers += 1
+            elif name == "segments":
+                for segment in element.iterfind("{*}segment"):
+                    points = segment.iterfind("{*}points/{*}point")
+                    positions = {point.get("label", ""): _numbers(point, "pos_b") for point in points}
+                    document.segments.setdefault(segment.get("label", ""), {}).update(positions)
+                    document.fingers -= 1
+            elif name == "joint":
+                document.joints.append([(end.text or "").strip() for end in element])
+            elif name == "frame":
+                if element.get("type", "normal") == "normal":
+                    document.frames.append({channel: _numbers(element, channel) for channel, _ in _CHANNELS})
+                element.clear()
+    except ET.ParseError as trouble:
+        raise RetargetError(f"it is not a complete MVNX document ({trouble}): export it again") from None
+    return document
+
+
+def _numbers(element: ET.Element, name: str) -> FloatArray:
+    """The numbers in a child of an element; empty if there is no such child."""
+    text = element.findtext(f"{{*}}{name}", "")
     try:
         return np.array(text.split(), dtype=np.float64)
     except ValueError:
         raise RetargetError(f"its {name} {text.strip()[:20]!r} does not consist of numbers: export it again") from None
-
-
-def _entity(*_details: object) -> None:
-    raise RetargetError("it declares entities, which MVN does not write: export it again")
-
-
-def _read(content: bytes) -> _Document:
-    """The document in a file's bytes; raises RetargetError if it is incomplete."""
-    document = _Document()
-    parser = expat.ParserCreate(namespace_separator=" ")
-    parser.buffer_text = True
-    parser.StartElementHandler, parser.EndElementHandler = document.begin, document.end
-    parser.CharacterDataHandler, parser.EntityDeclHandler = document.text, _entity
-    try:
-        parser.Parse(content, True)
-    except expat.ExpatError as trouble:
-        raise RetargetError(f"it is not a complete MVNX document ({trouble}): export it again") from None
-    return document
 
 
 def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
@@ -151,7 +121,7 @@ def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
     if not (math.isfinite(frame_rate) and frame_rate > 0.0):
         raise RetargetError(f"its frameRate is {document.rate!r}: choose the frame rate")
     if not document.segments:
-        count = len(document.frames[0].get("orientation", ())) // 4
+        count = len(document.frames[0]["orientation"]) // 4
         # Props come after the body.
         names = [*_USUAL, *(f"Prop{number + 1}" for number in range(count - len(_USUAL)))]
         document.segments = {name: {} for name in names}
@@ -176,18 +146,14 @@ def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
     if off[1] < _OTHER_ORDER * off[0]:
         turned = orders[1]
         notes += ("its quaternions are x y z w; read them in this order",)
-    world = in_other_axes(turned, _TO_FRONT)
-    change = matrix_from_quaternion(_TO_FRONT).T
-    root = positions[frames, 0] @ change
-    rotations = local_rotations(world, parents)
-    return in_meters(
-        Recorded(names, parents, heads @ change, tails @ change, frames, rotations, root, frame_rate, notes, doubts)
-    )
+    rotations, change = local_rotations(in_other_axes(turned, _TO_FRONT), parents), matrix_from_quaternion(_TO_FRONT).T
+    heads, tails, root = heads @ change, tails @ change, positions[frames, 0] @ change
+    return in_meters(Recorded(names, parents, heads, tails, frames, rotations, root, frame_rate, notes, doubts))
 
 
 def _of_frames(document: _Document, channel: str, count: int, width: int) -> FloatArray:
     """(F, N, n) values of a channel on all frames; raises RetargetError if a frame has another number of values."""
-    rows = [frame.get(channel, np.empty(0)) for frame in document.frames]
+    rows = [frame[channel] for frame in document.frames]
     odd = next((index for index, row in enumerate(rows) if len(row) != count * width), None)
     if not any(map(len, rows)):
         raise RetargetError(f"its frames have no {channel}: export it with Orientation and Position")

@@ -15,7 +15,10 @@ import pytest
 from fabrik_addon.blender.bake.command_line import run_command
 from fabrik_addon.blender.retarget.command_line import COMMAND
 
-pytestmark = pytest.mark.skipif(bool(bpy.app.binary_path), reason="this Blender is a program, and no module of Python")
+pytestmark = [
+    pytest.mark.one_blender,
+    pytest.mark.skipif(bool(bpy.app.binary_path), reason="this Blender is a program, and no module of Python"),
+]
 TAKES = 6
 
 

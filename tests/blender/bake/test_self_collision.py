@@ -13,7 +13,7 @@ from fabrik_addon.core.kernel.bodies import Bodies
 from fabrik_addon.core.kernel.capsules import Capsules
 from fabrik_addon.markers.steps import finish
 
-pytestmark = pytest.mark.usefixtures("clean_scene")
+pytestmark = [pytest.mark.one_blender, pytest.mark.usefixtures("clean_scene")]
 
 FRAMES = np.arange(1, 41)
 FEET = ("foot.L", "foot.R")

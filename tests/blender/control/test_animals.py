@@ -11,7 +11,7 @@ from support.scenes import empty_at
 from fabrik_addon.blender.bake.bake import bake
 from fabrik_addon.blender.posing.drag import begin_drag
 
-pytestmark = pytest.mark.usefixtures("clean_scene")
+pytestmark = [pytest.mark.one_blender, pytest.mark.usefixtures("clean_scene")]
 
 # The IK controls of the hind and the front limbs, and how far the animal is dragged, in meters.
 ANIMALS = {

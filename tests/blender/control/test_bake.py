@@ -13,7 +13,7 @@ from fabrik_addon.blender.control.writer import kept_on_ik
 from fabrik_addon.blender.retarget.retarget import retarget_from
 from fabrik_addon.markers.steps import finish
 
-pytestmark = pytest.mark.usefixtures("clean_scene")
+pytestmark = [pytest.mark.one_blender, pytest.mark.usefixtures("clean_scene")]
 
 LAST = 120
 

@@ -12,6 +12,8 @@ from fabrik_addon.blender.goals.effectors import add_effector
 from fabrik_addon.blender.posing.drag import DragSettings, begin_drag
 from fabrik_addon.blender.posing.solve import solve_frame
 
+pytestmark = pytest.mark.one_blender
+
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
 FEET = ("foot.L", "foot.R")
 

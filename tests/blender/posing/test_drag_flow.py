@@ -18,7 +18,7 @@ STEP = 0.01
 # Degrees in a step of a centimeter; the first steps, from a straight neck and straight knees, need larger rotations.
 JUMP, FIRST, STRAIGHT = 8.0, 20.0, 3
 
-pytestmark = pytest.mark.usefixtures("clean_scene")
+pytestmark = [pytest.mark.one_blender, pytest.mark.usefixtures("clean_scene")]
 
 
 @pytest.fixture

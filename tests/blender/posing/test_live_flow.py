@@ -16,6 +16,8 @@ from fabrik_addon.blender.posing.solve import LiveSession
 from fabrik_addon.blender.rig.armature import read_trees
 from fabrik_addon.core.rotations import angle_between
 
+pytestmark = pytest.mark.one_blender
+
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
 FEET = ("foot.L", "foot.R")
 FAR = (-0.8, -1.8, 0.6)

@@ -7,7 +7,7 @@ from support import scenes
 
 from fabrik_addon.blender.posing import live
 
-pytestmark = pytest.mark.usefixtures("clean_scene")
+pytestmark = [pytest.mark.one_blender, pytest.mark.usefixtures("clean_scene")]
 
 HAND = "forearm.L"
 NEAR = 1e-3 * scenes.HEIGHT

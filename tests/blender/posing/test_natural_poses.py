@@ -15,6 +15,8 @@ from fabrik_addon.blender.goals.body import center_of_mass, support_of
 from fabrik_addon.blender.limits.editing import apply_preset
 from fabrik_addon.blender.posing.drag import begin_drag
 
+pytestmark = pytest.mark.one_blender
+
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
 FEET = ("foot.L", "foot.R")
 MIXAMO_FEET = ("mixamorig:LeftFoot", "mixamorig:RightFoot")

@@ -13,6 +13,8 @@ from fabrik_addon.blender.posing.drag import begin_drag
 from fabrik_addon.blender.rig.armature import read_trees
 from fabrik_addon.core.rotations import angle_between
 
+pytestmark = pytest.mark.one_blender
+
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
 # Positions of the left hand's target; the last two are out of reach.
 NEAR, FAR, BEYOND, ASIDE = (0.1, 0.0, 0.2), (-0.66, -0.15, -0.43), (1.91, -1.0, -0.34), (0.9, -0.9, 0.4)

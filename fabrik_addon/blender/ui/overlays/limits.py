@@ -22,7 +22,7 @@ from ....core.limits.base import Limit
 from ....core.limits.swing_twist import swing_of, twist_of
 from ...settings.limit_properties import LimitPropertyError, has_limit, read_limit
 from ...settings.selection import active_bone, selected_bones
-from .drawing import COLORS, Color, Drawing, draw
+from .drawing import COLORS, Drawing, Lines, Part, draw
 
 _BACKEND: Final = scalar.BACKEND
 # Radians. A joint this close to a limit is shown as at the limit, because poses have single precision.
@@ -42,11 +42,11 @@ _NO_TRIANGLES: Final = np.zeros((0, 3), dtype=np.int64)
 
 
 class ShapeKind(Enum):
-    """The kind of a shape."""
+    """The kind of a shape: the opacity of its surface and of its lines, and the width of its lines in pixels."""
 
-    RANGE = "range"
-    GUIDE = "guide"
-    MARKER = "marker"
+    RANGE = 0.14, 1.0, 2.0
+    GUIDE = 0.0, 0.45, 1.0
+    MARKER = 1.0, 1.0, 1.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,13 +233,10 @@ _Numbers = tuple[float, ...]
 
 # The colors of the lines that show a bone. A bone at its limit also has a cross.
 _WHITE: Final = (1.0, 1.0, 1.0)
-# The opacity of surfaces and lines by kind, and factors for bones that are not active and for parts behind a mesh.
-_SURFACE_ALPHA: Final = {ShapeKind.RANGE: 0.14, ShapeKind.GUIDE: 0.0, ShapeKind.MARKER: 1.0}
-_LINE_ALPHA: Final = {ShapeKind.RANGE: 1.0, ShapeKind.GUIDE: 0.45, ShapeKind.MARKER: 1.0}
+# Opacity factors for bones that are not active, and for parts behind a mesh.
 _BESIDE: Final = 0.5
 _THROUGH: Final = 0.3
-# The widths of lines in pixels.
-_LINE_WIDTH: Final = {ShapeKind.RANGE: 2.0, ShapeKind.GUIDE: 1.0, ShapeKind.MARKER: 1.5}
+# The number of pixels by which lines of a limit are wider if the bone is at it.
 _BINDING_WIDTH: Final = 2.0
 # The number of bones whose shapes are cached between redraws.
 _KEPT: Final = 512
@@ -299,19 +296,13 @@ def gather(bones: Sequence[PoseBone], active: PoseBone | None) -> tuple[Drawing,
 
 def _drawing(shares: Sequence[tuple[Shape, float]]) -> Drawing:
     """One drawing of all shapes, each with an opacity factor."""
-    surfaces = (
-        (shape.vertices, shape.triangles, (*_color(shape), share * _SURFACE_ALPHA[shape.kind]))
-        for shape, share in shares
-    )
-    lines = (
-        (
-            _LINE_WIDTH[shape.kind] + (_BINDING_WIDTH if shape.binds else 0.0),
-            shape.vertices,
-            shape.lines,
-            (*_color(shape), share * _LINE_ALPHA[shape.kind]),
-        )
-        for shape, share in shares
-    )
+    lines, surfaces = list[Lines](), list[Part]()
+    for shape, share in shares:
+        color = COLORS["binds"] if shape.binds else _WHITE if shape.kind is ShapeKind.MARKER else COLORS["free"]
+        of_surface, of_lines, width = shape.kind.value
+        surfaces.append((shape.vertices, shape.triangles, (*color[:3], share * of_surface)))
+        width += _BINDING_WIDTH if shape.binds else 0.0
+        lines.append((width, shape.vertices, shape.lines, (*color[:3], share * of_lines)))
     return Drawing.of(lines, surfaces)
 
 
@@ -336,9 +327,3 @@ def draw_limits(context: Context) -> None:
     finally:
         gpu.state.depth_test_set("NONE")
         gpu.state.blend_set("NONE")
-
-
-def _color(shape: Shape) -> Color:
-    if shape.binds:
-        return COLORS["binds"][:3]
-    return _WHITE if shape.kind is ShapeKind.MARKER else COLORS["free"][:3]
