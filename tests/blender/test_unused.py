@@ -1,6 +1,7 @@
 """Enabled but not used, the add-on has no handlers, draws nothing, and adds or saves no data."""
 
 import re
+import sys
 from pathlib import Path
 
 import bpy
@@ -36,24 +37,64 @@ def handlers():
     }
 
 
-def look(rig):
-    """Call all functions of a redraw, with panels' polls and hints, in both modes and with an active empty."""
+def redraw():
+    """Call all functions of a redraw, with panels' polls and hints."""
     context = bpy.context
+    at_hand = rig_at_hand(context)
+    drawing.shown_rigs(context)
+    drawing.shows_limits(context)
+    shown_motion(context)
+    for ask in (why_no_solve, why_no_mapped, why_no_bake, next_in_pose):
+        ask(at_hand)
+    next_in_motion(context, at_hand)
+    for panel in panels.CLASSES:
+        if hasattr(panel, "poll"):
+            panel.poll(context)
+
+
+def look(rig):
+    """Redraw in both modes and with an active empty."""
     empty = scenes.empty_at((0, 0, 0))
     for active, mode in ((rig, "POSE"), (rig, "OBJECT"), (empty, "OBJECT")):
         scenes.make_active(active)
         bpy.ops.object.mode_set(mode=mode)
-        at_hand = rig_at_hand(context)
-        drawing.shown_rigs(context)
-        drawing.shows_limits(context)
-        shown_motion(context)
-        for ask in (why_no_solve, why_no_mapped, why_no_bake, next_in_pose):
-            ask(at_hand)
-        next_in_motion(context, at_hand)
-        for panel in panels.CLASSES:
-            if hasattr(panel, "poll"):
-                panel.poll(context)
+        redraw()
         getattr(rig, "fabrik_stiffness_of_selected", None)
+
+
+def executed(function):
+    """The number of Python's instructions that a function executes."""
+    count = 0
+
+    def trace(frame, event, _argument):
+        nonlocal count
+        frame.f_trace_opcodes = True
+        count += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        function()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+@pytest.mark.parametrize("active", ["rig", "empty"])
+def test_a_redraw_does_not_look_at_all_objects(active):
+    """It takes as many instructions in a scene with 1,000 objects more."""
+    rig, empty = scenes.make_rig(), scenes.empty_at((0, 0, 0))
+    scenes.make_active(rig if active == "rig" else empty)
+    redraw()
+    few = executed(redraw)
+    for number in range(1000):
+        bpy.context.collection.objects.link(bpy.data.objects.new(f"Other {number}", None))
+    assert executed(lambda: [thing for thing in bpy.data.objects if thing.type == "MESH"]) > 1000
+    redraw()
+    assert executed(redraw) == few
+    assert handlers() <= ALLOWED
+    assert not drawing.OVERLAYS.is_on
 
 
 def test_drawing_the_interface_adds_no_handlers_and_no_data():

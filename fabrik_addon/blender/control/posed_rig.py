@@ -13,7 +13,7 @@ import numpy.typing as npt
 from bpy.types import Context, Object, PoseBone
 
 from ...core import Hinge, Solution, forward_kinematics
-from ...core.arrays import FloatArray, IntArray
+from ...core.arrays import FloatArray, IntArray, times
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import (
     IDENTITY,
@@ -33,7 +33,6 @@ from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig, sol
 from . import writer as writing
 from .switches import keyed_switches, limbs_of, with_linked_values
 
-_NO_CONTROL = "no control carries it"
 # A control's axis equals its bone's if the cosine between them is at least this.
 _ALONG: Final = 0.9994
 # Radians. A control and its bone share one limit if their axes differ by at most this.
@@ -328,15 +327,13 @@ class ControlRig(PlainRig):
             )
 
     def pose(self) -> plain.Channels:
-        names, rotations, locations = list[str](), [], []
-        for tree in self.trees():
-            names += tree.skeleton.names
-            rotations.append(tree.rotations)
-            locations.append(np.zeros((len(tree.skeleton), 3)))
-            locations[-1][0] = plain.root_location_channel(
-                self.rig.pose.bones[tree.skeleton.names[0]], tree.root_location
-            )
-        return plain.Channels(names, np.concatenate(rotations), np.concatenate(locations))
+        trees, bones = self.trees(), self.rig.pose.bones
+        names = [name for tree in trees for name in tree.skeleton.names]
+        locations = np.zeros((len(names), 3))
+        for tree in trees:
+            root = tree.skeleton.names[0]
+            locations[names.index(root)] = plain.root_location_channel(bones[root], tree.root_location)
+        return plain.Channels(names, np.concatenate([tree.rotations for tree in trees]), locations)
 
     def current_matrices(self, tree: plain.Tree) -> FloatArray:
         """As in `PlainRig`, but from the tree's pose, because limbs on IK may be stretched."""
@@ -348,7 +345,8 @@ class ControlRig(PlainRig):
 
     @property
     def frozen(self) -> dict[str, str]:
-        return {row.name: _NO_CONTROL for row in self._setup.carriers if row.control not in self.rig.pose.bones}
+        bones = self.rig.pose.bones
+        return {row.name: "no control carries it" for row in self._setup.carriers if row.control not in bones}
 
     @property
     def on_ik(self) -> set[str]:
@@ -634,12 +632,26 @@ def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_res
     if at_rest:
         posed = rest.copy()
         posed[:, :3, 3] *= size
-    limbs = _limbs_on_ik(rows, on_ik)
-    for limb, held in () if at_rest else limbs:
-        if held == _BENT_BY_IK:
-            joints = limb[: held + 1]
-            _keep_end(posed, joints, size * np.linalg.norm(np.diff(rest[joints, :3, 3], axis=0), axis=1))
-    stretched = {index for limb, _ in limbs for index in limb}
+    limbs: dict[str, list[int]] = {}
+    for index, row in enumerate(rows):
+        if row.name in on_ik and not at_rest:
+            limbs.setdefault(row.switch, []).append(index)
+    at_fk_length = set[int]()
+    for bones_of_limb in limbs.values():
+        # IK moves the bones down to the last one that a control holds. The first one that is held ends the bend.
+        places = [place for place, index in enumerate(bones_of_limb) if rows[index].goes_by] or [len(bones_of_limb) - 1]
+        limb, held = bones_of_limb[: places[-1] + 1], places[0]
+        arms, now = (np.diff(each[limb, :3, 3], axis=0) for each in (size * rest, posed))
+        lengths = np.linalg.norm(arms, axis=1)
+        # IK shortens bent limbs. The pose is written at their lengths on FK. A limb that IK has lengthened keeps its
+        # current lengths, because at those on FK its end would pull the body.
+        if np.linalg.norm(now, axis=1).sum() <= (1.0 + writing.PLACED) * lengths.sum():
+            at_fk_length.update(limb[1:])
+            if held == _BENT_BY_IK:
+                # The bones of a paw keep their rotation.
+                paw = posed[limb[held:-1], :3, :3] @ np.swapaxes(rest[limb[held:-1], :3, :3], 1, 2)
+                joint = posed[limb[-1], :3, 3] - times(paw, arms[held:]).sum(axis=0)
+                _keep_end(posed, limb[: held + 1], lengths[:held], joint)
     turned = posed[:, :3, :3] @ np.swapaxes(rest[:, :3, :3], 1, 2)
     local = np.empty((len(names), 3, 3))
     for index, parent in enumerate(parents):
@@ -647,8 +659,7 @@ def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_res
         local[index] = (carried @ rest[index, :3, :3]).T @ posed[index, :3, :3]
         if parent < 0:
             rest[index, :3, 3] = posed[index, :3, 3]
-        elif index in stretched:
-            # IK may stretch the limb. Use its length on FK, to which the pose is written.
+        elif index in at_fk_length:
             arm = bones[index].bone.head_local - bones[parent].bone.head_local
             rest[index, :3, 3] = rest[parent, :3, 3] + size * np.array(arm)
         else:
@@ -658,30 +669,14 @@ def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_res
     return plain.Tree(skeleton, quaternion_from_matrix(local), rest[0, :3, 3].copy())
 
 
-def _limbs_on_ik(rows: Sequence[FabrikCarrier], on_ik: Collection[str]) -> list[tuple[list[int], int]]:
-    """The limbs on IK: the indices of their bones down to the end, and that of the first one that a control holds.
-
-    IK does not stretch toes, so they are left out.
-    """
-    limbs: dict[str, list[int]] = {}
-    for index, row in enumerate(rows):
-        if row.name in on_ik:
-            limbs.setdefault(row.switch, []).append(index)
-    found = []
-    for limb in limbs.values():
-        held = [place for place, index in enumerate(limb) if rows[index].goes_by] or [len(limb) - 1]
-        found.append((limb[: held[-1] + 1], held[0]))
-    return found
-
-
-def _keep_end(posed: FloatArray, limb: Sequence[int], lengths: FloatArray) -> None:
-    """Bend a limb whose lengths IK changes, so that with its lengths on FK its end stays in place.
+def _keep_end(posed: FloatArray, limb: Sequence[int], lengths: FloatArray, end: FloatArray) -> None:
+    """Bend a limb that IK has shortened, so that with its lengths on FK it ends at a point (3,).
 
     posed: (J, 4, 4) matrices; the rotations of the limb's two bones change. limb: their indices, and that of the end.
     lengths: (2,) of the two bones.
     """
-    root, middle, end = posed[list(limb), :3, 3]
-    arms, upper, lower = np.array([middle - root, end - middle]), float(lengths[0]), float(lengths[1])
+    root, *_ = heads = posed[list(limb), :3, 3]
+    arms, upper, lower = np.diff(heads, axis=0), float(lengths[0]), float(lengths[1])
     distance = max(float(np.linalg.norm(end - root)), 1e-12)
     along = (end - root) / distance
     side = arms[0] - along * (arms[0] @ along)

@@ -4,23 +4,23 @@ A limb's IK controls move it only while it is on IK.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from bpy.types import Context, Object, PoseBone
-from mathutils import Matrix
+from mathutils import Matrix, Vector
 
 from ...core.arrays import BoolArray, FloatArray
 from ...core.errors import first_few
 from ...core.rotations import product, quaternion_from_rotation_vector
 from ...human.naming_schemes import match
-from ..rig.armature import RigError, Tree, check_editable, check_rig, rest_matrices
+from ..rig.armature import RigError, Tree, bone_offset, check_editable, check_rig, rest_matrices
 from ..rig.keyframes import bone_path
 from ..rig.locks import constrained_bones, is_locked, moved_by
 from ..rig.pose_writer import HeldChannels, PoseKeeper, read_switch, write_switches
-from ..settings.control import FabrikCarrier, FabrikControlRig, may_be_control_rig
+from ..settings.control import FabrikCarrier, FabrikControlRig, may_be_control_rig, solved_bone
 from ..settings.in_use import values_of
 from ..settings.rig import rig_settings
 from . import switches as switching
@@ -51,7 +51,6 @@ _STRAIGHT: Final = 0.1
 _STRETCH: Final = 0.03
 # Share of a trial's angle. A bone whose rotation differs by less from the control's follows it rigidly.
 _RIGID: Final = 0.02
-_AXES: Final = 3
 # A human rig is a control rig only if constraints move one of these bones. Constraints on fingers or eyes don't matter.
 _PARTS: Final = frozenset({"hips", "spine", "chest", "neck", "head", "thigh", "shin", "foot", "upper_arm", "forearm"})
 # A trial's step, in radians or shares of a limb's length. Errors of single precision are a thousandth of it. The step
@@ -219,9 +218,23 @@ def use_control_rig(context: Context, rig: Object) -> tuple[str, list[str]]:
             each.mute = False
         keeper.restore()
         context.view_layer.update()
+    _map_effectors(rig)
     names = setup.uncarried.split(", ") if setup.uncarried else []
     left = f"No control moves {first_few(names)}: these bones only follow their parents"
     return f"{len(setup.carriers)} bones of {rig.name!r} are posed with controls", [left] if names else []
+
+
+def _map_effectors(rig: Object) -> None:
+    """Convert the targets and pins of controls to those of the bones that they represent, at the same points."""
+    for each in rig_settings(rig).effectors:
+        chosen = each.shown_bone
+        solved = solved_bone(rig, chosen)
+        if solved != each.bone and each.bone in rig.data.bones:
+            old, new = (rig.data.bones[name].matrix_local for name in (each.bone, solved))
+            point = bone_offset(rig.pose.bones[each.bone], each.point, each.offset)
+            each.offset = new.inverted() @ old @ Vector(point)
+            each.pin_rotation = each.pin_rotation @ (old.inverted() @ new).to_quaternion()
+            each.bone, each.control, each.point = solved, chosen, "OFFSET"
 
 
 def set_up_first(context: Context, rig: Object) -> tuple[str, list[str]]:
@@ -236,19 +249,12 @@ def set_up_first(context: Context, rig: Object) -> tuple[str, list[str]]:
     deform = [bone.name for bone in rig.data.bones if bone.use_deform]
     parts = [name for name, role in match(deform).items() if role.part in _PARTS]
     owned = constrained_bones(rig).keys() & set(parts or deform)
-    try:
-        with _kept_if_failing(rig_settings(rig).control):
-            return _set_up_for(context, rig, owned) if owned else ("", [])
-    except RigError:
-        return "", []
-
-
-def _set_up_for(context: Context, rig: Object, owned: Collection[str]) -> tuple[str, list[str]]:
-    """Set up a control rig; raises RigError if no control moves any of the `owned` bones."""
-    found = use_control_rig(context, rig)
-    if not set(owned) & set(rig_settings(rig).control.carriers.keys()):
+    with suppress(RigError), _kept_if_failing(rig_settings(rig).control):
+        found = use_control_rig(context, rig) if owned else ("", [])
+        if not owned or owned & {*rig_settings(rig).control.carriers.keys()}:
+            return found
         raise RigError(f"No control of {rig.name!r} can move a deform bone to its pose: drag its bones directly")
-    return found
+    return "", []
 
 
 class _Search:
@@ -578,7 +584,7 @@ class _Search:
         for index, name in enumerate(limb.controls if above else ()):
             own = [column for column, (control, axis) in enumerate(limb.columns) if control == index and axis >= 3]
             rigid = np.abs(np.linalg.norm(turned[above][:, own], axis=0) - limb.units[3]) < _RIGID * limb.units[3]
-            if rigid.sum() == _AXES and np.abs(turned[end][:, own]).max() < _NOTHING * limb.units[3]:
+            if rigid.sum() == len("XYZ") and np.abs(turned[end][:, own]).max() < _NOTHING * limb.units[3]:
                 self.setup.carriers[limb.bones[above]].goes_by = name
 
     def _stop_stretching(self, limbs: Mapping[str, _TriedLimb]) -> None:
@@ -599,7 +605,7 @@ class _Search:
                     row.name, row.switch = bone_path(bone.name, "ik_stretch"), path
                     row.fk, row.ik = bone.ik_stretch, 0.0
             self.setup.switches[path].stretches = False
-            switching.switch_limbs(limb.rig, self.setup, {path: self.setup.switches[path].ik})
+            write_switches(limb.rig, switching.with_linked_values(self.setup, {path: self.setup.switches[path].ik}))
         # A paw's rest pose may differ from that of its controls, because Rigify rotates the heel to match.
         rests = [rest_matrices(limb.rig, limb.bones) for limb in limbs.values()]
         place_limbs(self.update, list(limbs.values()), rests)
@@ -678,12 +684,8 @@ def _switch_of(found: _Found, carrier: Carrier) -> str:
 
 def _stands_for(found: _Found, control: str) -> str:
     """The bone of the body that belongs to a control, or else the uppermost bone that it rotates."""
-    own = next((carrier.bone for carrier in found.carriers if carrier.control == control), "")
-    if own:
-        return own
+    names = [carrier.bone for carrier in found.carriers if carrier.control == control]
     for trials in (found.on_fk, found.on_ik):
         turned = trials.follows[trials.controls.index(control)]
-        for carrier in found.carriers:
-            if turned[trials.bones.index(carrier.bone)]:
-                return carrier.bone
-    return ""
+        names += [carrier.bone for carrier in found.carriers if turned[trials.bones.index(carrier.bone)]]
+    return next(iter(names), "")

@@ -168,11 +168,6 @@ def keyed_switches(setup: FabrikControlRig, values: Mapping[str, float]) -> dict
     return {path: value for path, value in values.items() if not path.endswith(_INFLUENCE) and value != idle.get(path)}
 
 
-def switch_limbs(rig: Object, setup: FabrikControlRig, values: Mapping[str, float]) -> None:
-    """Switch limbs to FK or IK by setting their switches, and the properties that are set with them."""
-    write_switches(rig, with_linked_values(setup, values))
-
-
 def _driving(rig: Object) -> dict[str, set[str]]:
     """The bones whose constraints a custom property from 0 to 1 drives, by path of the property."""
     found: dict[str, set[str]] = {}

@@ -253,19 +253,11 @@ def _representative(trials: Trials, owners: IntArray, control: int, members: Seq
     if all(gaps[bone] < _NEAR * trials.lengths[bone] and itself in trials.above(bone) for bone in candidates):
         return itself
 
-    def worth(bone: int) -> tuple[bool, int, bool, float, bool, bool, int]:
+    def worth(bone: int) -> tuple[float, ...]:
         pivots = bool(np.linalg.norm(trials.rest[bone, :3, 3] - head) < _NEAR * trials.lengths[bone])
         top = 0 if pivots else -len(trials.above(bone))
         length = float(round(trials.lengths[bone] / trials.lengths.max(), 4))
-        return (
-            pivots,
-            top,
-            bool(full[bone]),
-            length,
-            int(trials.parents[bone]) in taken,
-            bool(trials.deform[bone]),
-            -bone,
-        )
+        return pivots, top, full[bone], length, int(trials.parents[bone]) in taken, trials.deform[bone], -bone
 
     return max(candidates, key=worth)
 

@@ -31,11 +31,11 @@ from ...core.rotations import (
 from ..rig.armature import as_array, bone_matrices, meters_per_unit, object_scale, rest_matrices, unscaled
 from ..rig.keying import key_in_steps
 from ..rig.locks import locked_channels, moved_by, with_locks
-from ..rig.pose_writer import ChannelGroup, HeldChannels, channel_groups, read_switch
+from ..rig.pose_writer import ChannelGroup, HeldChannels, channel_groups, read_switch, write_switches
 from ..rig.rotation_modes import from_channels, local_rotation, property_name, to_channels
 from ..settings.control import FabrikControlRig, moves
 from ..settings.why_not import enabled_effectors
-from .switches import keyed_switches, limbs_of, switch_limbs, with_linked_values
+from .switches import keyed_switches, limbs_of, with_linked_values
 
 
 def free_channels(bone: PoseBone) -> BoolArray:
@@ -663,7 +663,8 @@ class ControlWriter:
     def switch(self, paths: Iterable[str], *, to_ik: bool) -> None:
         """Switch limbs to IK without stretch, or to FK."""
         switches = {path: self._setup.switches[path] for path in paths}
-        switch_limbs(self._rig, self._setup, {path: each.ik if to_ik else each.fk for path, each in switches.items()})
+        values = {path: each.ik if to_ik else each.fk for path, each in switches.items()}
+        write_switches(self._rig, with_linked_values(self._setup, values))
 
     def take_back(self) -> None:
         """Restore the former channels of the controls."""
@@ -703,7 +704,7 @@ class ControlWriter:
         if self._model is None:
             # Values set along with a switch stay as they are for limbs that are on FK already.
             leaving = {path: fk for path, fk in self.on_fk.items() if fk != self._before_switches[path]}
-            switch_limbs(self._rig, self._setup, leaving)
+            write_switches(self._rig, with_linked_values(self._setup, leaving))
             if self.switched():
                 self._update()
             self._model = self._look()

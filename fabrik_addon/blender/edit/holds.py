@@ -103,8 +103,8 @@ def remove_hold(context: Context, armature: Object, number: int) -> tuple[str, s
     check_action(armature, new=False)
     check_not_shared(armature)
     name: str = holds[number].name
+    stay, is_found = restore_keys(armature, holds[number])
     record = holds[number].replaced
-    stay, is_found = (0, False) if record is None else restore_keys(armature, record)
     holds.remove(number)
     if record is not None and record.users == 0:
         bpy.data.actions.remove(record)
@@ -202,7 +202,7 @@ def _add(
         changes, miss = _held_changes(scene, armature, span, held, settings)
         curves = [change.curve for change in changes]
         with recorded(armature, name, curves, span.ends) as record:
-            write_changes(armature, changes, also, span.ends)
+            write_changes(changes, also, span.ends)
     hold = rig_settings(armature).holds.add()
     hold.name, hold.replaced = name, record
     hold.bone, hold.point, hold.hold_rotation = bone, settings.point, settings.hold_rotation

@@ -2,14 +2,15 @@
 
 The keys that a hold replaces are stored in an unused action with two slots: the keys before the hold, and the keys that
 the hold has written. A key that still has the written value is restored. A key that was inserted or changed since is
-kept. Therefore other edits of the same keys also change both slots. Keys that were moved in time are found again by
-their values.
+kept. Therefore drags over time also change both slots. Holds over the same keys are a stack: those above a hold are
+removed first, and added again afterwards. Keys that were moved in time are found again by their values.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import bpy
@@ -24,7 +25,7 @@ from ..rig import keyframes
 from ..rig.armature import RigError
 from ..rig.locks import unlocked_location, unlocked_rotation
 from ..rig.rotation_modes import from_channels, to_channels
-from ..settings.rig import rig_settings
+from ..settings.rig import FabrikHold, rig_settings
 from .take import EditedTake
 
 # A curve is identified by its data path and its index.
@@ -52,9 +53,10 @@ class Shift(NamedTuple):
 def recorded(armature: Object, name: str, curves: Sequence[FCurve], ends: tuple[float, float]) -> Iterator[Action]:
     """Store the keys of some curves between two frames in a new record, before and after the block changes them.
 
-    A dot in front of the record's name hides it in Blender's lists.
+    A dot in front of the record's name hides it in Blender's lists. Its frame range stores the ends.
     """
     record = bpy.data.actions.new(f".{name}")
+    record.frame_start, record.frame_end = ends
     strip: Any = record.layers.new("Layer").strips.new(type="KEYFRAME")
     for slot in (_BEFORE, _WRITTEN):
         strip.channelbag(record.slots.new(id_type=armature.id_type, name=slot), ensure=True)
@@ -63,52 +65,62 @@ def recorded(armature: Object, name: str, curves: Sequence[FCurve], ends: tuple[
     _copy(curves, record, _WRITTEN, ends)
 
 
-def later_records(armature: Object, but: Action | None = None) -> Copies:
-    """The copies of the current curves in the records of the armature's holds.
-
-    Changes of the curves must be made in these copies too, with `shift_records`.
-    """
-    curves, found = keyframes.curves_by_key(keyframes.curves(armature)), dict[tuple[str, int], list[_Copy]]()
-    for hold in rig_settings(armature).holds:
-        record = hold.replaced
-        moved = None if record is None or record == but else moved_in_time(record, curves)
-        if moved is None:
-            continue
-        if record.users > 1:
+def copies_in_holds(armature: Object) -> Copies:
+    """The copies of the current curves in the records of the armature's holds, for `write_changes`."""
+    found: dict[tuple[str, int], list[_Copy]] = {}
+    for hold, moved in _holds_in(armature, keyframes.curves_by_key(keyframes.curves(armature))):
+        if hold.replaced.users > 1:
             # A copied rig shares the record, so copy the record.
-            record = hold.replaced = record.copy()
+            hold.replaced = hold.replaced.copy()
         for slot in (_BEFORE, _WRITTEN):
-            for key, curve in _of(record, slot).items():
+            for key, curve in _of(hold.replaced, slot).items():
                 found.setdefault(key, []).append((curve, moved))
     return found
 
 
-def shift_records(copies: Copies, shifts: Iterable[Shift]) -> None:
-    """Shift the keys in the copies from `later_records` by the same values as the current curves."""
-    for curve, frames, by in shifts:
-        for copy, moved in copies.get((curve.data_path, curve.array_index), ()):
-            shift_keys(copy, frames - moved, by)
-
-
-def restore_keys(armature: Object, record: Action) -> tuple[int, bool]:
-    """Restore the keys of a record that still have their written values.
+def restore_keys(armature: Object, hold: FabrikHold) -> tuple[int, bool]:
+    """Restore the keys that a hold replaced, where they still have the written values.
 
     Searches the armature's current curves, those of its NLA strips, and all actions, in this order. Returns the number
     of frames with keys that were changed since and are kept, and whether the written keys were found.
     """
-    for curves, is_present in _candidates(armature):
-        moved = moved_in_time(record, curves)
-        if moved is not None:
-            others = later_records(armature, but=record) if is_present else {}
-            shifts, stay = _put_back(record, curves, moved)
-            shift_records(others, shifts)
-            return stay, True
+    for curves in _candidates(armature):
+        stack, ends = list[tuple[FabrikHold, float]](), list[FloatArray]()
+        for each, moved in reversed([*_holds_in(armature, curves, last=hold)]):
+            # The hold, those that overlap it, and those that overlap these.
+            own = np.array(each.replaced.curve_frame_range) + moved
+            if each == hold or any(own[0] <= last and first <= own[1] for first, last in ends):
+                stack.append((each, moved))
+                ends.append(own)
+        if stack:
+            kept = [_put_back(each.replaced, curves, moved) for each, moved in reversed(stack)]
+            for (each, moved), stay in zip(stack[1:], kept[-2::-1], strict=True):
+                _write_again(armature, each, curves, moved, stay)
+            return len({frame for _, frame in kept[-1]}), True
     return 0, False
 
 
-def moved_in_time(record: Action, curves: Curves) -> float | None:
-    """The number of frames by which the written keys were moved in time; None if the curves don't contain them."""
-    written = {key: keyframes.keys(curve) for key, curve in _of(record, _WRITTEN).items() if key in curves}
+def _holds_in(armature: Object, curves: Curves, last: FabrikHold | None = None) -> Iterator[tuple[FabrikHold, float]]:
+    """The holds whose written keys are in some curves, or were replaced by later holds there; the latest one first.
+
+    Also yields the number of frames by which the keys were moved in time. Earlier holds than `last` are left out.
+    """
+    layers = [(curves, 0.0)]
+    for hold in reversed(rig_settings(armature).holds):
+        moved = None if hold.replaced is None else moved_in_time(hold.replaced, layers)
+        if moved is not None:
+            layers.append((_of(hold.replaced, _BEFORE), moved))
+            yield hold, moved
+        if hold == last:
+            break
+
+
+def moved_in_time(record: Action, layers: Sequence[tuple[Curves, float]]) -> float | None:
+    """The number of frames by which the written keys were moved in time; None if the curves don't contain them.
+
+    layers: the curves, and the keys that later holds replaced in them, each with the frames by which they were moved.
+    """
+    written = {key: keyframes.keys(curve) for key, curve in _of(record, _WRITTEN).items() if key in layers[0][0]}
     if not written:
         return None
     # Use the curve that varies most, because it identifies frames best. Ignore keys that the hold did not change.
@@ -120,7 +132,8 @@ def moved_in_time(record: Action, curves: Curves) -> float | None:
     if not any(changed):
         return None
     times, values = written[key][changed].T
-    own_times, own_values = keyframes.keys(curves[key]).T
+    own = [keyframes.keys(curves[key]) + np.array((moved, 0.0)) for curves, moved in layers if key in curves]
+    own_times, own_values = np.concatenate(own).T
     same = _same(own_values[:, None], values)
     moves = np.round((own_times[:, None] - times)[same] / keyframes.SAME_FRAME) * keyframes.SAME_FRAME
     found, counts = np.unique(moves, return_counts=True)
@@ -132,47 +145,54 @@ def moved_in_time(record: Action, curves: Curves) -> float | None:
 
 def shift_keys(curve: FCurve, frames: FloatArray, by: FloatArray) -> None:
     """Move the keys on frames (F,), with their handles, by values `by` (F,)."""
-    times = keyframes.keys(curve)[:, 0]
-    if not len(times) or not len(frames):
-        return
-    nearest = np.abs(times[:, None] - frames).argmin(axis=1)
-    places = np.flatnonzero(np.abs(times - frames[nearest]) < keyframes.SAME_FRAME)
-    if len(places):
-        moved = np.zeros(len(times))
-        moved[places] = by[nearest[places]]
-        keyframes.scale_values(curve, 1.0, moved)
+    near = np.abs(keyframes.keys(curve)[:, :1] - frames) < keyframes.SAME_FRAME
+    if near.any():
+        keyframes.scale_values(curve, 1.0, np.where(near.any(axis=1), by[near.argmax(axis=1)], 0.0))
 
 
-def _put_back(record: Action, curves: Curves, moved: float) -> tuple[list[Shift], int]:
-    """Restore the keys of a record; returns the shifts of the changed keys, and the number of frames with kept keys."""
+def _put_back(record: Action, curves: Curves, moved: float) -> set[tuple[str, float]]:
+    """Restore the keys of a record; returns the data paths and frames of the keys that are kept."""
     before, written = _of(record, _BEFORE), _of(record, _WRITTEN)
-    shifts, stay = [], set()
+    kept = set()
     for path in dict.fromkeys(path for path, _ in written):
         keys = [key for key in written if key[0] == path and key in curves]
-        is_own = _still_written(curves, written, moved, keys)
-        stay |= {frame for frame, own in is_own.items() if not own}
+        ours, changed = set[float](), set[float]()
         for key in keys:
-            curve, were, was_written = curves[key], before[key], written[key]
-            ours = np.array([frame for frame, own in is_own.items() if own])
-            values = np.array([curve.evaluate(frame) for frame in ours.tolist()])
-            _put_back_curve(curve, were, was_written, ours, moved)
-            after = np.array([curve.evaluate(frame) for frame in ours.tolist()])
-            shifts.append(Shift(curve, ours, after - values))
-    return shifts, len(stay)
+            times = keyframes.keys(written[key])[:, 0] + moved
+            for frame, value in keyframes.keys(curves[key]).tolist():
+                if times[0] - keyframes.SAME_FRAME < frame < times[-1] + keyframes.SAME_FRAME:
+                    is_same = _same(value, written[key].evaluate(frame - moved))
+                    (ours if is_same else changed).add(frame)
+        kept |= {(path, frame) for frame in changed}
+        for key in keys:
+            _put_back_curve(curves[key], before[key], written[key], np.array([*ours - changed]), moved)
+    return kept
 
 
-def _still_written(curves: Curves, written: Curves, moved: float, keys: list[tuple[str, int]]) -> dict[float, bool]:
-    """For each frame with keys of a property in the span, whether all of these keys have their written values."""
-    found: dict[float, bool] = {}
-    for key in keys:
-        times = keyframes.keys(written[key])[:, 0] + moved
-        own = keyframes.keys(curves[key])
-        for frame, value in own[
-            (own[:, 0] > times[0] - keyframes.SAME_FRAME) & (own[:, 0] < times[-1] + keyframes.SAME_FRAME)
-        ].tolist():
-            is_same = bool(_same(value, written[key].evaluate(frame - moved)))
-            found[frame] = found.get(frame, True) and is_same
-    return found
+def _write_again(
+    armature: Object, hold: FabrikHold, curves: Curves, moved: float, kept: Collection[tuple[str, float]]
+) -> None:
+    """Change curves by the difference between a hold's written keys and those before it, and make a new record.
+
+    moved: the number of frames by which the keys were moved. kept: data paths and frames of keys that do not change.
+    """
+    record = hold.replaced
+    before, written = _of(record, _BEFORE), _of(record, _WRITTEN)
+    hold.first, hold.last = hold.first + moved, hold.last + moved
+    ends = record.frame_start + moved, record.frame_end + moved
+    own_curves = {key: curves[key] for key in written if key in curves}
+    with recorded(armature, hold.name, [*own_curves.values()], ends) as hold.replaced:
+        for key, curve in own_curves.items():
+            times = keyframes.keys(written[key])[:, 0] + moved
+            own, stays = keyframes.keys(curve)[:, 0], np.array([frame for path, frame in kept if path == key[0]])
+            at = np.union1d(times, own[(own > times[0]) & (own < times[-1])])
+            at = np.array([frame for frame in at.tolist() if not _has(stays, frame)])
+            were, become = (keyframes.values_at(slot[key], at - moved) for slot in (before, written))
+            if cycle := keyframes.cycle_of(curve):
+                at = ends[0] + np.mod(at - ends[0], cycle[1] - cycle[0])
+            write_changes([Shift(curve, at, become - were)], at[(at >= hold.first) & (at <= hold.last)], ends)
+    if record.users == 0:
+        bpy.data.actions.remove(record)
 
 
 def _put_back_curve(curve: FCurve, before: FCurve, written: FCurve, frames: FloatArray, moved: float) -> None:
@@ -211,17 +231,14 @@ def _copy(curves: Iterable[FCurve], record: Action, slot: str, ends: tuple[float
         keyframes.copy_keys(curve, copy, whole)
 
 
-def _candidates(armature: Object) -> Iterator[tuple[Curves, bool]]:
-    """Groups of curves that may contain the written keys, and whether a group is the armature's current animation."""
-    animation = armature.animation_data
-    yield keyframes.curves_by_key(keyframes.curves(armature)), True
-    for track in animation.nla_tracks if animation is not None else ():
-        for strip in track.strips:
-            yield keyframes.curves_by_key(keyframes.curves_of(strip.action, strip.action_slot)), False
-    for action in bpy.data.actions:
-        if not action.name.startswith(".") and action.library is None:
-            for slot in action.slots:
-                yield keyframes.curves_by_key(keyframes.curves_of(action, slot)), False
+def _candidates(armature: Object) -> Iterator[Curves]:
+    """Groups of curves that may contain the written keys."""
+    yield keyframes.curves_by_key(keyframes.curves(armature))
+    tracks = armature.animation_data.nla_tracks if armature.animation_data is not None else ()
+    played = [(strip.action, strip.action_slot) for track in tracks for strip in track.strips]
+    own = [action for action in bpy.data.actions if not action.name.startswith(".") and action.library is None]
+    for pair in (*played, *((action, slot) for action in own for slot in action.slots)):
+        yield keyframes.curves_by_key(keyframes.curves_of(*pair))
 
 
 def _of(record: Action, slot: str) -> dict[tuple[str, int], FCurve]:
@@ -301,33 +318,35 @@ def changes_of(take: EditedTake, frames: FloatArray, changed: Sequence[Changed])
 
 
 def write_changes(
-    armature: Object, changes: Sequence[Shift], frames: Sequence[float], ends: tuple[float, float]
+    changes: Sequence[Shift],
+    frames: Collection[float],
+    ends: tuple[float, float],
+    copies: Copies = MappingProxyType({}),
 ) -> None:
     """Move the keys of curves between the ends, and insert keys on some frames and at the ends.
 
-    An end outside a curve's keys and the frames gets no key, so that the motion doesn't get longer. The records of
-    holds are updated as well.
+    An end outside a curve's keys and the frames gets no key, so that the motion doesn't get longer.
+
+    copies: copies of the curves, which change by the same values.
     """
-    copies, shifts = later_records(armature), []
     for curve, times, by in changes:
-        cycle, own, edges = keyframes.cycle_of(curve), np.array(frames, dtype=np.float64), np.array(ends)
+        cycle, own, edges = keyframes.cycle_of(curve), np.array([*frames], dtype=np.float64), np.array(ends)
         inside = (times > ends[0] + keyframes.SAME_FRAME) & (times < ends[1] - keyframes.SAME_FRAME)
-        at, moved = times[inside], by[inside]
+        at, shifts = times[inside], by[inside]
         if cycle is not None:
             # Frames after the end of a cycle are mapped to its keys.
             own, edges, at = (keyframes.in_cycle(cycle, each) for each in (own, edges, at))
             seam = np.abs(at - cycle[0]) < keyframes.SAME_FRAME
-            at, moved = np.concatenate([at, np.full(seam.sum(), cycle[1])]), np.concatenate([moved, moved[seam]])
+            at, shifts = np.concatenate([at, np.full(seam.sum(), cycle[1])]), np.concatenate([shifts, shifts[seam]])
         keyed = np.append(keyframes.keys(curve)[:, 0], own)
         edges = edges[(edges > keyed.min()) & (edges < keyed.max())]
         _insert_all(curve, own, edges)
-        for copy, moved_by in copies.get((curve.data_path, curve.array_index), ()):
+        shift_keys(curve, at, shifts)
+        for copy, moved in copies.get((curve.data_path, curve.array_index), ()):
             # Otherwise the new keys would seem to have replaced those of the hold.
-            known = keyframes.keys(copy)[:, 0] + moved_by
-            _insert_all(copy, *(each[(each > known[0]) & (each < known[-1])] - moved_by for each in (own, edges)))
-        shifts.append(Shift(curve, at, moved))
-        shift_keys(*shifts[-1])
-    shift_records(copies, shifts)
+            known = keyframes.keys(copy)[:, 0] + moved
+            _insert_all(copy, *(each[(each > known[0]) & (each < known[-1])] - moved for each in (own, edges)))
+            shift_keys(copy, at - moved, shifts)
 
 
 def _insert_all(curve: FCurve, frames: FloatArray, ends: FloatArray) -> None:

@@ -40,7 +40,7 @@ from ..rig.keying import is_auto_keying
 from ..rig.locks import OTHERWISE
 from ..settings.control import control_rig
 from ..settings.rig import rig_settings
-from .keys import changed_channels, changes_of, write_changes, write_layer
+from .keys import changed_channels, changes_of, copies_in_holds, write_changes, write_layer
 from .take import EditedTake, is_animated, tree_of
 
 # Meters. A contact ends when a point of the foot is more than this above or below its height in the middle of the
@@ -532,7 +532,7 @@ class SpreadDrag(DragBase):
             write_layer(armature, span.motion.frames, changed)
         else:
             changes = changes_of(span.take, span.motion.frames, changed)
-            write_changes(armature, changes, (span.frame,), span.ends)
+            write_changes(changes, (span.frame,), span.ends, copies_in_holds(armature))
         self._keeper.restore([span.take.place, *(span.take.holders[names[bone]] for bone in span.problem.bones)])
         context.view_layer.update()
         move_pins_with(armature, self._dragged)

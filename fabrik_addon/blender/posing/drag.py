@@ -492,13 +492,6 @@ class DragBase:
         """Convert a rotation vector (3,) from world space to armature space; None becomes (3,) zeros."""
         return np.zeros(3) if turn is None else np.asarray(turn, dtype=np.float64) @ self._rotation_to_world
 
-    def _note_miss(self, bone: str, error: float) -> None:
-        """Add a note that a dragged bone ends `error` world meters from its target."""
-        bone = self._setup.posed.shown(bone)
-        self.left_alone.append(
-            f"Bone {bone!r} ends {armatures.length_text(error)} from its target, farther than during the drag"
-        )
-
 
 class Drag(DragBase):
     """A drag of the current frame; `begin_drag` creates it."""
@@ -690,7 +683,8 @@ class Drag(DragBase):
                 break
             error, bone = new_error, new_bone
         if error > shown + _NAMED * self._scale * most_off(extent):
-            self._note_miss(bone, error)
+            shown_bone, by = self._setup.posed.shown(bone), armatures.length_text(error)
+            self.left_alone.append(f"Bone {shown_bone!r} ends {by} from its target, farther than during the drag")
 
     def _ik_error(self) -> tuple[float, str]:
         """The largest distance of a dragged point of a limb on IK from its target, in world meters, and its bone."""

@@ -1,5 +1,6 @@
 """Converts mouse and keys during a drag to a translation and a rotation in world space."""
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import atan2, degrees, floor, log10, pi, radians, tau
 from typing import Any, Final
@@ -249,10 +250,9 @@ def snap_step(pixel: float, *, fine: bool) -> float:
 
 def _number(text: str) -> float:
     """The typed text as a number; zero if it is incomplete."""
-    try:
+    with suppress(ValueError):
         return float(text)
-    except ValueError:
-        return 0.0
+    return 0.0
 
 
 class DragView:

@@ -157,10 +157,9 @@ def _why_stays(move: _Move) -> str:
 
 def _depth(move: _Move) -> int:
     """The number of parents above a target."""
-    depth = len(move.holder.pose.bones[move.bone].parent_recursive) if move.bone else 0
-    holder = move.holder
-    while holder.parent is not None:
-        depth, holder = depth + 1, holder.parent
+    depth, holder = len(move.holder.pose.bones[move.bone].parent_recursive) if move.bone else 0, move.holder
+    while (holder := holder.parent) is not None:
+        depth += 1
     return depth
 
 

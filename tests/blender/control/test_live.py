@@ -9,6 +9,7 @@ from support.control_rigs import arp_like, hand_made
 from support.rigify import open_rigify, open_set_up
 
 from fabrik_addon.blender.posing import live
+from fabrik_addon.blender.posing.drag import begin_drag
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -154,3 +155,40 @@ def test_a_rig_that_cannot_be_read_can_be_switched_to_live():
     bpy.context.view_layer.update()
     assert not rig.fabrik.live_trouble
     rig.fabrik.live = False
+
+
+def stretched(rig):
+    """The rig with pinned feet and a body so high that IK stretches the legs; the matrices of its bones."""
+    rig.pose.bones["torso"].location.z = 0.05
+    bpy.context.view_layer.update()
+    bpy.ops.fabrik.pin(bones=",".join(FEET))
+    return posed(rig)
+
+
+def posed(rig):
+    bpy.context.view_layer.update()
+    return np.array([rig.pose.bones[row.name].matrix for row in rig.fabrik.control.carriers])
+
+
+def test_legs_that_ik_stretches_do_not_pull_the_body_when_live_begins():
+    """The solver had the legs' lengths on FK, so that pinned feet pulled the body, here by 53 mm."""
+    rig = open_set_up("Basic.basic_human")
+    before = stretched(rig)
+    rig.fabrik.live = True
+    assert np.abs(posed(rig) - before)[:, :3, 3].max() < 1e-4
+    rig.fabrik.live = False
+
+
+def test_legs_that_ik_stretches_do_not_pull_the_body_when_a_hand_is_dragged():
+    rig = open_set_up("Basic.basic_human")
+    before = stretched(rig)
+    drag = begin_drag(bpy.context, rig, "hand_ik.L")
+    for share in (0.5, 1.0):
+        drag.step(drag.start + share * np.array((0.0, -0.02, 0.01)), settled=share == 1.0)
+    drag.finish(bpy.context)
+    names = rig.fabrik.control.carriers.keys()
+    still = [names.index(name) for name in ("ORG-foot.L", "ORG-foot.R", "ORG-hand.R")]
+    moved = np.linalg.norm((posed(rig) - before)[:, :3, 3], axis=1)
+    assert moved[still].max() < 1e-4
+    # The arm reaches the target without the trunk.
+    assert moved[0] < 5e-3

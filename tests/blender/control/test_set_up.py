@@ -3,6 +3,7 @@
 import bpy
 import numpy as np
 import pytest
+from mathutils import Vector
 from support import limited, scenes
 from support.control_rigs import hand_made, only_ik
 from support.rigify import open_rigify
@@ -250,3 +251,28 @@ def test_controls_of_a_renamed_bone_mean_themselves():
     assert solved_bone(rig, name) in rig.pose.bones
     limited.select(rig, [name, "renamed"], active=name)
     assert {each.name for each in selection.selected_bones(bpy.context, rig)} <= {*rig.pose.bones.keys()}
+
+
+def test_targets_and_pins_that_a_rig_had_before_are_those_of_its_body():
+    """Solve refused them: the controls were no longer solved."""
+    rig = open_rigify(HUMAN)
+    bpy.ops.object.mode_set(mode="POSE")
+    bpy.ops.fabrik.add_effector(bone="hand_ik.L")
+    bpy.ops.fabrik.pin(bones="foot_ik.L")
+    target, pin = rig.fabrik.effectors
+    foot = np.array(rig.pose.bones["ORG-foot.L"].matrix)
+    set_up()
+    assert [(each.bone, each.control) for each in (target, pin)] == [
+        ("ORG-hand.L", "hand_ik.L"),
+        ("ORG-foot.L", "foot_ik.L"),
+    ]
+    target.target.location += Vector((0.0, -0.1, 0.1))
+    assert bpy.ops.fabrik.solve() == {"FINISHED"}
+    bpy.context.view_layer.update()
+    control = rig.pose.bones["hand_ik.L"]
+    assert np.array(rig.matrix_world @ control.tail) == pytest.approx(target.target.location, abs=1e-4)
+    assert np.array(rig.pose.bones["ORG-foot.L"].matrix) == pytest.approx(foot, abs=1e-4)
+    # Setting up again changes nothing.
+    places = [(each.bone, each.control, tuple(each.offset)) for each in (target, pin)]
+    set_up()
+    assert [(each.bone, each.control, tuple(each.offset)) for each in (target, pin)] == places

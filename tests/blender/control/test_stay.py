@@ -292,19 +292,23 @@ def test_an_elbow_that_is_dragged_back_to_its_start_leaves_everything():
     assert whole(rig) == before
 
 
-def test_solve_tells_how_far_an_elbow_that_ik_moves_is_from_its_target():
-    """IK stretches the arm, and the solver does not. Solve reported that the target was met."""
+@pytest.mark.parametrize(("shift", "meets"), [((-0.2, -0.05, 0.15), False), ((0.075, -0.45, 0.225), True)])
+def test_solve_tells_how_far_an_elbow_that_ik_moves_is_from_its_target(shift, meets):
+    """IK shortens the bent arm, and the solver does not. Solve reported that the target was met.
+
+    The solver has the lengths of an arm that IK lengthens; its elbow was 5.5 mm off.
+    """
     rig = keyed_human()
     go_to(20)
-    drag_in_steps(rig, "hand_ik.L", 1.5 * np.array(DRAGS["hand_ik.L"][0]))
+    drag_in_steps(rig, "hand_ik.L", shift)
     bpy.ops.fabrik.add_effector(bone="ORG-forearm.L", point="HEAD")
     target = rig.fabrik.effectors[0].target
     target.location += Vector((0.02, 0.03, 0.02))
     result = solve_frame(bpy.context, rig)
     error = np.linalg.norm(np.array(rig.pose.bones["ORG-forearm.L"].head) - np.array(target.location))
-    assert error > CLOSE
+    assert (error < EXACT) if meets else (error > CLOSE)
     assert result.errors == pytest.approx([error], abs=EXACT)
-    assert result.met == 0
+    assert result.met == meets
 
 
 def test_live_is_switched_on_and_dragged_without_moving_limbs_that_ik_stretches():
