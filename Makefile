@@ -3,7 +3,7 @@
 #   make demo                   bake the sample walk onto the sample person; the results are in build/demo/
 #   make test                   run all tests, those with Blender on 4.5 (BLENDER=5.0 chooses another)
 #   make test T=tests/core      run the tests in one file or folder; .ci/run runs everything that must pass
-#   make test-all               run all tests, on every Blender
+#   make test-all               run all tests, those of Blender on every one
 #   make check                  check with the linter, the formatter and mypy; `make format` fixes what it can
 #   make zip                    build the extension, build/fabrik.zip
 #   make test-zip               install the zip into an empty profile of every Blender and test the installed extension
