@@ -279,6 +279,8 @@ _IN_PLANE: Final = 3e-4
 # A wolf's limb first rotates by 27 %, until its heel has followed.
 _TRIED: Final = 0.03
 _FOLLOWS: Final = 0.1
+# The limits of that share, as it is measured whenever a pole has rotated.
+_FOLLOWED: Final = (0.5, 1.5)
 # Rounds of moving ends and rotating poles. People need up to 3, wolves with paws up to 10.
 _MOST_TURNS: Final = 12
 # A function that evaluates the rig.
@@ -294,6 +296,7 @@ class LimbOnIk:
         turned_by: the control that rotates another bone, such as a paw's heel or a toe, by name of this bone.
         lengths: (B,) bone lengths. size: length of the limb.
         pole: the control that rotates the limb about the line from its root to its end, "" while unknown.
+        follows: the angle by which the limb rotates if its pole rotates by 1.
     """
 
     def __init__(self, rig: Object, bones: Sequence[str], controls: Sequence[str]) -> None:
@@ -303,6 +306,7 @@ class LimbOnIk:
         self.goes_by: dict[str, str] = {}
         self.turned_by: dict[str, str] = {}
         self.pole = ""
+        self.follows = 1.0
 
     def current_matrices(self) -> FloatArray:
         """(B, 4, 4) current matrices of the bones in armature space, without scale."""
@@ -473,11 +477,17 @@ def place_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[Floa
         angles = [(limb, each, limb.plane_angle(each)) for limb, each in pairs if limb.pole]
         turning = [(*row, HeldChannels(row[0].rig, [row[0].pole])) for row in angles if row[2]]
         for limb, _, angle, _ in turning:
-            limb.rotate(limb.pole, angle)
+            limb.rotate(limb.pole, angle / limb.follows)
         if not turning:
             break
         update()
-        worse = [held for limb, each, angle, held in turning if abs(limb.plane_angle(each)) >= abs(angle)]
+        worse = []
+        for limb, each, angle, held in turning:
+            left = limb.plane_angle(each)
+            if abs(left) >= abs(angle):
+                worse.append(held)
+            elif abs(angle) > 10 * _IN_PLANE:
+                limb.follows = float(np.clip(limb.follows * (1.0 - left / angle), *_FOLLOWED))
         for held in worse:
             held.restore()
         if worse:
@@ -488,25 +498,29 @@ def place_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[Floa
 def _move_ends(update: Update, pairs: Sequence[tuple[LimbOnIk, FloatArray]]) -> None:
     """Move IK controls and heels until the limbs' ends are at their wanted matrices (B, 4, 4), or get no nearer."""
     torn, done = set[int](), set[int]()
+    errors = [limb.end_error(each) for limb, each in pairs]
     for _ in range(_MOST_LEADS):
-        off = [(limb, each) for limb, each in pairs if id(limb) not in done and not limb.is_held(each)]
+        off = [row for row, (limb, _) in enumerate(pairs) if row not in done and errors[row] > PLACED * limb.size]
         if not off:
             break
-        before = [(HeldChannels(limb.rig, limb.controls), limb.end_error(each)) for limb, each in off]
-        for limb, each in off:
-            limb.lead(each, as_at_rest=id(limb) in torn)
+        before = [HeldChannels(pairs[row][0].rig, pairs[row][0].controls) for row in off]
+        for row in off:
+            pairs[row][0].lead(pairs[row][1], as_at_rest=row in torn)
         update()
         undone = False
-        for (limb, each), (held, error) in zip(off, before, strict=True):
+        for row, held in zip(off, before, strict=True):
+            (limb, each), error = pairs[row], errors[row]
             left = limb.end_error(each)
-            if id(limb) in torn and left > _GAIN * error:
-                done.add(id(limb))
-            if left > _NEARER * error and not limb.is_held(each):
+            if row in torn and left > _GAIN * error:
+                done.add(row)
+            if left > _NEARER * error and left > PLACED * limb.size:
                 # The limb's end does not follow its control, so use the offset between them at rest.
-                torn.add(id(limb))
+                torn.add(row)
             if left >= error:
                 held.restore()
                 undone = True
+            else:
+                errors[row] = left
         if undone:
             update()
 
