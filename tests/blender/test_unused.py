@@ -1,7 +1,6 @@
 """Enabled but not used, the add-on has no handlers, draws nothing, and adds or saves no data."""
 
 import re
-import sys
 from pathlib import Path
 
 import bpy
@@ -62,37 +61,16 @@ def look(rig):
         getattr(rig, "fabrik_stiffness_of_selected", None)
 
 
-def executed(function):
-    """The number of Python's instructions that a function executes."""
-    count = 0
-
-    def trace(frame, event, _argument):
-        nonlocal count
-        frame.f_trace_opcodes = True
-        count += event == "opcode"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        function()
-    finally:
-        sys.settrace(before)
-    return count
-
-
 @pytest.mark.parametrize("active", ["rig", "empty"])
 def test_a_redraw_does_not_look_at_all_objects(active):
     """It takes as many instructions in a scene with 1,000 objects more."""
     rig, empty = scenes.make_rig(), scenes.empty_at((0, 0, 0))
     scenes.make_active(rig if active == "rig" else empty)
-    redraw()
-    few = executed(redraw)
+    few = scenes.steps_of(redraw)
     for number in range(1000):
         bpy.context.collection.objects.link(bpy.data.objects.new(f"Other {number}", None))
-    assert executed(lambda: [thing for thing in bpy.data.objects if thing.type == "MESH"]) > 1000
-    redraw()
-    assert executed(redraw) == few
+    assert scenes.steps_of(lambda: [thing for thing in bpy.data.objects if thing.type == "MESH"]) > 1000
+    assert scenes.steps_of(redraw) == few
     assert handlers() <= ALLOWED
     assert not drawing.OVERLAYS.is_on
 

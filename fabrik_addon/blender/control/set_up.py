@@ -51,6 +51,7 @@ _STRAIGHT: Final = 0.1
 _STRETCH: Final = 0.03
 # Share of a trial's angle. A bone whose rotation differs by less from the control's follows it rigidly.
 _RIGID: Final = 0.02
+_AXES: Final = 3
 # A human rig is a control rig only if constraints move one of these bones. Constraints on fingers or eyes don't matter.
 _PARTS: Final = frozenset({"hips", "spine", "chest", "neck", "head", "thigh", "shin", "foot", "upper_arm", "forearm"})
 # A trial's step, in radians or shares of a limb's length. Errors of single precision are a thousandth of it. The step
@@ -584,7 +585,7 @@ class _Search:
         for index, name in enumerate(limb.controls if above else ()):
             own = [column for column, (control, axis) in enumerate(limb.columns) if control == index and axis >= 3]
             rigid = np.abs(np.linalg.norm(turned[above][:, own], axis=0) - limb.units[3]) < _RIGID * limb.units[3]
-            if rigid.sum() == len("XYZ") and np.abs(turned[end][:, own]).max() < _NOTHING * limb.units[3]:
+            if rigid.sum() == _AXES and np.abs(turned[end][:, own]).max() < _NOTHING * limb.units[3]:
                 self.setup.carriers[limb.bones[above]].goes_by = name
 
     def _stop_stretching(self, limbs: Mapping[str, _TriedLimb]) -> None:

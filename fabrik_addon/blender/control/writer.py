@@ -279,7 +279,7 @@ _IN_PLANE: Final = 3e-4
 # A wolf's limb first rotates by 27 %, until its heel has followed.
 _TRIED: Final = 0.03
 _FOLLOWS: Final = 0.1
-# The limits of that share, as it is measured whenever a pole has rotated.
+# The limits of that share, which is measured whenever a limb has rotated by much more than the error of its angle.
 _FOLLOWED: Final = (0.5, 1.5)
 # Rounds of moving ends and rotating poles. People need up to 3, wolves with paws up to 10.
 _MOST_TURNS: Final = 12
