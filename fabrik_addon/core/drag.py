@@ -670,11 +670,11 @@ class DragSolver:
         try:
             np.linalg.cholesky(matrix - CLOSE * mass)
         except np.linalg.LinAlgError:
-            whitening = np.linalg.inv(np.linalg.cholesky(mass))
-            by_mass = whitening @ matrix @ whitening.T
+            lower = np.linalg.cholesky(mass)
+            by_mass = np.linalg.solve(lower, np.linalg.solve(lower, matrix).T)
             values, vectors = np.linalg.eigh(0.5 * (by_mass + by_mass.T))
             bent = values < CLOSE
-            along = mass @ whitening.T @ vectors[:, bent]
+            along = lower @ vectors[:, bent]
             matrix = matrix + (along * (np.maximum(-values[bent], _RAISED) - values[bent])) @ along.T
         return matrix
 
