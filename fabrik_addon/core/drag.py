@@ -338,7 +338,7 @@ class DragSolver:
         self._forget()
 
     def _forget(self) -> None:
-        self._damping = 0.0
+        self._damping, self._reach = 0.0, MAX_ROTATION
         self._forces = np.zeros((len(self.caps), 3))
         self._compliance = np.full(len(self.caps), RIGID)
         self._active = _Active.none()
@@ -635,13 +635,14 @@ class DragSolver:
         met = found.compliance <= RIGID
         # Meeting goals more exactly may raise the merit by their forces times the distance, so that much is allowed.
         least = float(np.abs(found.forces[met] * residual[met]).sum()) + ROUNDING * self.size**2
-        share = min(1.0, MAX_ROTATION / max(longest, ROUNDING))
+        share = min(1.0, self._reach / max(longest, ROUNDING))
         closed = found.active & exact
         for _ in range(MAX_SHORTER):
             trial = self._corrected(state, found.step, met, closed, share)
             if trial.merit <= state.merit + least:
                 self._forces, self._compliance = found.forces.reshape(-1, 3), found.compliance[::3]
                 self._active = _Active(constraints.keys[found.active], found.pushes[found.active])
+                self._reach = min(MAX_ROTATION, share * longest / SHORTER) if share < 1.0 else MAX_ROTATION
                 return trial, 0.1 * damping if damping > 0.1 else 0.0, share * longest
             share *= SHORTER
         # Forces from another pose can give the model far too much curvature, so the next step begins without them.
