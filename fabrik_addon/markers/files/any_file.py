@@ -20,7 +20,7 @@ from .c3d import MAGIC, parse_c3d
 from .keypoints import parse_csv, parse_npy
 from .motive import START as MOTIVE_START
 from .motive import parse_motive
-from .nexus import has_trajectories, parse_nexus
+from .nexus import has_sections, parse_nexus
 from .reading import Chosen, Parser, extent, read_file
 from .suffixes import ARMATURE_SUFFIXES, SUFFIXES
 from .trc import parse_trc
@@ -225,7 +225,7 @@ def _parser(content: bytes, suffix: str) -> Parser:
     if len(start) > 1 and start[1] == MAGIC and start[0] < ord(" "):
         return parse_c3d
     if suffix == ".csv":
-        return parse_nexus if has_trajectories(content) else parse_csv
+        return parse_nexus if has_sections(content) else parse_csv
     if suffix in ARMATURE_SUFFIXES:
         raise MarkerFileError("it has an armature instead of markers: import it with File ▸ Import, then retarget it")
     if suffix not in _PARSERS:
