@@ -14,7 +14,7 @@ from ...core.errors import first_few
 from ..cadence import GRAVITY, cadence_doubts
 from ..clip import Clip, ClipError, FloatArray, MarkerFileError, true_spans
 from ..mapping.labels import SIDES, landmarks_of
-from ..mapping.landmarks import LANDMARKS, is_mirrored, limbs_on_other_sides
+from ..mapping.landmarks import LANDMARKS, is_mirrored, limb_lengths, limbs_on_other_sides
 from .arrays import NPY_START, NPZ_START, PICKLE_START, PICKLED, parse_npz
 from .c3d import MAGIC, parse_c3d
 from .keypoints import parse_csv, parse_npy
@@ -39,10 +39,10 @@ _SMALLEST, _LARGEST = 0.35, 3.5
 _FEWEST_LANDMARKS: Final = 8
 # Maximum number of frames that are examined at once. The search for falls examines all frames, in parts of this length.
 _LOOKED_AT: Final = 2000
-# Size is the median distance of markers from their middle, on frames with at least the first share of the largest
-# marker count. A person's size changes by less than the second factor: from crouching to raised arms, by about 3.
-_MANY_SEEN: Final = 0.8
-_GROWN: Final = 6.0
+# The median length of limbs changes by less than this factor between the parts of a recording: by up to 1.01 with
+# markers, and by 1.07 with noisy keypoints.
+_GROWN: Final = 1.15
+_PARTS: Final = 10
 # Markers of one landmark are of two people if they are farther apart than this share of the person's extent.
 _APART: Final = 0.25
 # Seconds: shorter spans without motion are not examined. Coordinates are often rounded.
@@ -90,6 +90,7 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
             continue
         columns = [person.names.index(label) for label in known]
         positions = person.positions[:: max(1, person.frame_count // _LOOKED_AT), columns]
+        landmarks = dict(zip(known.values(), np.moveaxis(positions, 1, 0), strict=True))
         size = extent(positions)
         if size > 0.0 and not _SMALLEST < size < _LARGEST:
             length = f"{size:.2g}" if size < 1.0 else f"{size:.0f}"
@@ -97,16 +98,15 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
                 f"The markers of {name or 'the person'} extend over {length} m: choose units other than {clip.units} "
                 "if that is wrong"
             )
-        seen = np.isfinite(positions).all(axis=2).sum(axis=1)
-        whole = positions[seen > _MANY_SEEN * seen.max(initial=0)]
-        spread = np.nanmedian(lengths(whole - np.nanmedian(whole, axis=1, keepdims=True)), axis=1)
-        least, most = np.percentile(spread, [5.0, 95.0]) if len(spread) else (0.0, 0.0)
-        if most > _GROWN * least:
+        long = [each for each in limb_lengths(landmarks) if len(each) >= _PARTS and np.median(each) > 0.0]
+        relative = [[np.median(part) for part in np.array_split(each / np.median(each), _PARTS)] for each in long]
+        sizes = np.median(relative, axis=0) if relative else np.ones(1)
+        grown = sizes.max() / max(sizes.min(), ROUNDING)
+        if grown > _GROWN:
             yield (
-                f"The size of {name or 'the person'} changes {most / max(least, ROUNDING):.0f}-fold during the "
-                "recording: export the file with one unit for all frames"
+                f"The size of {name or 'the person'} changes {grown:.1f}-fold during the recording: export the file "
+                "with one unit for all frames"
             )
-        landmarks = dict(zip(known.values(), np.moveaxis(positions, 1, 0), strict=True))
         if is_mirrored(landmarks):
             yield (
                 f"The front of {name or 'the person'} points backward: check whether the labels swap left and right, "

@@ -8,6 +8,7 @@ center relative to the pelvis).
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
@@ -208,6 +209,8 @@ LANDMARKS: Final[Mapping[str, Landmark]] = MappingProxyType({**_ON_THE_BODY, **_
 _BROAD: Final = frozenset({"hips", "shoulder", "thigh"})
 # Percent of the body's height: how far these joints are in front of the ankle.
 _LONG: Final[Mapping[str, float]] = MappingProxyType({"ankle": 0.0, "ball": 7.0, "toe tip": 12.0})
+# The joints at the ends of limbs. Their markers on both joints are about as far apart in all poses.
+_LIMB_ENDS: Final = (("knee", "ankle"), ("hip", "knee"), ("elbow", "wrist"))
 # Percent of the body's height: a part can vote on the front if its foremost and rearmost landmarks are this far apart.
 _DEEP: Final = 4.0
 # The cosine is measured between the right-to-left lines of limbs and of hips or shoulders. Limbs are swapped if it is
@@ -271,6 +274,21 @@ def limbs_on_other_sides(landmarks: Mapping[tuple[str, str], FloatArray]) -> Ite
             found = np.maximum(cosines(whole, trunk), cosines(middle or whole, trunk))
             if np.isfinite(found).any() and np.nanpercentile(found, _SWAPPED) < -_OPPOSITE:
                 yield limbs
+
+
+def limb_lengths(landmarks: Mapping[tuple[str, str], FloatArray]) -> Iterator[FloatArray]:
+    """The length of each shin, thigh and forearm on the frames on which both its ends are seen.
+
+    landmarks: as in `is_mirrored`.
+    """
+    for side, joints in product("LR", _LIMB_ENDS):
+        ends = [
+            [place for (own, name), place in landmarks.items() if own == side and name.endswith(joint)]
+            for joint in joints
+        ]
+        if all(ends):
+            along = lengths(middle_of(ends[0]) - middle_of(ends[1]))
+            yield along[np.isfinite(along)]
 
 
 def _across(landmarks: Mapping[tuple[str, str], FloatArray], parts: Collection[str], end: str = "") -> list[FloatArray]:

@@ -159,6 +159,13 @@ class TestSize:
         # The size of a person who walks changes by a few percent.
         assert times == pytest.approx(max(factor, 1.0 / factor), rel=0.1)
 
+    def test_a_person_who_grows_is_doubted(self, tmp_path: Path) -> None:
+        """As with a camera calibration that drifts, or keypoints of a video whose size changes."""
+        points = walker.true_positions()[:200] * np.linspace(1.0, 1.2, 200)[:, None, None]
+        path = tmp_path / "a.trc"
+        path.write_text(trc_of(walker.marker_names(), points))
+        assert any("changes 1.2-fold during the recording" in doubt for doubt in read_markers(path).doubts)
+
     def test_stray_and_hidden_markers_do_not_change_the_size(self, tmp_path: Path) -> None:
         points = walker.true_positions()[:200].copy()
         points[20:120, 5] += 40.0
