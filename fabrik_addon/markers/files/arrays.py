@@ -69,15 +69,6 @@ def arrays_in(content: bytes, wanted: Iterable[str]) -> Mapping[str, npt.NDArray
     return found
 
 
-def names_in(content: bytes) -> tuple[str, ...]:
-    """The names of the arrays in the bytes of a .npz file; raises MarkerFileError if it is truncated."""
-    try:
-        with zipfile.ZipFile(_without_pickle(content)) as file:
-            return tuple(name.removesuffix(".npy") for name in file.namelist())
-    except (OSError, zipfile.BadZipFile):
-        raise MarkerFileError(_CUT_OFF) from None
-
-
 def rate_in(found: Mapping[str, npt.NDArray[Any]]) -> float | None:
     """Frames per second from the arrays `found` in a file, of any shape; None if none of them is the rate."""
     for key in RATES:
