@@ -90,7 +90,8 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
             continue
         columns = [person.names.index(label) for label in known]
         positions = person.positions[:: max(1, person.frame_count // _LOOKED_AT), columns]
-        landmarks = dict(zip(known.values(), np.moveaxis(positions, 1, 0), strict=True))
+        places = np.moveaxis(positions, 1, 0)
+        landmarks = dict(zip(known.values(), places, strict=True))
         size = extent(positions)
         if size > 0.0 and not _SMALLEST < size < _LARGEST:
             length = f"{size:.2g}" if size < 1.0 else f"{size:.0f}"
@@ -117,10 +118,7 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
             for limbs, words in (("legs", "the legs"), ("arms", "the arms")):
                 if limbs in swapped:
                     yield f"The labels of {name or 'the person'} swap left and right on {words}: rename them"
-        by_landmark: dict[tuple[str, str], list[FloatArray]] = {}
-        for place, landmark in zip(np.moveaxis(positions, 1, 0), known.values(), strict=True):
-            by_landmark.setdefault(landmark, []).append(place)
-        apart = [lengths(places[0] - places[1]) for places in by_landmark.values() if len(places) > 1]
+        apart = [lengths(place - landmarks[each]) for place, each in zip(places, known.values(), strict=True)]
         if sum(np.nanmedian(each) > _APART * size for each in apart if np.isfinite(each).any()) >= _FEWEST_LANDMARKS:
             yield (
                 f"The labels of {name or 'the person'} occur twice, far apart: if there are two people, put a name "

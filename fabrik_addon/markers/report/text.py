@@ -148,9 +148,4 @@ def _table_row(name: str, row: Row) -> tuple[str, str, str, str, str, str]:
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines with the first column left-aligned and the others right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for first, *others in rows:
-        cells = [first.ljust(widths[0])]
-        cells += [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
-        lines.append("  ".join(cells).rstrip())
-    return lines
+    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
