@@ -203,7 +203,16 @@ def _finger_landmarks() -> dict[str, Landmark]:
 
 
 LANDMARKS: Final[Mapping[str, Landmark]] = MappingProxyType({**_ON_THE_BODY, **_finger_landmarks()})
-
+# The first joints of fingers on a hand without finger bones.
+_KNUCKLES: Final[Mapping[str, Landmark]] = MappingProxyType(
+    {
+        "thumb 1": Landmark("hand", "wrist", front=1.4, up=-1.4),
+        "index 1": _ON_THE_BODY["index knuckle"],
+        "middle 1": Landmark("hand", "wrist", front=0.5, up=-5.2),
+        "ring 1": Landmark("hand", "wrist", front=-0.6, up=-5.0),
+        "pinky 1": _ON_THE_BODY["little knuckle"],
+    }
+)
 
 # The lines from right to left landmarks of these parts show the direction of a body's left.
 _BROAD: Final = frozenset({"hips", "shoulder", "thigh"})
@@ -323,18 +332,23 @@ class RigBody:
 
     def spot(self, landmark: Landmark, side: str, bone: str) -> Spot | None:
         """The position of a landmark on a bone; None if the rig lacks the joint or its directions are unknown."""
-        joint = self._joint(landmark.joint, side)
-        directions = self._frame(landmark, side)
-        carrying = self._rest.get(bone)
-        if joint is None or directions is None or carrying is None or not self._height:
+        place, carrying = self._place(landmark, side), self._rest.get(bone)
+        if place is None or carrying is None:
             return None
-        shift = 0.01 * self._height * np.array([landmark.front, landmark.out, landmark.up])
-        offset = carrying.axes.T @ (joint + shift @ directions - carrying.head)
-        for end, place in (("HEAD", 0.0), ("TAIL", carrying.length)):
-            if np.linalg.norm(offset - (0.0, place, 0.0)) < _AT_END * carrying.length:
+        offset = carrying.axes.T @ (place - carrying.head)
+        for end, along in (("HEAD", 0.0), ("TAIL", carrying.length)):
+            if np.linalg.norm(offset - (0.0, along, 0.0)) < _AT_END * carrying.length:
                 return Spot("HEAD" if end == "HEAD" else "TAIL", None)
         x, y, z = (float(value) for value in offset)
         return Spot(None, (x, y, z))
+
+    def _place(self, landmark: Landmark, side: str) -> FloatArray | None:
+        """(3,) position of a landmark, armature space; None if the joint or the directions are unknown."""
+        joint, directions = self._joint(landmark.joint, side), self._frame(landmark, side)
+        if joint is None or directions is None or not self._height:
+            return None
+        shift = 0.01 * self._height * np.array([landmark.front, landmark.out, landmark.up])
+        return np.asarray(joint + shift @ directions)
 
     def _joint(self, name: str, side: str) -> FloatArray | None:
         """(3,) position of a joint, armature space; None if the rig has none."""
@@ -346,7 +360,7 @@ class RigBody:
             bone = self._bones.get(bone_end.role(side))
             if bone is not None:
                 return bone.head if bone_end.end == "HEAD" else bone.tail
-        return None
+        return self._place(_KNUCKLES[name], side) if name in _KNUCKLES else None
 
     def _frame(self, landmark: Landmark, side: str) -> FloatArray | None:
         """(3, 3) the directions front, out and up as rows."""
