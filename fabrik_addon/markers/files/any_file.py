@@ -37,7 +37,7 @@ _MIN_SHARE: Final = 0.25
 # at least this many landmarks, since fewer may be those of a hand or of an object.
 _SMALLEST, _LARGEST = 0.35, 3.5
 _FEWEST_LANDMARKS: Final = 8
-# Maximum number of frames that are examined at once. The search for falls examines all frames, in parts of this length.
+# Maximum number of frames that are examined. The search for falls examines all frames.
 _LOOKED_AT: Final = 2000
 # The median length of limbs changes by less than this factor between the parts of a recording: by up to 1.01 with
 # markers, and by 1.07 with noisy keypoints.
@@ -192,18 +192,13 @@ def _falls(heights: FloatArray, columns: Sequence[int], rate: float) -> float:
     heights: (F, M) meters; rate: Hz. The ground only pushes upward. So most markers of a body never fall faster than
     gravity at the same time, however its limbs move.
     """
-    lag = max(1, round(_LAG * rate))
-    fastest = 0.0
-    for first in range(0, len(heights), _LOOKED_AT):
-        part = heights[max(first - 4 * lag, 0) : first + _LOOKED_AT, columns]
-        falling = (2.0 * part[lag:-lag] - part[2 * lag :] - part[: -2 * lag]) * ((rate / lag) ** 2 / GRAVITY)
-        seen = np.isfinite(falling).sum(axis=1)
-        many = (seen >= _FEWEST_LANDMARKS) & ((falling > _FASTER).sum(axis=1) >= _MOST * seen)
-        for start, end in true_spans(many):
-            # A jump of the positions, as at a cut, looks like a fall on as many frames as the lag.
-            if end - start > lag + 1:
-                fastest = max(fastest, float(np.nanmedian(falling[start:end])))
-    return fastest
+    lag, body = max(1, round(_LAG * rate)), heights[:, columns]
+    falling = (2.0 * body[lag:-lag] - body[2 * lag :] - body[: -2 * lag]) * ((rate / lag) ** 2 / GRAVITY)
+    seen = np.isfinite(falling).sum(axis=1)
+    many = (seen >= _FEWEST_LANDMARKS) & ((falling > _FASTER).sum(axis=1) >= _MOST * seen)
+    # A jump of the positions, as at a cut, looks like a fall on as many frames as the lag.
+    falls = [falling[start:end] for start, end in true_spans(many) if end - start > lag + 1]
+    return max((float(np.nanmedian(fall)) for fall in falls), default=0.0)
 
 
 def _parser(content: bytes, suffix: str) -> Parser:

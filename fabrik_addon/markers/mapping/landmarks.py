@@ -388,8 +388,8 @@ class RigBody:
         """Unit vectors (3,) forward, left and up, armature space; None if the rig has too few joints."""
         low = self._middle("mid hip", Role("hips"))
         high = self._middle("mid shoulder", Role("neck"), Role("head"))
-        across = [self._across(joint) for joint in ("hip", "shoulder")]
-        left = np.sum([span for span in across if span is not None], axis=0)
+        pairs = [[self._joint(joint, side) for side in "LR"] for joint in ("hip", "shoulder")]
+        left = np.sum([one - other for one, other in pairs if one is not None and other is not None], axis=0)
         if low is None or high is None or np.linalg.norm(left) < ROUNDING:
             return None
         left = unit(left)
@@ -403,11 +403,6 @@ class RigBody:
         heads = [self._bones[role].head for role in roles if role in self._bones]
         middle = self._joint(joint, "")
         return middle if middle is not None else next(iter(heads), None)
-
-    def _across(self, joint: str) -> FloatArray | None:
-        """(3,) from the right joint of a pair to the left one."""
-        left, right = self._joint(joint, "L"), self._joint(joint, "R")
-        return None if left is None or right is None else left - right
 
     def _body_height(self) -> float:
         """The body's height in armature units, estimated from the legs, else from the arms; 0 without either."""

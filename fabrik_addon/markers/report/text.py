@@ -110,11 +110,8 @@ def _closing_line(report: Report) -> str:
     """The number of frames for each status, and the longest gaps."""
     counts = _counts(report)
     line = f"{len(report.frames)} frames" + (f": {counts}." if counts else ".")
-    spans = report.unseen_spans(_LONG_SPAN)
-    if not spans:
-        return line
-    named = [f"{span.marker} {span.first} to {span.last}" for span in spans]
-    return f"{line} Long unseen: {first_few(named, _MAX_SPANS)}."
+    named = [f"{span.marker} {span.first} to {span.last}" for span in report.unseen_spans(_LONG_SPAN)]
+    return f"{line} Long unseen: {first_few(named, _MAX_SPANS)}." if named else line
 
 
 def _counts(report: Report) -> str:
