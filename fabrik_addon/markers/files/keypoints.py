@@ -52,10 +52,8 @@ _TURNED: Final = re.compile(
 )
 _MOVED: Final = re.compile(r"(.+?)(?:[\s_.:\-]+(?:t|pos)|[\s_.:\-]*(?:position|translat(?:e|ion)))", re.IGNORECASE)
 _NAMELESS: Final = re.compile(r"(?:points?|joints?|landmarks?|key_?points?|kpt?|lm|[pjk])?[\s_]?\d+", re.IGNORECASE)
-_TIMES: Final = (
-    "time", "times", "timestamp", "timestamps", "t", "seconds", "time_s", "time_seconds", "time_ms", "timestamp_ms",
-)  # fmt: skip
-_FRAMES: Final = ("frame", "frames", "frame#", "frame_number", "frame_index", "fnum")
+_TIMES: Final = re.compile(r"(?:t|times?|timestamps?|seconds)(?:[\s_]*[(\[]?(?:[mun]?s|sec|seconds)[)\]]?)?")
+_FRAMES: Final = re.compile(r"frames?|frame#|frame_(?:number|index)|fnum")
 _TIDY: Final = frozenset({"frame", "keypoint", "x", "y", "z"})
 _BODY: Final = re.compile(r"(?:body|pose)[_.](?=.)", re.IGNORECASE)
 _FINGERS: Final = ("thumb", "forefinger", "middle_finger", "ring_finger", "pinky_finger")
@@ -173,12 +171,12 @@ def _wide(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArra
     return list(whole), frames, numbers[:, 1:]
 
 
-def _number_column(rows: CsvRows, header: list[str], names: Sequence[str]) -> int | None:
-    """The column with one of these names in the header; None if there is none, or if its first cell is not a number."""
+def _number_column(rows: CsvRows, header: list[str], names: re.Pattern[str]) -> int | None:
+    """The column with such a name in the header; None if there is none, or if its first cell is not a number."""
     cells = rows.next() or []
     rows.back(cells)
     columns = enumerate(zip(header, cells, strict=False))
-    return next((at for at, (name, cell) in columns if name in names and number_in(cell) is not None), None)
+    return next((at for at, (name, cell) in columns if names.fullmatch(name) and number_in(cell) is not None), None)
 
 
 def _tidy(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArray, FloatArray]:
@@ -229,7 +227,7 @@ def _clip(
     if points.shape[1] > 1 and extents.min() <= _FLAT * extents.max():
         raise MarkerFileError("its points lie in a plane, like those of an image: choose a file of 3D points")
     notes = list(file_notes)
-    if chosen.layout is not None or names is None or all(_NAMELESS.fullmatch(name) for name in names):
+    if chosen.layout is not None or names is None or all(_NAMELESS.fullmatch(_BODY.sub("", name)) for name in names):
         own = list(names_of(points, chosen.layout))
     else:
         own = [_plain(name) for name in names]

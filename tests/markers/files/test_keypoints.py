@@ -323,7 +323,7 @@ class TestTables:
     @pytest.mark.parametrize("scale", [1.0, 1e3, 1e6, 1e9])
     def test_times_in_any_unit_give_the_rate(self, tmp_path, scale):
         lines = csv_text(COCO, array(COCO)).splitlines()
-        name = "timestamp_ms" if scale == 1e3 else "timestamp"
+        name = {1.0: "Time (s)", 1e3: "timestamp_ms", 1e6: "time_us", 1e9: "timestamp"}[scale]
         lines = [f"{name},{lines[0]}", *(f"{(7 + n / 24.0) * scale:.3f},{line}" for n, line in enumerate(lines[1:]))]
         clip = read_markers(written(tmp_path / "a.csv", "\n".join(lines) + "\n"))
         assert clip.rate == pytest.approx(24.0, rel=2e-3)
@@ -340,7 +340,7 @@ class TestTables:
         np.testing.assert_array_equal(clip.seen, sure > 0.0)
         np.testing.assert_allclose(to_z_up(clip).positions[sure > 0.0], truth[sure > 0.0], atol=1e-9)
 
-    @pytest.mark.parametrize("header", [None, "x0,y0,z0", "joint_0_x"])
+    @pytest.mark.parametrize("header", [None, "x0,y0,z0", "joint_0_x", "pose_0_x"])
     def test_numbered_points_and_no_header_at_all(self, tmp_path, header):
         truth = array(H36M)
         lines = csv_text([f"joint_{n}" for n in range(17)], truth).splitlines()
@@ -348,6 +348,8 @@ class TestTables:
             lines = lines[1:]
         elif header.startswith("x0"):
             lines[0] = ",".join(f"{axis}{n}" for n in range(17) for axis in "xyz")
+        else:
+            lines[0] = lines[0].replace("joint", header.partition("_")[0])
         clip = read_markers(written(tmp_path / "a.csv", "\n".join(lines) + "\n"))
         assert clip.names == tuple(H36M)
         np.testing.assert_allclose(clip.positions, truth, atol=1e-6)
