@@ -39,8 +39,8 @@ _SMALLEST, _LARGEST = 0.35, 3.5
 _FEWEST_LANDMARKS: Final = 8
 # Maximum number of frames that are examined. The search for falls examines all frames.
 _LOOKED_AT: Final = 2000
-# The median length of limbs changes by less than this factor between the parts of a recording: by up to 1.01 with
-# markers, and by 1.07 with noisy keypoints.
+# Not all limbs of a person change by this factor between two parts of a recording. With markers, they change by up to
+# 1.01. Those of keypoints change by more, but not all together.
 _GROWN: Final = 1.15
 _PARTS: Final = 10
 # Markers of one landmark are of two people if they are farther apart than this share of the person's extent.
@@ -100,9 +100,10 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
                 "if that is wrong"
             )
         long = [each for each in limb_lengths(landmarks) if len(each) >= _PARTS and np.median(each) > 0.0]
-        relative = [[np.median(part) for part in np.array_split(each / np.median(each), _PARTS)] for each in long]
-        sizes = np.median(relative, axis=0) if relative else np.ones(1)
-        grown = sizes.max() / max(sizes.min(), ROUNDING)
+        middles = [[np.median(part) for part in np.array_split(each / np.median(each), _PARTS)] for each in long]
+        relative = np.array(middles or [[1.0]])
+        sizes = np.median(relative, axis=0)
+        grown = float((relative[:, sizes.argmax()] / np.maximum(relative[:, sizes.argmin()], ROUNDING)).min())
         if grown > _GROWN:
             yield (
                 f"The size of {name or 'the person'} changes {grown:.1f}-fold during the recording: export the file "
