@@ -133,7 +133,7 @@ def find_reference(motion: Motion, rest: RestBody, target: RestBody, frame: int 
 
     rest: the source's. frame: use this frame instead, counted from 0. Raises RetargetError if the source has no body.
     """
-    wanted = {} if target.axes is None else _directions(target, target.axes.up)
+    wanted = {} if target.axes is None else _directions(target, facing(target, target.axes.up))
     at_rest = rest.axes if frame is None else None
     if at_rest is not None and _difference(rest, at_rest.up, wanted) > _LIKE:
         at_rest = None
@@ -199,24 +199,24 @@ def _difference(body: RestBody, up: FloatArray, other: Mapping[tuple[str, str], 
     """RMS degrees between a body's pose and a rig at rest. up: (3,) of the body; other: the rig's `_directions`."""
     if body.axes is None or not other:
         return 180.0
-    own = _directions(body, up)
-    terms = [(1.0, degrees_between(own[key], other[key])) for key in own.keys() & other.keys()]
-    ahead = facing(body, up)[:, 0]
+    axes = facing(body, up)
+    own = _directions(body, axes)
+    # For each angle that is compared: its weight, its usual value, and the two directions between which it is.
+    angles = [(1.0, 0.0, own[key], other[key]) for key in own if key in other]
     for side in ("L", "R"):
         arm = [body.direction(name) for part in ("upper_arm", "forearm") for name in body.named(part, side)[:1]]
         if len(arm) == 2:
-            terms += [(_ARMS_COUNT, degrees_between(arm[0], ahead) - 90.0), (_ARMS_COUNT, degrees_between(*arm))]
-    weights, angles = np.array(terms).T if terms else (np.ones(1), np.full(1, 180.0))
-    return float(np.sqrt(np.average(angles**2, weights=weights)))
+            angles += [(_ARMS_COUNT, 90.0, arm[0], axes[:, 0]), (_ARMS_COUNT, 0.0, arm[0], arm[1])]
+    weights, usual, one, two = map(np.array, zip(*angles, strict=True))
+    return float(np.sqrt(np.average((degrees_between(one, two) - usual) ** 2, weights=weights)))
 
 
-def _directions(body: RestBody, up: FloatArray) -> dict[tuple[str, str], FloatArray]:
-    """(3,) the direction of each part in the body's own axes, by part and side."""
+def _directions(body: RestBody, axes: FloatArray) -> dict[tuple[str, str], FloatArray]:
+    """(3,) the direction of each part in the body's own axes (3, 3), by part and side."""
     found = {(role.part, role.side): body.direction(name) for name, role in body.roles.items() if role.part in _KEPT}
     found["trunk", ""] = _trunk(body)
     if length(shoulders := body.across("upper_arm")) > ROUNDING:
         found["shoulders", ""] = unit(shoulders)
-    axes = facing(body, up)
     return {key: direction @ axes for key, direction in found.items()}
 
 

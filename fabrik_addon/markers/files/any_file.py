@@ -14,13 +14,13 @@ from ...core.errors import first_few
 from ..cadence import GRAVITY, cadence_doubts
 from ..clip import Clip, ClipError, FloatArray, MarkerFileError, true_spans
 from ..mapping.labels import SIDES, landmarks_of
-from ..mapping.landmarks import LANDMARKS, is_mirrored, limbs_on_other_sides
+from ..mapping.landmarks import LANDMARKS, is_mirrored, limb_lengths, limbs_on_other_sides
 from .arrays import NPY_START, NPZ_START, PICKLE_START, PICKLED, parse_npz
 from .c3d import MAGIC, parse_c3d
 from .keypoints import parse_csv, parse_npy
 from .motive import START as MOTIVE_START
 from .motive import parse_motive
-from .nexus import has_trajectories, parse_nexus
+from .nexus import has_sections, parse_nexus
 from .reading import Chosen, Parser, extent, read_file
 from .suffixes import ARMATURE_SUFFIXES, SUFFIXES
 from .trc import parse_trc
@@ -37,12 +37,12 @@ _MIN_SHARE: Final = 0.25
 # at least this many landmarks, since fewer may be those of a hand or of an object.
 _SMALLEST, _LARGEST = 0.35, 3.5
 _FEWEST_LANDMARKS: Final = 8
-# Maximum number of frames that are examined at once. The search for falls examines all frames, in parts of this length.
+# Maximum number of frames that are examined. The search for falls examines all frames.
 _LOOKED_AT: Final = 2000
-# Size is the median distance of markers from their middle, on frames with at least the first share of the largest
-# marker count. A person's size changes by less than the second factor: from crouching to raised arms, by about 3.
-_MANY_SEEN: Final = 0.8
-_GROWN: Final = 6.0
+# Not all limbs of a person change by this factor between two parts of a recording. With markers, they change by up to
+# 1.01. Those of keypoints change by more, but not all together.
+_GROWN: Final = 1.15
+_PARTS: Final = 10
 # Markers of one landmark are of two people if they are farther apart than this share of the person's extent.
 _APART: Final = 0.25
 # Seconds: shorter spans without motion are not examined. Coordinates are often rounded.
@@ -90,6 +90,8 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
             continue
         columns = [person.names.index(label) for label in known]
         positions = person.positions[:: max(1, person.frame_count // _LOOKED_AT), columns]
+        places = np.moveaxis(positions, 1, 0)
+        landmarks = dict(zip(known.values(), places, strict=True))
         size = extent(positions)
         if size > 0.0 and not _SMALLEST < size < _LARGEST:
             length = f"{size:.2g}" if size < 1.0 else f"{size:.0f}"
@@ -97,16 +99,16 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
                 f"The markers of {name or 'the person'} extend over {length} m: choose units other than {clip.units} "
                 "if that is wrong"
             )
-        seen = np.isfinite(positions).all(axis=2).sum(axis=1)
-        whole = positions[seen > _MANY_SEEN * seen.max(initial=0)]
-        spread = np.nanmedian(lengths(whole - np.nanmedian(whole, axis=1, keepdims=True)), axis=1)
-        least, most = np.percentile(spread, [5.0, 95.0]) if len(spread) else (0.0, 0.0)
-        if most > _GROWN * least:
+        long = [each for each in limb_lengths(landmarks) if len(each) >= _PARTS and np.median(each) > 0.0]
+        middles = [[np.median(part) for part in np.array_split(each / np.median(each), _PARTS)] for each in long]
+        relative = np.array(middles or [[1.0]])
+        sizes = np.median(relative, axis=0)
+        grown = float((relative[:, sizes.argmax()] / np.maximum(relative[:, sizes.argmin()], ROUNDING)).min())
+        if grown > _GROWN:
             yield (
-                f"The size of {name or 'the person'} changes {most / max(least, ROUNDING):.0f}-fold during the "
-                "recording: export the file with one unit for all frames"
+                f"The size of {name or 'the person'} changes {grown:.1f}-fold during the recording: export the file "
+                "with one unit for all frames"
             )
-        landmarks = dict(zip(known.values(), np.moveaxis(positions, 1, 0), strict=True))
         if is_mirrored(landmarks):
             yield (
                 f"The front of {name or 'the person'} points backward: check whether the labels swap left and right, "
@@ -117,10 +119,7 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
             for limbs, words in (("legs", "the legs"), ("arms", "the arms")):
                 if limbs in swapped:
                     yield f"The labels of {name or 'the person'} swap left and right on {words}: rename them"
-        by_landmark: dict[tuple[str, str], list[FloatArray]] = {}
-        for place, landmark in zip(np.moveaxis(positions, 1, 0), known.values(), strict=True):
-            by_landmark.setdefault(landmark, []).append(place)
-        apart = [lengths(places[0] - places[1]) for places in by_landmark.values() if len(places) > 1]
+        apart = [lengths(place - landmarks[each]) for place, each in zip(places, known.values(), strict=True)]
         if sum(np.nanmedian(each) > _APART * size for each in apart if np.isfinite(each).any()) >= _FEWEST_LANDMARKS:
             yield (
                 f"The labels of {name or 'the person'} occur twice, far apart: if there are two people, put a name "
@@ -194,18 +193,13 @@ def _falls(heights: FloatArray, columns: Sequence[int], rate: float) -> float:
     heights: (F, M) meters; rate: Hz. The ground only pushes upward. So most markers of a body never fall faster than
     gravity at the same time, however its limbs move.
     """
-    lag = max(1, round(_LAG * rate))
-    fastest = 0.0
-    for first in range(0, len(heights), _LOOKED_AT):
-        part = heights[max(first - 4 * lag, 0) : first + _LOOKED_AT, columns]
-        falling = (2.0 * part[lag:-lag] - part[2 * lag :] - part[: -2 * lag]) * ((rate / lag) ** 2 / GRAVITY)
-        seen = np.isfinite(falling).sum(axis=1)
-        many = (seen >= _FEWEST_LANDMARKS) & ((falling > _FASTER).sum(axis=1) >= _MOST * seen)
-        for start, end in true_spans(many):
-            # A jump of the positions, as at a cut, looks like a fall on as many frames as the lag.
-            if end - start > lag + 1:
-                fastest = max(fastest, float(np.nanmedian(falling[start:end])))
-    return fastest
+    lag, body = max(1, round(_LAG * rate)), heights[:, columns]
+    falling = (2.0 * body[lag:-lag] - body[2 * lag :] - body[: -2 * lag]) * ((rate / lag) ** 2 / GRAVITY)
+    seen = np.isfinite(falling).sum(axis=1)
+    many = (seen >= _FEWEST_LANDMARKS) & ((falling > _FASTER).sum(axis=1) >= _MOST * seen)
+    # A jump of the positions, as at a cut, looks like a fall on as many frames as the lag.
+    falls = [falling[start:end] for start, end in true_spans(many) if end - start > lag + 1]
+    return max((float(np.nanmedian(fall)) for fall in falls), default=0.0)
 
 
 def _parser(content: bytes, suffix: str) -> Parser:
@@ -225,7 +219,7 @@ def _parser(content: bytes, suffix: str) -> Parser:
     if len(start) > 1 and start[1] == MAGIC and start[0] < ord(" "):
         return parse_c3d
     if suffix == ".csv":
-        return parse_nexus if has_trajectories(content) else parse_csv
+        return parse_nexus if has_sections(content) else parse_csv
     if suffix in ARMATURE_SUFFIXES:
         raise MarkerFileError("it has an armature instead of markers: import it with File ▸ Import, then retarget it")
     if suffix not in _PARSERS:

@@ -35,17 +35,10 @@ _POSITIONS: Final = ("marker_data", "markers")
 _LABELS: Final = ("marker_labels", "labels")
 
 
-def _without_pickle(content: bytes) -> io.BytesIO:
-    """The bytes of a file; raises MarkerFileError if it is a pickle."""
-    if content.startswith(PICKLE_START):
-        raise MarkerFileError(PICKLED)
-    return io.BytesIO(content)
-
-
 def array_in(content: bytes) -> npt.NDArray[Any]:
     """The array of numbers in the bytes of a .npy file; raises MarkerFileError if it is not one."""
     try:
-        array = np.load(_without_pickle(content), allow_pickle=False)
+        array = np.load(io.BytesIO(content), allow_pickle=False)
     except _BROKEN as trouble:
         raise MarkerFileError(PICKLED if "pickle" in str(trouble) else _CUT_OFF) from None
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
@@ -60,22 +53,13 @@ def arrays_in(content: bytes, wanted: Iterable[str]) -> Mapping[str, npt.NDArray
     """
     found = {}
     try:
-        with np.load(_without_pickle(content), allow_pickle=False) as file:
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
             for name in wanted:
                 if name in file.files:
                     found[name] = np.asarray(file[name])
     except _BROKEN as trouble:
         raise MarkerFileError(PICKLED if "pickle" in str(trouble) else _CUT_OFF) from None
     return found
-
-
-def names_in(content: bytes) -> tuple[str, ...]:
-    """The names of the arrays in the bytes of a .npz file; raises MarkerFileError if it is truncated."""
-    try:
-        with zipfile.ZipFile(_without_pickle(content)) as file:
-            return tuple(name.removesuffix(".npy") for name in file.namelist())
-    except (OSError, zipfile.BadZipFile):
-        raise MarkerFileError(_CUT_OFF) from None
 
 
 def rate_in(found: Mapping[str, npt.NDArray[Any]]) -> float | None:

@@ -3,7 +3,8 @@
 CSV: three columns for each point, with the axis at the end of the name ("nose_x", "nose.x", "noseX") or at the
 beginning ("x0"), as written by FreeMoCap (`…_3d_xyz.csv`, `…_by_trajectory.csv`), anipose and others; or FreeMoCap's
 tidy `…_by_frame.csv`, with a row for each frame and keypoint and the columns frame, keypoint, x, y, z (`DataSaver` in
-freemocap/freemocap). Time columns give the rate; other columns but those of confidences are skipped. Arrays:
+freemocap/freemocap; version 2 adds rows of other trajectories, such as centers of mass, which are skipped). Time
+columns give the rate; other columns but those of confidences are skipped. Arrays:
 (F, N, 3), (F, N, 4) with a confidence last, or (F, 3 N), with or without an axis of length 1 for one person. Points
 with confidence 0 are missing.
 
@@ -51,11 +52,15 @@ _TURNED: Final = re.compile(
 )
 _MOVED: Final = re.compile(r"(.+?)(?:[\s_.:\-]+(?:t|pos)|[\s_.:\-]*(?:position|translat(?:e|ion)))", re.IGNORECASE)
 _NAMELESS: Final = re.compile(r"(?:points?|joints?|landmarks?|key_?points?|kpt?|lm|[pjk])?[\s_]?\d+", re.IGNORECASE)
-_TIMES: Final = ("time", "times", "timestamp", "timestamps", "t", "seconds", "time_s", "time_seconds")
-_FRAMES: Final = ("frame", "frames", "frame#", "frame_number", "frame_index", "fnum")
+_TIMES: Final = re.compile(r"(?:t|times?|timestamps?|seconds)(?:[\s_]*[(\[]?(?:[mun]?s|sec|seconds)[)\]]?)?")
+_FRAMES: Final = re.compile(r"frames?|frame#|frame_(?:number|index)|fnum")
 _TIDY: Final = frozenset({"frame", "keypoint", "x", "y", "z"})
 _BODY: Final = re.compile(r"(?:body|pose)[_.](?=.)", re.IGNORECASE)
-_HAND_POINT: Final = re.compile(r"(left|right)_hand_(\d+)", re.IGNORECASE)
+_FINGERS: Final = ("thumb", "forefinger", "middle_finger", "ring_finger", "pinky_finger")
+# Points of hands by number, or by the names of COCO-WholeBody, such as "left_forefinger1".
+_HAND_POINT: Final = re.compile(
+    rf"(left|right)_(?:hand_(\d+)|(?:hand_){{0,2}}root|(?:hand_)?({'|'.join(_FINGERS)})([1-4]))", re.IGNORECASE
+)
 _NO_BONE: Final = re.compile(r"face[_.]\w+|(?:\w+[_.])?(?:com|center_of_mass)(?:[_.]\w+)?", re.IGNORECASE)
 # Points count as 2D points of an image if their smallest extent is below this share of their size.
 _FLAT: Final = 1e-3
@@ -166,18 +171,18 @@ def _wide(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArra
     return list(whole), frames, numbers[:, 1:]
 
 
-def _number_column(rows: CsvRows, header: list[str], names: Sequence[str]) -> int | None:
-    """The column with one of these names in the header; None if there is none, or if its first cell is not a number."""
+def _number_column(rows: CsvRows, header: list[str], names: re.Pattern[str]) -> int | None:
+    """The column with such a name in the header; None if there is none, or if its first cell is not a number."""
     cells = rows.next() or []
     rows.back(cells)
     columns = enumerate(zip(header, cells, strict=False))
-    return next((at for at, (name, cell) in columns if name in names and number_in(cell) is not None), None)
+    return next((at for at, (name, cell) in columns if names.fullmatch(name) and number_in(cell) is not None), None)
 
 
 def _tidy(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArray, FloatArray]:
     """Names, frame numbers, and times and points, as from `_wide`, of a table with a row for each frame and point."""
     frame, keypoint, *axes = (header.index(name) for name in ("frame", "keypoint", "x", "y", "z"))
-    model = header.index("model") if "model" in header else None
+    model, trajectory = (header.index(name) if name in header else None for name in ("model", "trajectory"))
     timed = _number_column(rows, header, _TIMES)
     order: dict[str, int] = {}
     places: list[int] = []
@@ -185,11 +190,14 @@ def _tidy(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArra
 
     def place_of(row: list[str]) -> None:
         name = row[keypoint] if keypoint < len(row) else ""
-        # The model of a hand is "mediapipe_hand", and its points are named like "left_0000".
-        if model is not None and row[model].endswith("_hand"):
+        part = "" if model is None else row[model].rpartition(".")[2].removeprefix("mediapipe_")
+        if part == "com" or (trajectory is not None and row[trajectory] != "3d_xyz"):
+            name = ""
+        elif part == "hand":
+            # The points of both hands are named like "left_0000".
             name = name.replace("_", "_hand_", 1)
-        elif model is not None and row[model].endswith("_face"):
-            name = f"face_{name}"
+        elif part not in ("", "body"):
+            name = f"{part}_{name}"
         places.append(order.setdefault(name, len(order)))
 
     numbers = rows.columns(wanted, place_of)
@@ -219,7 +227,7 @@ def _clip(
     if points.shape[1] > 1 and extents.min() <= _FLAT * extents.max():
         raise MarkerFileError("its points lie in a plane, like those of an image: choose a file of 3D points")
     notes = list(file_notes)
-    if chosen.layout is not None or names is None or all(_NAMELESS.fullmatch(name) for name in names):
+    if chosen.layout is not None or names is None or all(_NAMELESS.fullmatch(_BODY.sub("", name)) for name in names):
         own = list(names_of(points, chosen.layout))
     else:
         own = [_plain(name) for name in names]
@@ -238,11 +246,12 @@ def _clip(
 
 
 def _plain(name: str) -> str:
-    """The name without the prefix "body_"; numbered points of hands get their own names."""
+    """The name without the prefix "body_"; points of hands get their own names."""
     hand = _HAND_POINT.fullmatch(name)
     if hand is not None:
         points = hand_names(hand[1].lower())
-        return points[int(hand[2])] if int(hand[2]) < len(points) else ""
+        index = 4 * _FINGERS.index(hand[3].lower()) + int(hand[4]) if hand[3] else int(hand[2] or 0)
+        return points[index] if index < len(points) else ""
     return _BODY.sub("", name, count=1)
 
 

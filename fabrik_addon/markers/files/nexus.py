@@ -16,11 +16,13 @@ from ..clip import Clip, MarkerFileError
 from .reading import Chosen, CsvRows, decoded, in_place, rate_in_cell, to_clip
 
 _SECTION: Final = "trajectories"
-_SECTION_LINE: Final = re.compile(r"(?:\A|[\r\n])\"?trajectories\"?[,;\t ]*[\r\n]", re.IGNORECASE)
+_SECTION_LINE: Final = re.compile(
+    r"(?:\A|[\r\n])[ \"]*(?:devices|events|joints|model outputs|segments|trajectories)\"?[,;\t ]*[\r\n]", re.IGNORECASE
+)
 
 
-def has_trajectories(content: bytes) -> bool:
-    """Whether a line of the file begins a section of trajectories."""
+def has_sections(content: bytes) -> bool:
+    """Whether a line of the file begins one of Nexus's sections."""
     return _SECTION_LINE.search(decoded(content)) is not None
 
 
@@ -33,6 +35,8 @@ def parse_nexus(content: bytes, chosen: Chosen) -> Clip:
     rows = CsvRows(decoded(content))
     while (row := rows.next()) is not None and (not row or row[0].lower() != _SECTION):
         pass
+    if row is None:
+        raise MarkerFileError("it has no section Trajectories: export it with trajectories")
     rate_row, names, axes, unit_row = ((rows.next() or []) for _ in range(4))
     if not axes or axes[0].lower() != "frame":
         raise MarkerFileError("the header of its trajectories is truncated: export it again")

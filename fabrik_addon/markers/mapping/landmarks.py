@@ -8,6 +8,7 @@ center relative to the pelvis).
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
@@ -202,12 +203,23 @@ def _finger_landmarks() -> dict[str, Landmark]:
 
 
 LANDMARKS: Final[Mapping[str, Landmark]] = MappingProxyType({**_ON_THE_BODY, **_finger_landmarks()})
-
+# The first joints of fingers on a hand without finger bones.
+_KNUCKLES: Final[Mapping[str, Landmark]] = MappingProxyType(
+    {
+        "thumb 1": Landmark("hand", "wrist", front=1.4, up=-1.4),
+        "index 1": _ON_THE_BODY["index knuckle"],
+        "middle 1": Landmark("hand", "wrist", front=0.5, up=-5.2),
+        "ring 1": Landmark("hand", "wrist", front=-0.6, up=-5.0),
+        "pinky 1": _ON_THE_BODY["little knuckle"],
+    }
+)
 
 # The lines from right to left landmarks of these parts show the direction of a body's left.
 _BROAD: Final = frozenset({"hips", "shoulder", "thigh"})
 # Percent of the body's height: how far these joints are in front of the ankle.
 _LONG: Final[Mapping[str, float]] = MappingProxyType({"ankle": 0.0, "ball": 7.0, "toe tip": 12.0})
+# The joints at the ends of limbs. Their markers on both joints are about as far apart in all poses.
+_LIMB_ENDS: Final = (("knee", "ankle"), ("hip", "knee"), ("elbow", "wrist"))
 # Percent of the body's height: a part can vote on the front if its foremost and rearmost landmarks are this far apart.
 _DEEP: Final = 4.0
 # The cosine is measured between the right-to-left lines of limbs and of hips or shoulders. Limbs are swapped if it is
@@ -273,6 +285,21 @@ def limbs_on_other_sides(landmarks: Mapping[tuple[str, str], FloatArray]) -> Ite
                 yield limbs
 
 
+def limb_lengths(landmarks: Mapping[tuple[str, str], FloatArray]) -> Iterator[FloatArray]:
+    """The length of each shin, thigh and forearm on the frames on which both its ends are seen.
+
+    landmarks: as in `is_mirrored`.
+    """
+    for side, joints in product("LR", _LIMB_ENDS):
+        ends = [
+            [place for (own, name), place in landmarks.items() if own == side and name.endswith(joint)]
+            for joint in joints
+        ]
+        if all(ends):
+            along = lengths(middle_of(ends[0]) - middle_of(ends[1]))
+            yield along[np.isfinite(along)]
+
+
 def _across(landmarks: Mapping[tuple[str, str], FloatArray], parts: Collection[str], end: str = "") -> list[FloatArray]:
     """(F, 3) from right to left, for each pair of landmarks on these parts whose name ends with `end`."""
     return [
@@ -305,18 +332,23 @@ class RigBody:
 
     def spot(self, landmark: Landmark, side: str, bone: str) -> Spot | None:
         """The position of a landmark on a bone; None if the rig lacks the joint or its directions are unknown."""
-        joint = self._joint(landmark.joint, side)
-        directions = self._frame(landmark, side)
-        carrying = self._rest.get(bone)
-        if joint is None or directions is None or carrying is None or not self._height:
+        place, carrying = self._place(landmark, side), self._rest.get(bone)
+        if place is None or carrying is None:
             return None
-        shift = 0.01 * self._height * np.array([landmark.front, landmark.out, landmark.up])
-        offset = carrying.axes.T @ (joint + shift @ directions - carrying.head)
-        for end, place in (("HEAD", 0.0), ("TAIL", carrying.length)):
-            if np.linalg.norm(offset - (0.0, place, 0.0)) < _AT_END * carrying.length:
+        offset = carrying.axes.T @ (place - carrying.head)
+        for end, along in (("HEAD", 0.0), ("TAIL", carrying.length)):
+            if np.linalg.norm(offset - (0.0, along, 0.0)) < _AT_END * carrying.length:
                 return Spot("HEAD" if end == "HEAD" else "TAIL", None)
         x, y, z = (float(value) for value in offset)
         return Spot(None, (x, y, z))
+
+    def _place(self, landmark: Landmark, side: str) -> FloatArray | None:
+        """(3,) position of a landmark, armature space; None if the joint or the directions are unknown."""
+        joint, directions = self._joint(landmark.joint, side), self._frame(landmark, side)
+        if joint is None or directions is None or not self._height:
+            return None
+        shift = 0.01 * self._height * np.array([landmark.front, landmark.out, landmark.up])
+        return np.asarray(joint + shift @ directions)
 
     def _joint(self, name: str, side: str) -> FloatArray | None:
         """(3,) position of a joint, armature space; None if the rig has none."""
@@ -328,7 +360,7 @@ class RigBody:
             bone = self._bones.get(bone_end.role(side))
             if bone is not None:
                 return bone.head if bone_end.end == "HEAD" else bone.tail
-        return None
+        return self._place(_KNUCKLES[name], side) if name in _KNUCKLES else None
 
     def _frame(self, landmark: Landmark, side: str) -> FloatArray | None:
         """(3, 3) the directions front, out and up as rows."""
@@ -356,8 +388,8 @@ class RigBody:
         """Unit vectors (3,) forward, left and up, armature space; None if the rig has too few joints."""
         low = self._middle("mid hip", Role("hips"))
         high = self._middle("mid shoulder", Role("neck"), Role("head"))
-        across = [self._across(joint) for joint in ("hip", "shoulder")]
-        left = np.sum([span for span in across if span is not None], axis=0)
+        pairs = [[self._joint(joint, side) for side in "LR"] for joint in ("hip", "shoulder")]
+        left = np.sum([one - other for one, other in pairs if one is not None and other is not None], axis=0)
         if low is None or high is None or np.linalg.norm(left) < ROUNDING:
             return None
         left = unit(left)
@@ -371,11 +403,6 @@ class RigBody:
         heads = [self._bones[role].head for role in roles if role in self._bones]
         middle = self._joint(joint, "")
         return middle if middle is not None else next(iter(heads), None)
-
-    def _across(self, joint: str) -> FloatArray | None:
-        """(3,) from the right joint of a pair to the left one."""
-        left, right = self._joint(joint, "L"), self._joint(joint, "R")
-        return None if left is None or right is None else left - right
 
     def _body_height(self) -> float:
         """The body's height in armature units, estimated from the legs, else from the arms; 0 without either."""

@@ -13,9 +13,6 @@ from ...core.errors import FabrikError
 from ..clip import BoolArray, FloatArray, true_spans
 from ..solving.course import FilledSpan
 
-# Samples whose figures are computed together, so that memory does not grow with the recording.
-_SAMPLES_AT_ONCE = 200_000
-
 
 class ReportError(FabrikError):
     """A report that does not exist, or invalid data for one, such as arrays of different lengths."""
@@ -185,12 +182,6 @@ def _rows(errors: FloatArray, seen: BoolArray) -> list[tuple[Row, int | None]]:
 
     seen: (N, K) samples that count in the coverage.
     """
-    at_once = max(1, _SAMPLES_AT_ONCE // max(errors.shape[1], 1))
-    parts = (slice(first, first + at_once) for first in range(0, len(errors), at_once))
-    return [row for part in parts for row in _some_rows(errors[part], seen[part])]
-
-
-def _some_rows(errors: FloatArray, seen: BoolArray) -> list[tuple[Row, int | None]]:
     counting = ~np.isnan(errors)
     some = counting.any(axis=1)
     # The total is one row with all samples. Computing in place saves memory.

@@ -110,11 +110,8 @@ def _closing_line(report: Report) -> str:
     """The number of frames for each status, and the longest gaps."""
     counts = _counts(report)
     line = f"{len(report.frames)} frames" + (f": {counts}." if counts else ".")
-    spans = report.unseen_spans(_LONG_SPAN)
-    if not spans:
-        return line
-    named = [f"{span.marker} {span.first} to {span.last}" for span in spans]
-    return f"{line} Long unseen: {first_few(named, _MAX_SPANS)}."
+    named = [f"{span.marker} {span.first} to {span.last}" for span in report.unseen_spans(_LONG_SPAN)]
+    return f"{line} Long unseen: {first_few(named, _MAX_SPANS)}." if named else line
 
 
 def _counts(report: Report) -> str:
@@ -148,9 +145,4 @@ def _table_row(name: str, row: Row) -> tuple[str, str, str, str, str, str]:
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines with the first column left-aligned and the others right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for first, *others in rows:
-        cells = [first.ljust(widths[0])]
-        cells += [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
-        lines.append("  ".join(cells).rstrip())
-    return lines
+    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]

@@ -24,6 +24,7 @@ import numpy as np
 from ...core.arrays import FloatArray, IntArray, lengths, times
 from ...core.errors import first_few
 from ...core.rotations import matrix_from_quaternion
+from ...markers.files.reading import rate_in_cell
 from ..motion import RetargetError
 from .recorded import Recorded, in_meters, in_other_axes, local_rotations, whole_frames
 
@@ -114,11 +115,8 @@ def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
     document = _read(content)
     if not document.frames:
         raise RetargetError("it has no frames of the type normal: export it from MVN again")
-    try:
-        frame_rate = float(document.rate) if rate is None else rate
-    except ValueError:
-        frame_rate = math.nan
-    if not (math.isfinite(frame_rate) and frame_rate > 0.0):
+    frame_rate = rate_in_cell(document.rate) if rate is None else rate
+    if frame_rate is None:
         raise RetargetError(f"its frameRate is {document.rate!r}: choose the frame rate")
     if not document.segments:
         count = len(document.frames[0]["orientation"]) // 4

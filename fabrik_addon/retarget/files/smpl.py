@@ -30,7 +30,7 @@ from ...core.rotations import (
     quaternion_from_rotation_vector,
 )
 from ...human.body_parts import FINGERS
-from ...markers.files.arrays import RATES, arrays_in, names_in, rate_in
+from ...markers.files.arrays import RATES, arrays_in, rate_in
 from ...markers.files.reading import IN_PLACE, rate_or_usual, unknown_up
 from ...markers.upright import FLOOR_OFF, LOOKED_AT, up_of_person
 from ..motion import RetargetError
@@ -147,8 +147,8 @@ def parse_smpl(content: bytes, up_axis: str | None = None, rate: float | None = 
 
 
 def has_poses(content: bytes) -> bool:
-    """Whether a .npz file has poses. Raises MarkerFileError if it is truncated."""
-    return not {*_WHOLE, *_ROOT}.isdisjoint(names_in(content))
+    """Whether a .npz file has poses. Raises MarkerFileError if it is truncated, or if poses would be unpickled."""
+    return bool(arrays_in(content, (*_WHOLE, *_ROOT)))
 
 
 def _of_one_person(found: Mapping[str, npt.NDArray[Any]]) -> Mapping[str, npt.NDArray[Any]]:

@@ -159,6 +159,22 @@ class TestSize:
         # The size of a person who walks changes by a few percent.
         assert times == pytest.approx(max(factor, 1.0 / factor), rel=0.1)
 
+    def test_a_person_who_grows_is_doubted(self, tmp_path: Path) -> None:
+        """As with a camera calibration that drifts, or keypoints of a video whose size changes."""
+        points = walker.true_positions()[:200] * np.linspace(1.0, 1.2, 200)[:, None, None]
+        path = tmp_path / "a.trc"
+        path.write_text(trc_of(walker.marker_names(), points))
+        assert any("changes 1.2-fold during the recording" in doubt for doubt in read_markers(path).doubts)
+
+    def test_limbs_that_do_not_change_together_are_not_doubted(self, tmp_path: Path) -> None:
+        """As with keypoints of a video, whose legs are too short while they point at the camera."""
+        names, points = walker.marker_names(), walker.true_positions()[:200].copy()
+        below = [place for place, name in enumerate(names) if name[1:] in ("ANK", "HEE", "TOE", "MT5", "HLX")]
+        points[100:, below] += 0.15 * np.array([0.0, 0.0, 1.0])
+        path = tmp_path / "a.trc"
+        path.write_text(trc_of(names, points))
+        assert not any("-fold during the recording" in doubt for doubt in read_markers(path, up_axis="Z").doubts)
+
     def test_stray_and_hidden_markers_do_not_change_the_size(self, tmp_path: Path) -> None:
         points = walker.true_positions()[:200].copy()
         points[20:120, 5] += 40.0

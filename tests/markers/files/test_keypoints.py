@@ -13,7 +13,7 @@ from support.keypoints import array, csv_text, person, y_down, y_up
 
 from fabrik_addon.markers.clip import MarkerFileError, to_z_up
 from fabrik_addon.markers.files.any_file import read_markers
-from fabrik_addon.markers.files.layouts import LayoutError, names_of
+from fabrik_addon.markers.files.layouts import LayoutError, hand_names, names_of
 from fabrik_addon.markers.files.reading import IN_PLACE
 from fabrik_addon.markers.mapping.labels import landmarks_of
 
@@ -42,6 +42,14 @@ _ORDERS = {
 ORDERS = {key: order.split() for key, order in _ORDERS.items()}
 MEDIAPIPE, COCO, HALPE, BODY_25, H36M, SMPL, EXTRA = ORDERS.values()
 SMPL_45 = [*SMPL, *EXTRA]
+RTMPOSE_HAND = [
+    "hand_root",
+    *(
+        f"{finger}{n}"
+        for finger in ["thumb", "forefinger", "middle_finger", "ring_finger", "pinky_finger"]
+        for n in (1, 2, 3, 4)
+    ),
+]
 FRAMES = 40
 
 
@@ -288,16 +296,35 @@ class TestTables:
                     rows.append(f"{frame},{frame / 50},{{}},mediapipe_body,{name},{x},{y},{z},0.1")
             rows.append(f"{frame},{frame / 50},{{}},mediapipe_hand,left_0000,{','.join(map(str, 1000 * points[15]))},")
             rows.append(f"{frame},{frame / 50},{{}},mediapipe_face,0000,1,2,3,")
+            rows.append(f"{frame},{frame / 50},{{}},mediapipe_com,head,1,2,3,")
         clip = read_markers(written(tmp_path / "walk_by_frame.csv", "\n".join(rows) + "\n"))
         assert clip.names == (*MEDIAPIPE, "left_hand_wrist")
         assert clip.rate == pytest.approx(50.0)
         assert np.argwhere(~clip.seen).tolist() == [[2, 0]]
         np.testing.assert_allclose(clip.positions[[0, 1, 3], :33], truth[[0, 1, 3]], atol=1e-9)
 
+    def test_freemocap_2_by_frame(self, tmp_path):
+        """Hands have the same names on both sides; the rows of other trajectories are not points of the body."""
+        truth = array(HALPE, 4)
+        near = np.linspace((0.0, 0.0, 0.0), (0.0, 0.02, -0.1), len(RTMPOSE_HAND))
+        hands = {side: truth[:, [HALPE.index(f"{side}_wrist")]] + near for side in ("left", "right")}
+        rows = ["frame,keypoint,x,y,z,model,trajectory,reprojection_error"]
+        for frame in range(4):
+            parts = [(HALPE, truth, "body", "3d_xyz"), (HALPE, truth + 0.1, "body", "rigid_3d_xyz")]
+            parts += [(["head", "left_foot"], truth - 0.2, "body", "segment_center_of_mass")]
+            parts += [(RTMPOSE_HAND, hand, f"{side}_hand", "3d_xyz") for side, hand in hands.items()]
+            for names, points, part, trajectory in parts:
+                for name, (x, y, z) in zip(names, 1000.0 * points[frame], strict=False):
+                    rows.append(f"{frame},{name},{x},{y},{z},rtmpose.{part},{trajectory},")
+        clip = read_markers(written(tmp_path / "freemocap_data_by_frame.csv", "\n".join(rows) + "\n"))
+        assert clip.names == (*HALPE, *(name for side in hands for name in hand_names(side)))
+        np.testing.assert_allclose(clip.positions, np.concatenate([truth, *hands.values()], axis=1), atol=1e-9)
+
     @pytest.mark.parametrize("scale", [1.0, 1e3, 1e6, 1e9])
     def test_times_in_any_unit_give_the_rate(self, tmp_path, scale):
         lines = csv_text(COCO, array(COCO)).splitlines()
-        lines = [f"timestamp,{lines[0]}", *(f"{(7 + n / 24.0) * scale:.3f},{line}" for n, line in enumerate(lines[1:]))]
+        name = {1.0: "Time (s)", 1e3: "timestamp_ms", 1e6: "time_us", 1e9: "timestamp"}[scale]
+        lines = [f"{name},{lines[0]}", *(f"{(7 + n / 24.0) * scale:.3f},{line}" for n, line in enumerate(lines[1:]))]
         clip = read_markers(written(tmp_path / "a.csv", "\n".join(lines) + "\n"))
         assert clip.rate == pytest.approx(24.0, rel=2e-3)
 
@@ -313,7 +340,7 @@ class TestTables:
         np.testing.assert_array_equal(clip.seen, sure > 0.0)
         np.testing.assert_allclose(to_z_up(clip).positions[sure > 0.0], truth[sure > 0.0], atol=1e-9)
 
-    @pytest.mark.parametrize("header", [None, "x0,y0,z0", "joint_0_x"])
+    @pytest.mark.parametrize("header", [None, "x0,y0,z0", "joint_0_x", "pose_0_x"])
     def test_numbered_points_and_no_header_at_all(self, tmp_path, header):
         truth = array(H36M)
         lines = csv_text([f"joint_{n}" for n in range(17)], truth).splitlines()
@@ -321,6 +348,8 @@ class TestTables:
             lines = lines[1:]
         elif header.startswith("x0"):
             lines[0] = ",".join(f"{axis}{n}" for n in range(17) for axis in "xyz")
+        else:
+            lines[0] = lines[0].replace("joint", header.partition("_")[0])
         clip = read_markers(written(tmp_path / "a.csv", "\n".join(lines) + "\n"))
         assert clip.names == tuple(H36M)
         np.testing.assert_allclose(clip.positions, truth, atol=1e-6)

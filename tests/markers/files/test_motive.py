@@ -261,6 +261,10 @@ class TestNexus:
                 nexus_text().replace("mm,mm,mm\n", "m,m,m\n"),
                 r"its markers have several units \(m, mm\): export them with",
             ),
+            (
+                "Model Outputs\n100\n,,A\nFrame,Sub Frame,X\n,,mm\n1,0,2\n",
+                "it has no section Trajectories: export it with",
+            ),
             ("Trajectories\n100\n", "the header of its trajectories is truncated"),
             ("Trajectories\n100\n,,A\nFrame,Sub Frame,X,Y\n,,mm,mm\n1,0,2,3\n", "it has no markers with columns X, Y"),
             ("Trajectories\n100\n,,A\nFrame,Sub Frame,X,Y,Z\n,,mm,mm,mm\n", "there are no frames after the header"),

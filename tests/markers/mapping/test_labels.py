@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support import humans
 
 from fabrik_addon.human import naming_schemes
-from fabrik_addon.human.body_parts import Role
+from fabrik_addon.human.body_parts import FINGER_JOINTS, Role
 from fabrik_addon.markers.files.any_file import read_markers
 from fabrik_addon.markers.mapping.labels import (
     PRESETS,
@@ -292,6 +292,16 @@ class TestPlaces:
         assert found["CLAV"][1] * front > found["C7"][1] * front + 0.1
         last = rest[parts[Role("finger", "L", "index", 3)]]
         np.testing.assert_allclose(found["L_index_tip"], last.head + last.length * last.axes[:, 1], atol=1e-9)
+
+    def test_knuckles_have_the_same_places_without_finger_bones(self) -> None:
+        """They all were at the tail of the hand, even the thumb's, so that hands were too long for the body."""
+        labels = [f"left_hand_{finger}_{joints[0]}" for finger, joints in FINGER_JOINTS.items()]
+        both = []
+        for fingers in (True, False):
+            rest = humans.rest_bones(humans.human(fingers=fingers))
+            both.append(places(match(labels, parts_of(naming_schemes.match(rest)), rest), rest))
+        for label in labels:
+            assert np.linalg.norm(both[0][label] - both[1][label]) < 0.03
 
     def test_arms_stretched_out_to_the_front(self) -> None:
         """Arms that point forward and slightly up, so that the thumbs are on top."""

@@ -88,7 +88,9 @@ def test_single_frames_other_rates_and_incomplete_frames_are_read(mvnx):
     body = read_recorded(written(mvnx, mvnx_text(orientations, pelvis)), rate=60.0)
     assert (body.rate, body.frames.tolist()) == (60.0, [0, 1, 3, 5])
     assert body.notes[0].startswith("left out 2 incomplete frames")
-    assert read_recorded(written(mvnx, mvnx_text(orientations[:1], pelvis[:1]))).frames.tolist() == [0]
+    one = mvnx_text(orientations[:1], pelvis[:1])
+    assert read_recorded(written(mvnx, one)).frames.tolist() == [0]
+    assert read_recorded(written(mvnx, one.replace('"240"', '"59,94"'))).rate == 59.94
 
 
 @pytest.mark.parametrize("missing", ["segments", "joints", "points"])
