@@ -51,8 +51,8 @@ class FABRIK_PT_drag(base.PoseTab, Panel):
         if rig.mode != "POSE":
             buttons.operator("fabrik.pose_mode", icon="POSE_HLT")
         else:
-            buttons.operator("fabrik.drag", icon="VIEW_PAN")
-            buttons.operator("fabrik.pin", icon="PINNED")
+            buttons.operator("fabrik.drag", text="Drag", icon="VIEW_PAN")
+            buttons.operator("fabrik.pin", text="Pin", icon="PINNED")
         add = layout.column()
         add.enabled = rig.data.bones.active is not None
         add.operator("fabrik.add_effector", icon="ADD")
