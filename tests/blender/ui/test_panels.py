@@ -10,7 +10,7 @@ from support import limited, scenes
 from support.layouts import SIDEBAR, Layout, drawn, width_of
 
 from fabrik_addon.blender.capture.takes import state_of_take
-from fabrik_addon.blender.settings.markers import BAD, FAIR, TAKE_STATIC
+from fabrik_addon.blender.settings.motion import BAD, FAIR, TAKE_STATIC
 from fabrik_addon.blender.settings.rig import rig_settings
 from fabrik_addon.blender.settings.why_not import rig_at_hand
 from fabrik_addon.blender.ui import panels
@@ -155,6 +155,7 @@ class TestPolls:
         bpy.ops.object.mode_set(mode="EDIT")
         assert there() == FIRST
         assert next_in_pose(made) == "Leave Edit mode first"
+        assert next_in_motion(bpy.context, made)[0] == "Leave Edit mode first", "its panels for motion are hidden too"
 
     def test_on_a_linked_armature_panels_tell_to_override_it(self, made, tmp_path):
         bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "source.blend"))
@@ -166,6 +167,7 @@ class TestPolls:
         scenes.make_active(linked)
         assert there() == FIRST
         assert "make a library override of it first" in next_in_pose(linked)
+        assert "make a library override of it first" in next_in_motion(bpy.context, linked)[0]
 
     @pytest.mark.parametrize("end", ["target", "bend_target"])
     def test_the_panels_stay_on_a_rig_while_its_target_is_active(self, made, end):

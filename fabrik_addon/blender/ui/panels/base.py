@@ -11,8 +11,7 @@ from bpy.types import Context, Object, Operator, UILayout
 
 from ...capture.takes import imported_takes, record_of
 from ...settings.control import may_be_control_rig
-from ...settings.declare import String
-from ...settings.in_use import seen
+from ...settings.in_use import String, seen
 from ...settings.rig import FabrikDragSettings
 from ...settings.why_not import mapped_markers, rig_at_hand, why_no_rig
 from ..translations import ui_message
@@ -127,7 +126,7 @@ def draw_name(layout: UILayout, name: str, icon: Any, boxes: int, share: float =
 
     boxes: the width of the other items in the row, as a number of icons.
     """
-    room = share * (_room_beside_icon() - boxes * _ICON) - _PAD
+    room = share * (_room_beside_icon() + (1 - boxes) * _ICON) - _PAD
     layout.label(text=fitted(name, room - (0.0 if icon == "NONE" else _ICON)), icon=icon, translate=False)
 
 
@@ -224,7 +223,7 @@ def next_in_motion(context: Context, rig: Object | None) -> tuple[str, str]:
     """The next step from a recording to keyframes, and its operator; "" for none."""
     takes = imported_takes(context.scene)
     reason = why_no_rig(rig)
-    if not takes and (rig is None or not mapped_markers(rig)):
+    if not takes and (rig is None or rig.type != "ARMATURE" or not (reason or mapped_markers(rig))):
         return _without_a_take(None if reason else rig)
     if reason or rig is None:
         return reason, ""
