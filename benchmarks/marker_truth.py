@@ -11,8 +11,7 @@ from fabrik_addon.core import forward_kinematics
 from fabrik_addon.core.rotations import IDENTITY, angle_between
 from fabrik_addon.markers.assign import assign_by_motion
 from fabrik_addon.markers.calibrate.calibrate import calibrate
-from fabrik_addon.markers.calibrate.offsets import bones_of, guessed_offsets, points_on
-from fabrik_addon.markers.calibrate.size import with_factors
+from fabrik_addon.markers.calibrate.size import bones_of, guessed_offsets, points_on, with_factors
 from fabrik_addon.markers.clip import Clip
 
 # Errors of the markers' guesses, meters, uniform on each axis; frames of a standing person.

@@ -18,9 +18,8 @@ from fabrik_addon.core.rotations import angle_between, quaternion_from_matrix
 from fabrik_addon.markers.feet import drift
 from fabrik_addon.markers.steps import finish
 from fabrik_addon.retarget.alignment import leg_length
-from fabrik_addon.retarget.bodies import find_bodies
-from fabrik_addon.retarget.feet import RigFloor, find_soles
-from fabrik_addon.retarget.goals import RetargetSettings
+from fabrik_addon.retarget.goals import RetargetSettings, RigFloor, find_soles
+from fabrik_addon.retarget.pairs import find_bodies
 from fabrik_addon.retarget.take import retarget
 
 COPY = RetargetSettings(places=0.0, plant_feet=False)

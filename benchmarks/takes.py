@@ -20,8 +20,7 @@ from fabrik_addon.markers.feet import lift_off_floor
 from fabrik_addon.markers.files.any_file import read_markers
 from fabrik_addon.markers.mapping.labels import match, parts_of
 from fabrik_addon.markers.solving.course import fill_gaps, solve_every_frame
-from fabrik_addon.markers.solving.outliers import reject_outliers, smooth_jumps
-from fabrik_addon.markers.solving.recording import Recording
+from fabrik_addon.markers.solving.outliers import Recording, reject_outliers, smooth_jumps
 from fabrik_addon.markers.steps import finish
 
 SAMPLES = Path(__file__).parents[1] / "sample_rigs"

@@ -11,8 +11,7 @@ import bpy
 
 from .posing import live
 from .settings import rig as settings
-from .settings.declare import Pointer
-from .settings.in_use import keep_overrides
+from .settings.in_use import Pointer, keep_overrides
 from .ui import entries, operators, panels, translations
 from .ui.overlays import handlers as drawing_handlers
 from .ui.panels import pose

@@ -2,12 +2,8 @@
 
 from .errors import FabrikError, LimitError, OptionsError, SkeletonError, TargetError
 from .kernel.kinematics import forward_kinematics
-from .limits.ball import Ball
-from .limits.base import Fixed
-from .limits.hinge import Hinge
-from .limits.polygon import Polygon
-from .model.effector import Effector
-from .model.options import Options
+from .limits import Ball, Fixed, Hinge, Polygon
+from .model.effector import Effector, Options
 from .model.skeleton import Skeleton
 from .solution import Solution, Status
 from .solve import Solver, solve

@@ -31,10 +31,9 @@ from .kernel.hanging import HangFrom, free_limbs, hanging_limbs, joints_of
 from .kernel.joint_limits import OUT_OF_REACH, ConstraintRows, Holder, JointLimits, Outlines
 from .kernel.posture import Away, Masses, PostureTerm
 from .kernel.relaxed import RelaxedLimbs
-from .limits.base import Limit
+from .limits import Limit
 from .model.bodies import participants
-from .model.effector import Effector, with_partners
-from .model.options import Options
+from .model.effector import Effector, Options, with_partners
 from .model.skeleton import Skeleton
 from .optimize.qp import MAX_SHORTER, RIGID, SHORTER, QuadraticProgram
 from .rotations import (
@@ -682,7 +681,7 @@ class DragSolver:
     def _corrected(self, state: _State, step: FloatArray, met: BoolArray, closed: BoolArray, share: float) -> _State:
         """The state after a share of a step (D,), moved back onto the goals that are met. Their paths are curved.
 
-        met: (3 (E + O),). closed: (K,) constraints whose gaps corrections keep, except to remove overlaps.
+        met: (3 (E + O),). closed: (K,) active constraints, whose gaps change only to remove overlaps.
         Each correction is a Newton step with the rows of the pose it begins in, and moves as little mass as possible.
         With the rows and the Hessian of the first pose, chains that are almost stretched move away from their pins.
         """

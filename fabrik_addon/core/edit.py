@@ -22,7 +22,7 @@ from .kernel.capsules import NEAR, Capsules, SelfCollision
 from .kernel.goals import LEVER, Goals, Wanted
 from .kernel.joint_limits import JointLimits
 from .kernel.posture import Masses, PostureTerm
-from .limits.base import Limit
+from .limits import Limit
 from .model.bodies import participants
 from .model.effector import Effector
 from .model.skeleton import Skeleton

@@ -7,21 +7,18 @@ from functools import cached_property
 import numpy as np
 
 from .arrays import ROUNDING, BoolArray, FloatArray, lengths
-from .backend import array
-from .backend.protocol import Backend
+from .backend import Backend, array
 from .fabrik.chain import is_chain
-from .fabrik.limbs import BendLimb, HingeLimb, find_bend_limbs, find_hinge_limbs, straight_runs
-from .fabrik.links import Body, make_links
+from .fabrik.limbs import BendLimb, Body, HingeLimb, find_bend_limbs, find_hinge_limbs, make_links, straight_runs
 from .fabrik.passes import Passes
 from .kernel.bodies import Bodies, Pose, joint_axes
 from .kernel.goals import Goals
 from .kernel.joint_limits import JointLimits
-from .limits.base import Limit
+from .limits import Limit
 from .model.bodies import Reaches, participants, path_reaches
-from .model.effector import Effector, with_factors_applied, with_partners
-from .model.options import Options
+from .model.effector import Effector, Options, with_factors_applied, with_partners
 from .model.skeleton import Skeleton, scaled_skeleton
-from .model.validation import checked_parts
+from .model.targets import checked_parts
 from .optimize.least_squares import LeastSquares
 from .optimize.poles import Poles
 from .rotations import IDENTITY

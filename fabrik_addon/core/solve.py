@@ -10,12 +10,10 @@ from .arrays import CLOSE, BoolArray, FloatArray, IntArray, lengths
 from .attempt import attempt, bend_straight_limbs
 from .backend import array
 from .kernel.bodies import Pose
-from .limits.base import Limit
-from .model.effector import Effector
-from .model.options import Options
+from .limits import Limit
+from .model.effector import Effector, Options
 from .model.skeleton import Skeleton
-from .model.targets import PosePrior, Start, Targets
-from .model.validation import checked_root_location, checked_start, checked_targets
+from .model.targets import PosePrior, Start, Targets, checked_root_location, checked_start, checked_targets
 from .optimize.least_squares import NEARLY_OPTIMAL
 from .problem import Problem, make_problem, one_pose_backend
 from .rotations import angle_between, quaternion_from_matrix

@@ -63,7 +63,7 @@ class BallRange:
 
 @dataclass(frozen=True)
 class HingeRange:
-    """The range of a hinge joint: how far it bends, and how far beyond straight it goes, degrees."""
+    """The range of a hinge joint in degrees: how far it bends, and how far it extends beyond straight."""
 
     flexion: float
     extension: float

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..core import Ball, Fixed, Hinge
 from ..core.arrays import FloatArray
-from ..core.limits.base import Limit
+from ..core.limits import Limit
 from .body_parts import TRUNK, Role
 from .joints import JOINTS, BallJoint, HingeJoint, UnplacedError, perpendicular_unit
 from .rest_body import ALONG, RestBody, RestBone, signed_angle

@@ -15,15 +15,14 @@ import numpy.typing as npt
 
 from ..core import Skeleton
 from ..core.arrays import evenly_spread
-from ..core.limits.base import Limit
+from ..core.limits import Limit
 from ..core.rotations import IDENTITY
 from ..human.body_parts import Role
 from ..human.rest_body import RestBone
 from .calibrate.calibrate import positions_of
 from .calibrate.expected_pose import ExpectedPose
 from .calibrate.fit import Fit, at_best_scale
-from .calibrate.offsets import guessed_offsets, measured_offsets
-from .calibrate.size import first_scale
+from .calibrate.size import first_scale, guessed_offsets, measured_offsets
 from .clip import Clip, FloatArray
 from .mapping.landmarks import LANDMARKS, RigBody, carrier
 from .mapping.marker_map import MappedMarker

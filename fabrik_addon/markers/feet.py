@@ -9,11 +9,11 @@ import numpy as np
 from ..core import Effector, Options, Skeleton, Solution, Solver, forward_kinematics
 from ..core.arrays import IntArray, smoothstep
 from ..core.errors import FabrikError
-from ..core.limits.base import Limit
+from ..core.limits import Limit
 from ..core.model.targets import PosePrior
 from ..human.naming_schemes import match
 from ..human.rest_body import Point, RestBody, bones_of, soles_of
-from .calibrate.offsets import effector_points, points_on
+from .calibrate.size import effector_points, points_on
 from .clip import FloatArray, true_spans
 
 # A point's height on the floor is this percentile of its heights.

@@ -8,18 +8,16 @@ import numpy as np
 from ..core import Effector, Skeleton, Solution, Solver, Status, forward_kinematics
 from ..core.arrays import CLOSE, ROUNDING, FloatArray, lengths
 from ..core.kernel.joint_limits import at_limit
-from ..core.limits.base import Limit
+from ..core.limits import Limit
 from ..core.rotations import angle_between, conjugate, product, quaternion_from_matrix
-from ..markers.calibrate.offsets import points_on
+from ..markers.calibrate.size import points_on
 from ..markers.feet import Stance, drift
 from ..markers.steps import at_once
 from .alignment import Reference, Transfer, align, find_reference, is_same_body
-from .bodies import check_pairs, find_bodies, find_pairs
 from .doubts import retarget_doubts
-from .feet import ToeLift
-from .goals import HEAD, LegReach, LimbGoals, LimbSolver, RetargetSettings, arm_reach, find_ends
+from .goals import HEAD, LegReach, LimbGoals, LimbSolver, RetargetSettings, ToeLift, arm_reach, find_ends
 from .motion import Motion
-from .pairs import Pair
+from .pairs import Pair, check_pairs, find_bodies, find_pairs
 
 # Number of frames solved together, so that memory does not grow with the take.
 _CHUNK = 2000

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from support import walker
 
 from fabrik_addon.core import Ball, Effector, Hinge, Skeleton, forward_kinematics
+from fabrik_addon.core.arrays import falloff
 from fabrik_addon.core.backend import array as many
 from fabrik_addon.core.drag import DragSolver
 from fabrik_addon.core.edit import EditModel, EditSolver, KnownPose
-from fabrik_addon.core.falloff import falloff
 from fabrik_addon.core.kernel.bodies import Bodies
 from fabrik_addon.core.kernel.posture import Masses
 from fabrik_addon.core.rotations import (

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fabrik_addon.core.falloff import falloff
+from fabrik_addon.core.arrays import falloff
 
 
 def test_the_share_is_one_at_the_frame_and_zero_beyond_the_ends():

@@ -8,8 +8,7 @@ from support import walker
 
 from fabrik_addon.core import Effector, Hinge, Options, Solver, Status
 from fabrik_addon.core.rotations import angle_between, quaternion_from_matrix
-from fabrik_addon.markers.calibrate.offsets import points_on
-from fabrik_addon.markers.calibrate.size import with_factors
+from fabrik_addon.markers.calibrate.size import points_on, with_factors
 from fabrik_addon.markers.solving.course import GAPS
 from fabrik_addon.markers.take import TakeError, TakeSettings, solve_take, solve_take_steps
 

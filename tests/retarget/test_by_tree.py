@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from support import humans, motions
 
-from fabrik_addon.retarget.bodies import find_pairs
 from fabrik_addon.retarget.goals import RetargetSettings
 from fabrik_addon.retarget.motion import RetargetError
-from fabrik_addon.retarget.pairs import tree_body
+from fabrik_addon.retarget.pairs import find_pairs, tree_body
 from fabrik_addon.retarget.take import retarget
 
 

@@ -8,8 +8,8 @@ from support import humans, motions, walker
 
 from fabrik_addon.core import Ball, Fixed
 from fabrik_addon.core.rotations import product, quaternion_from_matrix, quaternion_from_rotation_vector
-from fabrik_addon.retarget.bodies import find_pairs
 from fabrik_addon.retarget.goals import RetargetSettings
+from fabrik_addon.retarget.pairs import find_pairs
 from fabrik_addon.retarget.take import retarget
 
 ROWS = humans.human(arms=45.0, bend=5.0, fingers=False)
@@ -189,7 +189,7 @@ def test_the_frame_on_which_the_whole_body_stands_is_the_reported_reference():
 
 
 @pytest.mark.parametrize("reference", [None, 5, 17, 31])
-def test_hips_and_chest_face_as_the_source_does_whatever_the_frame_of_reference(reference):
+def test_hips_and_chest_face_as_the_source_does_with_any_reference_frame(reference):
     """If the person stands on no frame, the hips and the shoulders of that frame are each compared with the rig's."""
     local = kicked(standing=slice(0, 0))
     found = retarget(source(local, rest=False), PERSON, RetargetSettings(places=0.0, reference=reference))

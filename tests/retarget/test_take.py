@@ -17,8 +17,7 @@ from fabrik_addon.core.rotations import (
 from fabrik_addon.human.rest_body import RestBody, soles_of
 from fabrik_addon.markers.clip import true_spans
 from fabrik_addon.markers.feet import StandingSettings
-from fabrik_addon.retarget.feet import FootPlan, RigFloor, find_soles
-from fabrik_addon.retarget.goals import RetargetSettings
+from fabrik_addon.retarget.goals import FootPlan, RetargetSettings, RigFloor, find_soles
 from fabrik_addon.retarget.take import retarget
 
 HOW = RetargetSettings()
@@ -85,7 +84,7 @@ def test_rest_pose_units_axes_and_names_of_a_file_change_nothing(arms, scheme, s
 
 
 @pytest.mark.parametrize("arms", [0.0, 60.0])
-def test_a_rest_pose_that_is_no_stance_is_replaced_by_a_frame(arms):
+def test_a_rest_pose_that_nobody_stands_in_is_replaced_by_a_frame(arms):
     skeleton = motions.skeleton_of(humans.human(arms=20.0, bend=5.0, fingers=False))
     rotations, roots = motions.swaying(skeleton)
     rotations[7] = (1.0, 0.0, 0.0, 0.0)

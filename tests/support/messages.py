@@ -19,7 +19,7 @@ TELLING = (
     "blender/[!su]*/**/*.py",
     "blender/ui/operators/**/*.py",
     "human/preset.py",
-    "markers/cadence.py",
+    "markers/person.py",
     "markers/files/*.py",
     "markers/report/[dt]*.py",
     "retarget/[ad]*.py",

@@ -18,10 +18,9 @@ import numpy as np
 from bpy.types import Action, Context, Object, Scene
 
 from ...core import Effector, Solution, Solver, Status
-from ...core.arrays import BoolArray, FloatArray, IntArray, lengths, times
+from ...core.arrays import BoolArray, FloatArray, IntArray, falloff, lengths, times
 from ...core.edit import EditSolver
 from ...core.errors import FabrikError
-from ...core.falloff import falloff
 from ...core.model.bodies import effector_offset
 from ...core.rotations import angle_between
 from ...human.naming_schemes import match
@@ -52,10 +51,10 @@ from ..rig.armature import RigError, check_editable, check_rig, object_scale, ro
 from ..rig.locks import unlocked_location, unlocked_rotation
 from ..rig.pose_writer import PoseKeeper
 from ..rig.rotation_modes import from_channels, to_channels
-from ..settings.bake_options import OPTIONS, BakeOptions, KeyOptions, MarkerOptions
 from ..settings.control import solved_bone
 from ..settings.limit_properties import NUMBERS, read_extra_field
 from ..settings.limit_values import NO_SLIDE
+from ..settings.motion import OPTIONS, BakeOptions, KeyOptions, MarkerOptions
 from ..settings.rig import rig_settings
 from ..settings.selection import selected_bones
 from ..settings.why_not import mapped_markers
@@ -543,7 +542,7 @@ def check_root_motion(armature: Object, root_motion: str, trees: Sequence[RigPro
         )
 
 
-# A tree; the (F, 3) locations of the object if it gets the motion of the root, else None; and the channels to key.
+# A tree, the channels to key, and between them the object's locations (F, 3); None if the root bone gets its motion.
 _Made = tuple[BakedTree, FloatArray | None, TakeChannels]
 
 

@@ -22,8 +22,7 @@ from bpy.types import Object, Scene
 
 from ...core.errors import FabrikError
 from ...markers.calibrate.calibrate import positions_of
-from ...markers.calibrate.offsets import guessed_offsets
-from ...markers.calibrate.size import first_scale
+from ...markers.calibrate.size import first_scale, guessed_offsets
 from ...markers.clip import Clip
 from ...markers.files.any_file import read_markers
 from ...markers.files.suffixes import ARMATURE_SUFFIXES, SUFFIXES
@@ -40,8 +39,7 @@ from ..capture.matching import guess_markers, marked_skeletons, match_markers, s
 from ..capture.takes import follow_take
 from ..control.set_up import set_up_first
 from ..rig.armature import check_editable, check_rig, meters_per_unit
-from ..settings.bake_options import OPTIONS
-from ..settings.markers import CALIBRATION_OPTIONS, IMPORT_OPTIONS, MARKER_NAME
+from ..settings.motion import CALIBRATION_OPTIONS, IMPORT_OPTIONS, MARKER_NAME, OPTIONS
 from ..settings.rig import rig_settings
 from . import batch
 from .bake import BakeResult, BakeSettings, bake_steps

@@ -13,11 +13,11 @@ from mathutils import Vector
 from ...core import Options, Skeleton
 from ...core.arrays import evenly_spread
 from ...core.errors import FabrikError
-from ...core.limits.base import Limit
+from ...core.limits import Limit
 from ...human.naming_schemes import match as match_bones
 from ...markers.calibrate.calibrate import Calibration, Scale, calibrate_steps, refined_steps
 from ...markers.calibrate.expected_pose import Kind
-from ...markers.calibrate.offsets import guessed_offsets
+from ...markers.calibrate.size import guessed_offsets
 from ...markers.clip import Clip
 from ...markers.feet import lift_off_floor
 from ...markers.mapping.labels import match, parts_of

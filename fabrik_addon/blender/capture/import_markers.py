@@ -14,7 +14,7 @@ from ...markers.clip import Clip, ClipError, to_z_up, trim
 from ...markers.files.any_file import performers, select_performer
 from ...markers.signals import Timing, retimed
 from ..rig.keyframes import new_action, write_curves
-from ..settings.markers import MARKER_NAME, MARKER_STEP, TAKE_DOUBTS, TAKE_RATE, TAKE_STATIC
+from ..settings.motion import MARKER_NAME, MARKER_STEP, TAKE_DOUBTS, TAKE_RATE, TAKE_STATIC
 from .matching import scene_rate
 
 # The radius of the empties in scene units, similar to that of a real marker.

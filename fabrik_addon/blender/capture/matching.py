@@ -29,7 +29,7 @@ from ..rig import keyframes
 from ..rig.armature import check_editable, check_rig, meters_per_unit, world_to_armature
 from ..rig.keyframes import bone_path
 from ..settings.limit_properties import read_limits
-from ..settings.markers import MARKER_NAME, TAKE_DOUBTS, TAKE_RATE, TAKE_SEEN, TAKE_STATIC, FabrikCapture, FabrikMarker
+from ..settings.motion import MARKER_NAME, TAKE_DOUBTS, TAKE_RATE, TAKE_SEEN, TAKE_STATIC, FabrikCapture, FabrikMarker
 from ..settings.rig import rig_settings
 from .takes import follow_take, imported_takes, note_matched
 

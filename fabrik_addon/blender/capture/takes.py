@@ -7,7 +7,7 @@ import bpy
 from bpy.types import Object, Scene
 
 from ..settings.in_use import seen, values_of
-from ..settings.markers import KEPT, TAKE_SEEN, TAKE_STATIC, FabrikCapture, FabrikTake, OfATake
+from ..settings.motion import KEPT, TAKE_SEEN, TAKE_STATIC, FabrikCapture, FabrikTake, OfATake
 from ..settings.rig import rig_settings
 
 

@@ -302,7 +302,7 @@ class _Search:
     def _try(self) -> _Found:
         """Try all controls, with limbs on FK and on IK; if IK is always on, also with IK turned off."""
         switches = switching.possible_switches(self.context, self.rig)
-        # The bones that constraints move with any values of the switches.
+        # The bones that constraints move at either value of a switch.
         values = {each: read_switch(self.rig, each.path) for each in switches}
         owned = set(constrained_bones(self.rig))
         self._set({each: 1.0 - round(value) for each, value in values.items()})

@@ -344,7 +344,7 @@ class LimbOnIk:
     def lead(self, wanted: FloatArray, *, as_at_rest: bool) -> None:
         """Move the controls of held bones so that the bones reach matrices (B, 4, 4), armature space.
 
-        as_at_rest: each bone is fixed to its control as at rest; otherwise as in the current pose.
+        as_at_rest: each bone keeps its offset from its control at rest; otherwise that in the current pose.
         """
         here = self.current_matrices()
         for bone, leader in (self.goes_by | self.turned_by).items():

@@ -15,10 +15,9 @@ import numpy.typing as npt
 from bpy.types import Context, Object, PoseBone, Scene
 
 from ...core import Effector, forward_kinematics
-from ...core.arrays import BoolArray, FloatArray, IntArray
+from ...core.arrays import BoolArray, FloatArray, IntArray, falloff
 from ...core.drag import DragPose, DragSolver
 from ...core.edit import EditSolver, KnownPose
-from ...core.falloff import falloff
 from ...core.kernel.bounds import Floor
 from ...core.model.bodies import effector_offset
 from ...core.model.skeleton import Skeleton

@@ -295,7 +295,7 @@ def up_of(armature: Object) -> tuple[FloatArray, float]:
 
 
 def _posed(armature: Object, points: Collection[Point], back: Mapping[str, Matrix]) -> FloatArray:
-    """(N, 3) current positions of points on bones in armature space; some bones are moved by transforms `back`."""
+    """(N, 3) current positions of points on bones in armature space; the transforms `back` move some of the bones."""
     bones = armature.pose.bones
     moved = (back.get(name, Matrix()) @ bones[name].matrix @ Vector(place) for name, place in points)
     return np.array([place[:] for place in moved]).reshape(-1, 3)

@@ -19,7 +19,7 @@ from ...human.naming_schemes import match
 from ..rig import keyframes
 from ..rig.armature import BONE_HEAD, RigError, armature_point, check_bones, check_editable, meters_per_unit
 from ..settings.control import solved_bone, solved_parents
-from ..settings.markers import FabrikMarker
+from ..settings.motion import FabrikMarker
 from ..settings.rig import FabrikEffector, rig_settings
 from ..settings.why_not import enabled_effectors, is_in_scene, mapped_markers, shared_targets, why_no_rig, why_no_solve
 

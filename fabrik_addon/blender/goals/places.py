@@ -16,7 +16,7 @@ from ...core.errors import TargetError
 from ..rig import keyframes
 from ..rig.armature import as_array, world_to_armature
 from ..rig.keyframes import bone_path
-from ..settings.markers import MARKER_NAME, MARKER_STEP
+from ..settings.motion import MARKER_NAME, MARKER_STEP
 from .effectors import Goal, Partner, Pin, Target, targets_in
 from .problem import RigProblem
 

@@ -15,7 +15,7 @@ from ...core.arrays import BoolArray, FloatArray
 from ...core.drag import DragSolver
 from ...core.edit import EditModel
 from ...core.kernel.hanging import HangFrom
-from ...core.limits.base import Limit
+from ...core.limits import Limit
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import rotation_vector_from_quaternion
 from ...human.masses import LEADS_WITH
@@ -24,7 +24,7 @@ from ..rig.armature import RigError, Tree, check_unscaled, cut_tree, freeze, sol
 from ..rig.locks import WithLocks
 from ..settings.limit_properties import read_limits
 from ..settings.limit_values import AXES
-from ..settings.markers import FabrikMarker
+from ..settings.motion import FabrikMarker
 from ..settings.rig import FabrikEffector, rig_settings
 from ..settings.why_not import enabled_effectors
 from .body import collision_of, floor_of, masses_of, part_of, support_of

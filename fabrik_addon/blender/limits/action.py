@@ -17,8 +17,7 @@ from ...core import Ball, Fixed, Hinge, Polygon, Skeleton
 from ...core.arrays import ROUNDING, FloatArray, IntArray
 from ...core.backend import array as many
 from ...core.errors import bones_of
-from ...core.limits.base import Limit
-from ...core.limits.swing_twist import swing_of, twist_of
+from ...core.limits import Limit, swing_of, twist_of
 from ...core.rotations import IDENTITY, angle_between
 from ...human.rest_body import convex_hull
 from ..control.posed_rig import Changed, PosedRig, posed_rig

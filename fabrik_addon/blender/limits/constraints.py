@@ -17,8 +17,7 @@ from bpy.types import Object, PoseBone
 from ...core import Ball, Hinge, LimitError, Polygon
 from ...core.arrays import FloatArray
 from ...core.errors import bones_of
-from ...core.limits.base import Limit
-from ...core.limits.swing_twist import compose_arrays
+from ...core.limits import Limit, compose_arrays
 from ..control.posed_rig import posed_rig
 from ..rig.armature import RigError, check_editable
 from ..rig.rotation_modes import to_channels

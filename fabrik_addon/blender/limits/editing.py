@@ -20,8 +20,7 @@ from ...core import LimitError, Polygon
 from ...core.arrays import IntArray
 from ...core.backend import array as many
 from ...core.errors import bones_of, first_few
-from ...core.limits.ball import outline
-from ...core.limits.swing_twist import swing_of
+from ...core.limits import outline, swing_of
 from ...human.preset import LimitPreset, human_limits, swing_names, why_not_human
 from ...human.rest_body import RestBone
 from ..control.posed_rig import posed_rig
@@ -134,7 +133,7 @@ def numbers_in(text: str) -> tuple[float, ...]:
 
 
 def window_in(cone: Sequence[float]) -> tuple[float, ...]:
-    """The outline of an octagon as wide as a cone; very small and very large widths are clamped."""
+    """An octagonal outline as wide as a cone; very small and very large widths are clamped."""
     moderate = np.clip(cone, _WINDOW_LEAST, _WINDOW_MOST)
     corners = outline(moderate, np.linspace(0.0, tau, _CORNERS, endpoint=False))
     # Remove the sign of zero, because Blender would show -0°.

@@ -14,7 +14,7 @@ from ..goals.places import current_targets, tree_space
 from ..goals.problem import find_problems
 from ..limits.action import clamp_pose, excess
 from ..rig.armature import RigError, armature_point, check_editable
-from ..settings.markers import MARKER_NAME
+from ..settings.motion import MARKER_NAME
 from ..settings.rig import FabrikEffector, rig_settings
 from ..settings.why_not import enabled_effectors
 from . import live

@@ -13,8 +13,7 @@ from ...retarget.pairs import read_bone_map
 from ..bake import command_line
 from ..bake.bake import BakeResult
 from ..bake.batch import BatchTake
-from ..settings.bake_options import KEY_OPTIONS, RETARGET_OPTIONS
-from ..settings.markers import IMPORT_OPTIONS
+from ..settings.motion import IMPORT_OPTIONS, KEY_OPTIONS, RETARGET_OPTIONS
 from .retarget import is_file, retarget_from
 
 _DESCRIPTION: Final = (

@@ -24,13 +24,12 @@ from ...markers.files.suffixes import POSE_SUFFIXES
 from ...markers.report.doubts import listed
 from ...markers.signals import Timing
 from ...markers.steps import finish, within
-from ...retarget.bodies import find_pairs, two_bodies_error
 from ...retarget.files.any_file import read_recorded
 from ...retarget.files.bvh import checked_bvh
 from ...retarget.files.recorded import Recorded
 from ...retarget.goals import RetargetSettings
 from ...retarget.motion import Motion, RetargetError
-from ...retarget.pairs import Pair, check_bone_map, read_bone_map, write_bone_map
+from ...retarget.pairs import Pair, check_bone_map, find_pairs, read_bone_map, two_bodies_error, write_bone_map
 from ...retarget.take import retarget_steps
 from ..bake.bake import BakedTree, BakeSettings, FindSteps, Steps, check_root_motion, keyed_steps, timed
 from ..capture.import_markers import check_times, set_rate, widen_range

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from bpy.types import Object, PropertyGroup
 
-from .declare import Bool, Enum, Int, List, String
-from .in_use import Stored, overridable, seen
+from .in_use import Bool, Enum, Int, List, Stored, String, overridable, seen
 
 # Constraints that only restrict poses.
 _BOUNDS: Final = ("LIMIT_ROTATION", "LIMIT_LOCATION", "LIMIT_SCALE", "LIMIT_DISTANCE", "MAINTAIN_VOLUME", "COPY_SCALE")

@@ -1,4 +1,7 @@
-"""Reads settings without creating them, tracks features that need handlers, and declares data that is not a setting.
+"""Declares settings and stored data, reads them without creating them, and tracks features that need handlers.
+
+Properties are declared like those of `bpy.props`, with their names and tooltips first; other keywords are Blender's.
+Properties that are never shown have no texts, so these need no translations.
 
 Some features need Blender handlers or draw callbacks. These are added at the first use, and stay until another file is
 opened, because undo can restore a feature that was switched off. Settings can be changed on library overrides, and are
@@ -7,9 +10,11 @@ kept when the file is saved.
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 import bpy
+from bpy import props
 from bpy.app.handlers import persistent
 from bpy.props import CollectionProperty
 from bpy.types import Context, PropertyGroup
@@ -216,3 +221,34 @@ def _lend(holder: Any, name: str, *, is_new: bool = False) -> None:
         is_group = inner.type == "POINTER" and inner.identifier != "rna_type"
         if is_group and isinstance(getattr(group, inner.identifier), PropertyGroup):
             _lend(group, inner.identifier, is_new=is_new)
+
+
+def _with_texts(declare: Any) -> Callable[..., Any]:
+    """A function that declares a property by its name, its tooltip and more keywords; without a name it is hidden."""
+
+    def declared(name: str = "", description: str = "", **more: Any) -> Any:
+        hidden = {} if name else {"options": {"HIDDEN", "ANIMATABLE"}}
+        return declare(name=name, description=description, **(hidden | more))
+
+    return declared
+
+
+Bool, Int, IntVector, Float, FloatVector, Enum, String, List, Pointer = map(
+    _with_texts,
+    (
+        props.BoolProperty,
+        props.IntProperty,
+        props.IntVectorProperty,
+        props.FloatProperty,
+        props.FloatVectorProperty,
+        props.EnumProperty,
+        props.StringProperty,
+        props.CollectionProperty,
+        props.PointerProperty,
+    ),
+)
+# A number from 0 to 1, a length, a position, and a rotation (w, x, y, z).
+Factor = partial(Float, subtype="FACTOR", min=0.0, max=1.0)
+Length = partial(Float, unit="LENGTH", precision=4)
+Place = partial(FloatVector, subtype="XYZ", unit="LENGTH", precision=4)
+Quaternion = partial(FloatVector, size=4, subtype="QUATERNION", default=(1.0, 0.0, 0.0, 0.0))

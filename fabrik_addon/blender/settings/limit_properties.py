@@ -16,7 +16,7 @@ import bpy
 from bpy.types import Object, PoseBone
 
 from ...core import FabrikError, LimitError
-from ...core.limits.base import Limit
+from ...core.limits import Limit
 from .limit_values import (
     AXES,
     DESCRIPTIONS,

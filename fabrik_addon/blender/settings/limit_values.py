@@ -14,7 +14,7 @@ from ..first_use import OnUse
 
 if TYPE_CHECKING:
     from ... import core
-    from ...core.limits.base import Limit
+    from ...core.limits import Limit
 else:
     core = OnUse("..core")
 

@@ -5,13 +5,29 @@ from typing import Any, Final
 
 from bpy.types import Action, Context, Object, PropertyGroup
 
-from .bake_options import FabrikBakeSettings, FabrikBonePair, FabrikRetarget
 from .control import CLASSES as CONTROL_CLASSES
 from .control import FabrikControlRig
-from .declare import Bool, Enum, Factor, FloatVector, Int, Length, List, Place, Pointer, Quaternion, String
-from .in_use import Moment, Stored, note_use, overridable, poses_live_rigs, update_live_pose
-from .markers import CLASSES as MARKER_CLASSES
-from .markers import FabrikCapture, PointOnBone
+from .in_use import (
+    Bool,
+    Enum,
+    Factor,
+    FloatVector,
+    Int,
+    Length,
+    List,
+    Moment,
+    Place,
+    Pointer,
+    Quaternion,
+    Stored,
+    String,
+    note_use,
+    overridable,
+    poses_live_rigs,
+    update_live_pose,
+)
+from .motion import CLASSES as MARKER_CLASSES
+from .motion import FabrikBakeSettings, FabrikBonePair, FabrikCapture, FabrikRetarget, PointOnBone
 
 # Functions that are called with an armature whose Live setting changes. The module for live posing adds its own.
 LIVE_LISTENERS: Final[list[Callable[[Object], None]]] = []

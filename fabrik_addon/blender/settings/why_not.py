@@ -11,7 +11,7 @@ from bpy.types import ID, Context, Depsgraph, Object, Scene
 
 from ..first_use import OnUse
 from .in_use import listen, seen
-from .markers import FabrikMarker
+from .motion import FabrikMarker
 from .rig import FabrikEffector
 
 if TYPE_CHECKING:

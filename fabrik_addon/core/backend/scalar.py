@@ -12,7 +12,7 @@ import numpy as np
 from mathutils import Quaternion, Vector
 
 from ..arrays import TINY, BoolArray, FloatArray, IntArray
-from .protocol import Backend
+from . import Backend
 
 # This module as a backend. The stubs of mathutils require its own classes; a test compares both backends.
 BACKEND: Final = cast("Backend", sys.modules[__name__])

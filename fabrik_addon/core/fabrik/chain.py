@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..arrays import ROUNDING, ROUNDS, SINGLE, TINY, IntArray
+from ..backend import Backend
 from ..backend.array import Quaternion, Scalar, Vector
-from ..backend.protocol import Backend
-from ..model.options import Options
-from .links import Body, SweepPose, carried_turn
+from ..model.effector import Options
+from .limbs import Body, SweepPose, carried_turn
 
 _OPENING_SWEEPS = 2
 # A frame is at rest if its tip, or all effectors, move by less than this share of the tolerance in a sweep.

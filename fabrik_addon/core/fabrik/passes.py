@@ -15,15 +15,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import SINGLE, TINY, BoolArray, FloatArray, lengths
+from ..backend import Backend
 from ..backend.array import Condition, Quaternion, Scalar, Vector
-from ..backend.protocol import Backend
 from ..kernel.bodies import Bodies, Pose
 from ..kernel.goals import Goals
 from ..rotations import quaternion_from_matrix
 from ..state import State
 from .chain import NO_CHANGE
-from .limbs import HingeLimb
-from .links import Attachment, Body, SweepPose, carried_frame, carried_head, place_bodies
+from .limbs import Attachment, Body, HingeLimb, SweepPose, carried_frame, carried_head, place_bodies
 
 _FIT_STEPS = 2
 _HEAD_SHARE = 0.05

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ..arrays import TINY, BoolArray, FloatArray, IntArray, lengths, times
-from ..limits.base import Limit
+from ..limits import Limit
 from ..model.skeleton import Skeleton
 from ..model.targets import Frames
 from ..rotations import CROSSING, matrix_from_quaternion, product, quaternion_from_rotation_vector

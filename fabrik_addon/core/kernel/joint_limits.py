@@ -8,11 +8,21 @@ import numpy as np
 
 from ..arrays import ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, joined, lengths, squares, times
 from ..backend import array as many
-from ..limits.ball import Ball, ellipse_root, nearest_on_ellipse
-from ..limits.base import Limit
-from ..limits.hinge import Hinge
-from ..limits.polygon import Polygon
-from ..limits.swing_twist import MAX_SWING, Swing, below_half_turn, compose_arrays, nearest_angle, swing_of, twist_of
+from ..limits import (
+    MAX_SWING,
+    Ball,
+    Hinge,
+    Limit,
+    Polygon,
+    Swing,
+    below_half_turn,
+    compose_arrays,
+    ellipse_root,
+    nearest_angle,
+    nearest_on_ellipse,
+    swing_of,
+    twist_of,
+)
 from ..model.skeleton import Skeleton
 from ..rotations import IDENTITY
 from .bodies import Bodies

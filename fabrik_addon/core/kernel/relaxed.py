@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import ROUNDING, BoolArray, FloatArray, IntArray, lengths
-from ..limits.base import Limit
-from ..limits.hinge import Hinge
+from ..limits import Hinge, Limit
 from ..rotations import (
     IDENTITY,
     angle_between,

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...core import Effector, Options, Skeleton, Solution, Solver
 from ...core.arrays import ROUNDING, lengths, times
-from ...core.limits.base import Limit
+from ...core.limits import Limit
 from ...core.model.bodies import participants
 from ...core.model.targets import PosePrior
 from ...core.rotations import (
@@ -24,10 +24,9 @@ from ...core.rotations import (
 )
 from ..clip import BoolArray, FloatArray
 from ..mapping.marker_map import MappedMarker
-from ..robust import MEDIAN_DISTANCE, medians, outlier_weights
+from ..signals import MEDIAN_DISTANCE, medians, outlier_weights
 from .expected_pose import ExpectedPose
-from .offsets import bones_of, joint_columns, make_effectors, points_on
-from .size import with_factors
+from .size import bones_of, joint_columns, make_effectors, points_on, with_factors
 
 # The numbers of steps for the first poses, and for those of later rounds, which start from the last ones. Poses need
 # not be exact before the offsets are.

@@ -11,10 +11,10 @@ import numpy as np
 
 from ...core.arrays import ROUNDING, lengths
 from ...core.errors import first_few
-from ..cadence import GRAVITY, cadence_doubts
 from ..clip import Clip, ClipError, FloatArray, MarkerFileError, true_spans
 from ..mapping.labels import SIDES, landmarks_of
 from ..mapping.landmarks import LANDMARKS, is_mirrored, limb_lengths, limbs_on_other_sides
+from ..person import GRAVITY, cadence_doubts
 from .arrays import NPY_START, NPZ_START, PICKLE_START, PICKLED, parse_npz
 from .c3d import MAGIC, parse_c3d
 from .keypoints import parse_csv, parse_npy

@@ -22,7 +22,7 @@ import numpy as np
 
 from ...core.errors import first_few
 from ..clip import Clip, FloatArray, MarkerFileError
-from ..upright import up_of_markers
+from ..person import up_of_markers
 from .arrays import array_in
 from .layouts import hand_names, names_of
 from .reading import (

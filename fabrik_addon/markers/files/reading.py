@@ -17,7 +17,7 @@ import numpy as np
 
 from ..clip import FEWEST_MARKERS, BoolArray, Clip, FloatArray, MarkerFileError, UpAxis, up_axis_by_markers
 from ..mapping.labels import is_unlabelled
-from ..upright import up_of_markers
+from ..person import up_of_markers
 
 
 class Chosen(NamedTuple):

@@ -18,7 +18,7 @@ from ...core.arrays import ROUNDING, lengths
 from ...human.body_parts import ARM, FINGERS, LEG, MIDDLE, Role
 from ...human.rest_body import RestBone, unit
 from ..clip import FloatArray
-from ..robust import middle_of
+from ..signals import middle_of
 
 End = Literal["HEAD", "TAIL"]
 

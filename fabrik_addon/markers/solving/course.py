@@ -12,11 +12,10 @@ from ...core.model.bodies import participants
 from ...core.model.targets import PosePrior
 from ...core.rotations import IDENTITY
 from ..calibrate.expected_pose import moving_pose
-from ..calibrate.offsets import effector_points, joint_columns
+from ..calibrate.size import effector_points, joint_columns
 from ..clip import BoolArray, FloatArray, true_spans
 from ..gaps import fill_from_motion, fill_points, hold
-from ..robust import medians
-from ..signals import between
+from ..signals import between, medians
 from ..steps import within
 from .recording import Recording, parts, with_options
 

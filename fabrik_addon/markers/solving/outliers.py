@@ -8,7 +8,7 @@ from ...core.arrays import TINY, IntArray, lengths
 from ...core.rotations import angle_between
 from ..clip import BoolArray, FloatArray, true_spans
 from ..gaps import CARRIED, fill_points, fill_rotations
-from ..robust import medians, outlier_weights
+from ..signals import medians, outlier_weights
 from .course import FROM_COURSE, NOISE, SPACING, prior_weight, usual_rotations
 from .recording import Recording, near_flagged, parts
 

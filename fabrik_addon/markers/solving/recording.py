@@ -10,7 +10,7 @@ from ...core import Skeleton, Solution, Solver, Status, forward_kinematics
 from ...core.arrays import TINY, IntArray, lengths
 from ...core.model.bodies import effector_offset
 from ...core.model.targets import PosePrior
-from ..calibrate.offsets import points_on
+from ..calibrate.size import points_on
 from ..clip import BoolArray, FloatArray
 from ..signals import bridge
 

@@ -36,7 +36,7 @@ def read_recorded(path: str | os.PathLike[str], up_axis: str | None = None, rate
 
 
 def holds_poses(path: str | os.PathLike[str]) -> bool:
-    """Whether a file contains poses: from its suffix and, for .npz files, their content."""
+    """Whether a file contains poses, judged by its suffix or, for .npz files, by its content."""
     path = Path(path)
     if path.suffix.lower() != ".npz":
         return path.suffix.lower() == ".mvnx"

@@ -35,9 +35,9 @@ _MOVES: Final = 0.3
 def checked_bvh(content: bytes, rate: float | None = None) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """The text of a BVH file in a form that Blender's importer reads; notes on changes, and doubts, as sentences.
 
-    Lines end with a line feed, decimal points are points, and angles are degrees. A joint has all three channels for
-    positions or none, and the same for rotations. Missing positions are the joint's offset; so are positions that are
-    all 0, except those of the root.
+    Lines end with a line feed, numbers have decimal points, and angles are in degrees. A joint has all three channels
+    for positions or none, and the same for rotations. Missing positions are the joint's offset; so are positions that
+    are all 0, except those of the root.
 
     rate: frames per second, overrides the file's. Raises RetargetError, one sentence without the file's name, for words
     that are not numbers, unknown or repeated channels, lines that are too short, or an implausible rate.

@@ -12,7 +12,7 @@ With zero rotations all of these models hold their arms out to the sides, Y up, 
 pose and contains no data of the models: it is our own, of an average adult of 1.72 m. As in the models, legs are 5°
 apart, knees bent by 5° and toes rotated out by 17°. How far the body moves while a foot is planted shows the length of
 the legs, and the skeleton is scaled to that. AMASS has Z up, video tools Y up or down: up is the trunk's direction on
-most frames, unless the body is on the floor of another axis.
+most frames, unless the body lies on a floor that shows another axis.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ from ...core.rotations import (
 from ...human.body_parts import FINGERS
 from ...markers.files.arrays import RATES, arrays_in, rate_in
 from ...markers.files.reading import IN_PLACE, rate_or_usual, unknown_up
-from ...markers.upright import FLOOR_OFF, LOOKED_AT, up_of_person
+from ...markers.person import FLOOR_OFF, LOOKED_AT, up_of_person
 from ..motion import RetargetError
 from .recorded import Recorded, in_meters, in_other_axes, whole_frames
 

@@ -8,8 +8,7 @@ from support import scenes
 
 from fabrik_addon.blender.bake.bake import BakeError, BakeSettings, bake, bake_steps
 from fabrik_addon.blender.rig import keyframes
-from fabrik_addon.blender.settings.bake_options import KEY_OPTIONS, OPTIONS, RETARGET_OPTIONS
-from fabrik_addon.blender.settings.markers import CALIBRATION_OPTIONS
+from fabrik_addon.blender.settings.motion import CALIBRATION_OPTIONS, KEY_OPTIONS, OPTIONS, RETARGET_OPTIONS
 from fabrik_addon.core import Status
 from fabrik_addon.core.errors import FabrikError
 from fabrik_addon.core.rotations import angle_between

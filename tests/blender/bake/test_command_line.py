@@ -18,8 +18,7 @@ from support.processes import run_python
 from fabrik_addon.blender.bake import command_line as cli
 from fabrik_addon.blender.capture.takes import follow_take, imported_takes
 from fabrik_addon.blender.rig import keyframes
-from fabrik_addon.blender.settings.bake_options import OPTIONS, RETARGET_OPTIONS
-from fabrik_addon.blender.settings.markers import CALIBRATION_OPTIONS, IMPORT_OPTIONS
+from fabrik_addon.blender.settings.motion import CALIBRATION_OPTIONS, IMPORT_OPTIONS, OPTIONS, RETARGET_OPTIONS
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 

@@ -108,7 +108,7 @@ def copied_hand(rig):
         (copied_hand, "Not used, because they are never seen or no bone can move them: LFIN"),
     ],
 )
-def test_motion_that_the_rig_loses_is_doubted(tmp_path, capfd, change, doubt):
+def test_motion_that_the_rig_loses_gives_a_warning(tmp_path, capfd, change, doubt):
     """Both were baked without a word."""
     bpy.ops.wm.open_mainfile(filepath=str(SAMPLES / "human.blend"))
     change(next(thing for thing in bpy.data.objects if thing.type == "ARMATURE"))
@@ -119,7 +119,7 @@ def test_motion_that_the_rig_loses_is_doubted(tmp_path, capfd, change, doubt):
     assert said.startswith(f"Warning: {doubt}")
 
 
-def test_several_takes_have_their_notes_and_only_doubts_are_failures(tmp_path, capfd):
+def test_several_takes_have_their_notes_and_only_warnings_are_failures(tmp_path, capfd):
     """A take with a repeated row is read whole. One whose last rows are missing is not."""
     lines = (SAMPLES / "walk.trc").read_text().splitlines()[:26]
     (tmp_path / "cut.trc").write_text("\n".join(lines) + "\n")

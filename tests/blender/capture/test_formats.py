@@ -6,7 +6,7 @@ import pytest
 from support.keypoints import array, csv_text, y_down, y_up
 from support.marker_tables import FRAMES, nexus_text, of_markers, truth
 
-from fabrik_addon.blender.settings.markers import MARKER_NAME
+from fabrik_addon.blender.settings.motion import MARKER_NAME
 from fabrik_addon.blender.ui.entries import FABRIK_FH_markers
 
 COCO = (

@@ -15,7 +15,7 @@ from fabrik_addon.blender.capture.import_markers import (
     part_of,
 )
 from fabrik_addon.blender.rig import keyframes
-from fabrik_addon.blender.settings.markers import MARKER_NAME, MARKER_STEP
+from fabrik_addon.blender.settings.motion import MARKER_NAME, MARKER_STEP
 from fabrik_addon.blender.ui.entries import FABRIK_FH_markers
 from fabrik_addon.blender.ui.operators.motion import performers_at_hand
 from fabrik_addon.core.errors import FabrikError

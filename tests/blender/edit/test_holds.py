@@ -347,7 +347,7 @@ def test_planted_feet_become_holds(walk):
             assert np.abs(place - place[0]).max() < 5e-3
 
 
-def test_held_feet_stay_held_if_no_foot_can_be_held_anew(walk):
+def test_held_feet_stay_held_if_no_foot_can_be_held_again(walk):
     scene = bpy.context.scene
     scene.frame_start, scene.frame_end = 1, 101
     bpy.ops.fabrik.hold_contacts()

@@ -11,7 +11,7 @@ from mathutils import Matrix
 from fabrik_addon.blender.capture.import_markers import import_clip
 from fabrik_addon.blender.goals.places import is_seen, sample_steps
 from fabrik_addon.blender.rig import keyframes
-from fabrik_addon.blender.settings.markers import MARKER_NAME
+from fabrik_addon.blender.settings.motion import MARKER_NAME
 from fabrik_addon.core.errors import TargetError
 from fabrik_addon.markers.clip import Clip
 from fabrik_addon.markers.steps import finish

@@ -16,7 +16,7 @@ from fabrik_addon.blender.limits.action import fitted_limit, legal_rotations, wi
 from fabrik_addon.blender.limits.editing import current_swing
 from fabrik_addon.blender.settings.limit_properties import WINDOW, read_limit
 from fabrik_addon.core import Fixed, Polygon
-from fabrik_addon.core.limits.swing_twist import compose_arrays
+from fabrik_addon.core.limits import compose_arrays
 from fabrik_addon.core.rotations import angle_between
 
 SQUARE = ((-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5))

@@ -48,7 +48,7 @@ def test_a_single_take_reports_its_figures_and_files(command, recording, tmp_pat
 
 # Blender's BVH importer leaves its file open.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_several_motions_have_their_notes_and_only_doubts_are_failures(recording, tmp_path, capfd):
+def test_several_motions_have_their_notes_and_only_warnings_are_failures(recording, tmp_path, capfd):
     """Missing locations are a note. A file that ends early and an assumed frame rate are doubts."""
     lines = recording("bvh/dab.bvh").read_text().splitlines()
     first = next(number for number, line in enumerate(lines) if line.startswith("Frame Time")) + 1

@@ -52,7 +52,7 @@ def test_a_copy_of_the_source_moves_like_it(moving):
 
 
 @pytest.mark.parametrize("locked", [(True, True, True), (True, False, False)])
-def test_a_locked_root_is_doubted(moving, locked):
+def test_a_locked_root_gives_a_warning(moving, locked):
     """The person stayed in place, or did so along the locked axes, without a word."""
     _, rig = moving
     rig.pose.bones["hips"].lock_location = locked

@@ -5,7 +5,7 @@ import pytest
 from support import limited, scenes
 
 from fabrik_addon.blender.settings.in_use import Stored
-from fabrik_addon.blender.settings.markers import KEPT
+from fabrik_addon.blender.settings.motion import KEPT
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 

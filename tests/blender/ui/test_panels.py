@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import bpy
 import pytest
@@ -9,10 +10,11 @@ from support import limited, scenes
 from support.layouts import SIDEBAR, Layout, drawn, width_of
 
 from fabrik_addon.blender.capture.takes import state_of_take
-from fabrik_addon.blender.settings.markers import BAD, FAIR, TAKE_STATIC
+from fabrik_addon.blender.settings.motion import BAD, FAIR, TAKE_STATIC
 from fabrik_addon.blender.settings.rig import rig_settings
 from fabrik_addon.blender.settings.why_not import rig_at_hand
 from fabrik_addon.blender.ui import panels
+from fabrik_addon.blender.ui.panels import base
 from fabrik_addon.blender.ui.panels.base import fitted, next_in_motion, next_in_pose, short_lines
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
@@ -115,7 +117,7 @@ class TestTextsFit:
         bpy.context.scene.collection.children.link(take)
         assert cut_off() == {}
         texts = {text for kind in PANELS if kind.__name__ in there() for text in drawn(kind).texts()}
-        assert {text for text in texts if re.fullmatch("DEF-.*….*1.L", text)}
+        assert {text for text in texts if re.fullmatch("fore.*….*1.L", text)}
         assert {text for text in texts if re.fullmatch("Left.*….*Joint", text)}
 
 
@@ -153,6 +155,7 @@ class TestPolls:
         bpy.ops.object.mode_set(mode="EDIT")
         assert there() == FIRST
         assert next_in_pose(made) == "Leave Edit mode first"
+        assert next_in_motion(bpy.context, made)[0] == "Leave Edit mode first", "its panels for motion are hidden too"
 
     def test_on_a_linked_armature_panels_tell_to_override_it(self, made, tmp_path):
         bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "source.blend"))
@@ -164,6 +167,7 @@ class TestPolls:
         scenes.make_active(linked)
         assert there() == FIRST
         assert "make a library override of it first" in next_in_pose(linked)
+        assert "make a library override of it first" in next_in_motion(bpy.context, linked)[0]
 
     @pytest.mark.parametrize("end", ["target", "bend_target"])
     def test_the_panels_stay_on_a_rig_while_its_target_is_active(self, made, end):
@@ -297,7 +301,7 @@ class TestWalk:
     def test_another_armature_can_be_selected_as_the_source(self, person):
         source = scenes.make_rig(name="Source")
         scenes.make_active(person)
-        assert "as the source below" in self.step(person)
+        assert "as the source in the panel Retarget" in self.step(person)
         person.fabrik.retarget.source = source
         assert self.step(person).startswith("Press Retarget")
         assert "FABRIK_PT_from_armature" in self.motion()
@@ -428,6 +432,19 @@ def test_long_sentences_are_wrapped_between_words(sentence):
     assert all(width_of(line) <= 200.0 or " " not in line for line in lines)
 
 
+@pytest.mark.parametrize("width", [220, 280, 400])
+def test_sentences_are_wrapped_to_the_width_of_the_sidebar(width, monkeypatch):
+    """In a sidebar narrower than Blender's initial one, the lines were cut off."""
+    styles, region = bpy.context.preferences.ui_styles, SimpleNamespace(type="UI", width=width)
+    preferences = SimpleNamespace(ui_styles=styles, system=SimpleNamespace(ui_scale=1.0))
+    context = SimpleNamespace(region=region, preferences=preferences)
+    monkeypatch.setattr(base, "bpy", SimpleNamespace(context=context))
+    layout = Layout()
+    base.draw_lines(layout, "Import markers here, or a .bvh or .fbx armature with File ▸ Import", "INFO")
+    assert len(layout.texts()) > 1
+    assert layout.cut(SIDEBAR + width - 280) == []
+
+
 @pytest.mark.parametrize("most", [20.0, 45.0, 80.0, 200.0])
 @pytest.mark.parametrize("name", ["hips", "mixamorig:LeftForeArm", "DEF-upper_arm.L.001"])
 def test_names_are_shortened_in_the_middle_until_they_fit(name, most):
@@ -437,6 +454,6 @@ def test_names_are_shortened_in_the_middle_until_they_fit(name, most):
         assert short == name
     elif "…" in short and len(short) > 1:
         head, tail = short.split("…")
-        assert name.rpartition(":")[2].startswith(head)
+        assert name.removeprefix("mixamorig:").removeprefix("DEF-").startswith(head)
         assert name.endswith(tail)
         assert len(tail) >= len(head)

@@ -7,8 +7,7 @@ from support.families import FAMILIES
 from fabrik_addon.core import Options, Status, solve
 from fabrik_addon.core.attempt import bend_straight_limbs
 from fabrik_addon.core.backend import array as many
-from fabrik_addon.core.fabrik.limbs import find_hinge_limbs
-from fabrik_addon.core.fabrik.links import attached_effectors, place_bodies
+from fabrik_addon.core.fabrik.limbs import attached_effectors, find_hinge_limbs, place_bodies
 from fabrik_addon.core.fabrik.passes import Passes, SweepTargets
 from fabrik_addon.core.problem import make_problem
 

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from fabrik_addon.core import Effector, forward_kinematics
-from fabrik_addon.core.arrays import lengths
+from fabrik_addon.core.arrays import falloff, lengths
 from fabrik_addon.core.drag import DragSolver
 from fabrik_addon.core.edit import EditModel, EditSolver, KnownPose
-from fabrik_addon.core.falloff import falloff
 from fabrik_addon.core.kernel.bodies import Bodies, joint_axes
 from fabrik_addon.core.kernel.capsules import Capsule, Capsules, SelfCollision, closest, nearest
 from fabrik_addon.core.kernel.posture import Masses

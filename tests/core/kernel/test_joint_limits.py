@@ -9,7 +9,7 @@ from fabrik_addon.core.drag import DragSolver
 from fabrik_addon.core.kernel.bodies import Bodies
 from fabrik_addon.core.kernel.joint_limits import JointLimits
 from fabrik_addon.core.kernel.posture import Masses
-from fabrik_addon.core.limits.swing_twist import swing_of, twist_of
+from fabrik_addon.core.limits import swing_of, twist_of
 from fabrik_addon.core.rotations import angle_between, product, quaternion_from_rotation_vector
 
 LIMITS = (

@@ -8,7 +8,7 @@ from support import checker
 
 from fabrik_addon.core import Ball, Fixed, Hinge, LimitError, Polygon
 from fabrik_addon.core.backend import array as many
-from fabrik_addon.core.limits.ball import nearest_on_ellipse
+from fabrik_addon.core.limits import nearest_on_ellipse
 
 PI = np.pi
 DEGREES = st.integers(-179, 179)

@@ -5,7 +5,7 @@ import pytest
 
 from fabrik_addon.core import Ball, Polygon
 from fabrik_addon.core.backend import array as many
-from fabrik_addon.core.limits.swing_twist import compose_arrays, swing_of
+from fabrik_addon.core.limits import compose_arrays, swing_of
 
 STEP = 1e-4
 LIMITS = [Ball(0.5), Ball((0.3, 1.5, 0.7, 2.5)), Polygon(((0.5, 0.1), (0.1, 0.8), (-0.6, 0.2), (-0.2, -0.9)))]

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabrik_addon.core import Skeleton
-from fabrik_addon.markers.calibrate.offsets import points_on
-from fabrik_addon.markers.calibrate.size import CalibrationError, rigid_pairs, uniform_scale
+from fabrik_addon.markers.calibrate.size import CalibrationError, points_on, rigid_pairs, uniform_scale
 
 # Hips, and below them a left leg of connected bones and a right thigh.
 NAMES = ["hips", "thigh.L", "thigh.R", "shin.L", "foot.L"]

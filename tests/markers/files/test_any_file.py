@@ -135,7 +135,7 @@ class TestSize:
 
     @pytest.mark.parametrize("factor", [1e-3, 1e-2, 0.1, 10.0, 100.0, 1000.0])
     @pytest.mark.parametrize("prefixes", [("",), ("Anna:", "Bob:")])
-    def test_wrong_units_are_doubted(self, tmp_path: Path, factor: float, prefixes: tuple[str, ...]) -> None:
+    def test_wrong_units_give_a_warning(self, tmp_path: Path, factor: float, prefixes: tuple[str, ...]) -> None:
         points = walker.true_positions()[:10]
         names = [f"{prefix}{name}" for prefix in prefixes for name in walker.marker_names()]
         people = np.concatenate([points + np.array([4.0 * place, 0.0, 0.0]) for place in range(len(prefixes))], axis=1)
@@ -149,7 +149,7 @@ class TestSize:
 
     @pytest.mark.parametrize("factor", [0.001, 0.1, 10.0, 25.4, 1000.0])
     @pytest.mark.parametrize("first", [15, 100, 170])
-    def test_units_that_change_in_a_file_are_doubted(self, tmp_path: Path, factor: float, first: int) -> None:
+    def test_units_that_change_in_a_file_give_a_warning(self, tmp_path: Path, factor: float, first: int) -> None:
         points = walker.true_positions()[:200].copy()
         points[first:] *= factor
         path = tmp_path / "a.trc"
@@ -183,7 +183,7 @@ class TestSize:
         path.write_text(trc_of(walker.marker_names(), points))
         assert not any("-fold during the recording" in doubt for doubt in read_markers(path, up_axis="Z").doubts)
 
-    def test_children_and_raised_arms_are_not_doubted(self, tmp_path: Path) -> None:
+    def test_children_and_raised_arms_give_no_warning(self, tmp_path: Path) -> None:
         for factor in (0.4, 1.3):
             path = tmp_path / "a.trc"
             path.write_text(trc_of(walker.marker_names(), factor * walker.true_positions()[:10]))
@@ -264,7 +264,7 @@ class TestLimbsOfTheOtherSide:
     """Left and right are swapped on some limbs only, so the front of the body does not show it."""
 
     @pytest.mark.parametrize("name", ["gait2354_subject01_walk1.trc", "Pose2Sim_markers.trc", ""])
-    def test_swapped_labels_of_arms_or_legs_are_doubted(self, tmp_path: Path, name: str) -> None:
+    def test_swapped_labels_of_arms_or_legs_give_a_warning(self, tmp_path: Path, name: str) -> None:
         names, points = labels_and_places(name, 100)
         other, path = {"L": "R", "R": "L"}, tmp_path / "a.trc"
         limbs = {
@@ -285,7 +285,7 @@ class TestLimbsOfTheOtherSide:
             path.write_text(trc_of(names, np.concatenate([points[:50], points[50:, old]])))
             assert doubts == [doubt for doubt in read_markers(path, up_axis="Z").doubts if "and right on" in doubt]
 
-    def test_crossed_forearms_and_shins_are_not_doubted(self, tmp_path: Path) -> None:
+    def test_crossed_forearms_and_shins_give_no_warning(self, tmp_path: Path) -> None:
         """A person sits on the floor with crossed legs and folded arms; meters to the left, ahead and up."""
         left = {
             "shoulder": (0.18, 0.0, 0.5),
@@ -378,7 +378,7 @@ class TestTwoPeople:
     """Two people whose labels differ only by a number would be baked as one body."""
 
     @pytest.mark.parametrize("second", ["{}", "{}2", "{}_2"])
-    def test_labels_that_occur_twice_far_apart_are_doubted(self, tmp_path: Path, second: str) -> None:
+    def test_labels_that_occur_twice_far_apart_give_a_warning(self, tmp_path: Path, second: str) -> None:
         names, points = walker.marker_names(), walker.true_positions()[:40]
         path = tmp_path / "a.trc"
         both = [*names, *(second.format(name) for name in names)]

@@ -76,7 +76,7 @@ class TestArrays:
         np.testing.assert_allclose(to_z_up(clip).positions, truth, atol=1e-9)
         assert any("rate is unknown; assumed 30" in doubt for doubt in clip.doubts)
 
-    def test_an_adult_in_inches_is_doubted(self, tmp_path):
+    def test_an_adult_in_inches_gives_a_warning(self, tmp_path):
         """In centimeters, the same numbers are those of an infant."""
         clip = read_markers(saved(tmp_path / "a.npy", y_up(array(COCO)) / 0.0254))
         start = "The units are unknown; assumed cm, in which the person extends over 0.59 m"
@@ -251,7 +251,7 @@ class TestMirrored:
     @pytest.mark.parametrize(
         "order", [MEDIAPIPE, COCO, HALPE, BODY_25, H36M, SMPL, SMPL_45], ids=lambda order: str(len(order))
     )
-    def test_mirrored_axes_are_doubted(self, tmp_path, order):
+    def test_mirrored_axes_give_a_warning(self, tmp_path, order):
         """Two axes of the file are swapped."""
         text = csv_text([f"body_{name}" for name in order], array(order))
         assert not read_markers(written(tmp_path / "a.csv", text), rate=30.0).doubts

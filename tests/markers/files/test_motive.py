@@ -33,7 +33,7 @@ class TestMotive:
         np.testing.assert_allclose(to_z_up(clip).positions, positions, atol=1e-6)
         assert not clip.notes
 
-    def test_missing_frames_are_doubted(self, tmp_path):
+    def test_missing_frames_give_a_warning(self, tmp_path):
         """A file that was cut between two rows was read as if it were whole."""
         lines = of_markers().text().splitlines()
         clip = read_markers(written(tmp_path / "take.csv", "\n".join(lines[:-2]) + "\n"))
@@ -125,7 +125,7 @@ class TestMotive:
         assert len(clip.names) == len(names)
         np.testing.assert_allclose(to_z_up(clip).positions, positions, atol=1e-6)
 
-    def test_another_rate_in_the_times_is_doubted(self, tmp_path):
+    def test_another_rate_in_the_times_gives_a_warning(self, tmp_path):
         text = of_markers().text()
         assert not read_markers(written(tmp_path / "take.csv", text)).doubts
         clip = read_markers(

@@ -136,7 +136,7 @@ class TestPlain:
         assert clip.notes == ("the frames were not in order; sorted them by their numbers",)
         assert (clip.rate, clip.start_time, clip.doubts) == (100.0, 0.0, ())
 
-    def test_a_given_rate_is_used_without_a_doubt(self, path: Path) -> None:
+    def test_a_given_rate_is_used_without_a_warning(self, path: Path) -> None:
         for told in ("50", "none"):
             rows = [(frame, "0", *cells) for frame, _, *cells in PLAIN.rows] if told == "none" else PLAIN.rows
             clip = read_markers(written(path, replace(PLAIN, rate=told, rows=rows)), rate=120.0)

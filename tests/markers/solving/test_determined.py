@@ -6,7 +6,7 @@ from support.families import limb
 
 from fabrik_addon.core import Effector, Hinge, Solver, forward_kinematics
 from fabrik_addon.core.rotations import product, quaternion_from_rotation_vector
-from fabrik_addon.markers.calibrate.offsets import effector_points
+from fabrik_addon.markers.calibrate.size import effector_points
 from fabrik_addon.markers.solving.course import added_uncertainty, uncertainty
 
 

@@ -6,7 +6,7 @@ from support import walker
 
 from fabrik_addon.core import Effector, Options, Solver, forward_kinematics
 from fabrik_addon.core.rotations import angle_between, product
-from fabrik_addon.markers.calibrate.offsets import points_on
+from fabrik_addon.markers.calibrate.size import points_on
 from fabrik_addon.markers.solving.outliers import near_jumps
 from fabrik_addon.markers.take import TakeSettings, solve_take
 

@@ -63,7 +63,7 @@ def test_encodings_line_ends_decimal_commas_and_wrong_counts_are_corrected(conte
 
 
 @pytest.mark.parametrize(("frames", "doubted"), [("2", False), ("1", False), ("many", False), ("50", True)])
-def test_missing_frames_are_doubted(frames, doubted):
+def test_missing_frames_give_a_warning(frames, doubted):
     """A file that ends between two lines was read as if it were whole."""
     _, notes, doubts = bvh.checked_bvh(GOOD.replace("Frames: 2", f"Frames: {frames}").encode())
     assert notes == ()

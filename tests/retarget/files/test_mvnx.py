@@ -184,7 +184,7 @@ def test_a_doctype_without_entities_is_read(mvnx):
     np.testing.assert_array_equal(body.positions(), plain.positions())
 
 
-def test_of_several_people_the_first_is_read_with_a_doubt(mvnx):
+def test_the_first_of_several_people_is_read_with_a_warning(mvnx):
     """The frames of the second one were appended to those of the first."""
     text = mvnx_text(*motion())
     alone = read_recorded(written(mvnx, text))

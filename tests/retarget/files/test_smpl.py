@@ -210,7 +210,7 @@ class TestKeys:
         assert lying[0, NAMES.index("head"), 2] - lying[0, 0, 2] < 0.3
         np.testing.assert_allclose(read_recorded(path, "Y").positions(), read_recorded(path).positions())
 
-    def test_a_lying_person_has_z_up_and_a_doubt(self, npz):
+    def test_a_lying_person_has_z_up_and_a_warning(self, npz):
         poses, trans = motion()
         poses[:, 0] = [0.0, 0.0, np.pi / 2]
         body = read_recorded(saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans, mocap_framerate=30))
@@ -355,7 +355,7 @@ class TestCrooked:
             np.testing.assert_allclose(body.positions(), bodies[0].positions(), atol=1e-12)
 
     @pytest.mark.parametrize("rate", [1.0 / 120.0, 120000.0, 0.0, np.nan, -30.0])
-    def test_invalid_rates_are_replaced_by_a_default_with_a_doubt(self, npz, rate):
+    def test_invalid_rates_are_replaced_by_a_default_with_a_warning(self, npz, rate):
         body = read_recorded(saved(npz, poses=np.zeros((4, 72)), trans=np.zeros((4, 3)), mocap_framerate=rate))
         assert body.rate == 30.0
         assert any("rate is unknown; assumed 30" in doubt for doubt in body.doubts)

@@ -13,8 +13,7 @@ from bpy.props import StringProperty
 from bpy.types import Context, Event, Object, PoseBone, Timer, UILayout
 
 from ...first_use import OnUse
-from ...settings.declare import String
-from ...settings.in_use import listen
+from ...settings.in_use import String, listen
 from ...settings.rig import ASIDE
 from ...settings.why_not import rig_at_hand, why_no_rig
 from ..translations import ui_message, ui_text

@@ -8,7 +8,7 @@ from bpy.props import EnumProperty, FloatProperty, FloatVectorProperty
 from bpy.types import Context, Event, Object, Operator
 
 from ...first_use import OnUse
-from ...settings.declare import Bool, Enum, Float, Int, String
+from ...settings.in_use import Bool, Enum, Float, Int, String
 from ...settings.limit_values import DESCRIPTIONS, LIMIT_AXES, LIMIT_TYPES
 from ...settings.rig import ASIDE
 from ...settings.why_not import rig_at_hand

@@ -15,11 +15,18 @@ from ....markers.files.suffixes import POSE_SUFFIXES, SUFFIXES
 from ....markers.mapping.marker_sets import PRESETS
 from ...capture.takes import follow_take, imported_takes, take_name
 from ...first_use import OnUse
-from ...settings.bake_options import KEY_OPTIONS, RETARGET_OPTIONS, BakeOptions, MarkerOptions
 from ...settings.control import control_rig
-from ...settings.declare import Bool, Enum, Float, Int, String
-from ...settings.in_use import seen
-from ...settings.markers import CALIBRATION_OPTIONS, POINTS, TAKE_STATIC, ImportOptions
+from ...settings.in_use import Bool, Enum, Float, Int, String, seen
+from ...settings.motion import (
+    CALIBRATION_OPTIONS,
+    KEY_OPTIONS,
+    POINTS,
+    RETARGET_OPTIONS,
+    TAKE_STATIC,
+    BakeOptions,
+    ImportOptions,
+    MarkerOptions,
+)
 from ...settings.rig import ASIDE, rig_settings
 from ...settings.why_not import named, rig_at_hand, why_no_bake, why_no_mapped, why_no_rig
 from ..translations import ui_message, ui_text

@@ -17,7 +17,7 @@ from ...goals.body import center_of_mass, fitted, support_of
 from ...goals.places import is_seen
 from ...posing.live import is_paused, why_short
 from ...rig.armature import armature_point, check_rig, length_text, meters_per_unit
-from ...settings.markers import BAD, FAIR
+from ...settings.motion import BAD, FAIR
 from ...settings.rig import rig_settings
 from ...settings.why_not import enabled_effectors, mapped_markers
 from ..translations import ui_message, ui_text

@@ -13,8 +13,7 @@ from bpy.types import Context, Object, Panel
 
 from ...first_use import OnUse
 from ...settings import in_use
-from ...settings.declare import Bool
-from ...settings.in_use import call_later, seen, stop_timers
+from ...settings.in_use import Bool, call_later, seen, stop_timers
 from ...settings.why_not import ARMATURES, shown_motion
 from ..translations import CONTEXT
 

@@ -1,5 +1,6 @@
 """Helpers shared by panels: the two tabs, the current rig, and texts that fit."""
 
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -10,8 +11,7 @@ from bpy.types import Context, Object, Operator, UILayout
 
 from ...capture.takes import imported_takes, record_of
 from ...settings.control import may_be_control_rig
-from ...settings.declare import String
-from ...settings.in_use import seen
+from ...settings.in_use import String, seen
 from ...settings.rig import FabrikDragSettings
 from ...settings.why_not import mapped_markers, rig_at_hand, why_no_rig
 from ..translations import ui_message
@@ -126,14 +126,14 @@ def draw_name(layout: UILayout, name: str, icon: Any, boxes: int, share: float =
 
     boxes: the width of the other items in the row, as a number of icons.
     """
-    room = share * (_room_beside_icon() - boxes * _ICON) - _PAD
+    room = share * (_room_beside_icon() + (1 - boxes) * _ICON) - _PAD
     layout.label(text=fitted(name, room - (0.0 if icon == "NONE" else _ICON)), icon=icon, translate=False)
 
 
 def fitted(name: str, most: float) -> str:
     """A name shortened to `most` pixels. Its middle is cut, because names usually differ at their ends.
 
-    A prefix before a colon is cut first, because all bones or markers of one source have the same prefix.
+    A prefix such as "mixamorig:" or "DEF-" is cut first, because all bones or markers of one source have the same.
     """
     return _fitted(name, most, bpy.context.preferences.ui_styles[0].widget.points)
 
@@ -141,7 +141,7 @@ def fitted(name: str, most: float) -> str:
 @lru_cache(maxsize=_KEPT)
 def _fitted(name: str, most: float, points: float) -> str:
     blf.size(0, points)
-    own = name.rpartition(":")[2]
+    own = re.sub("^(.*:|(DEF|ORG|MCH)-)", "", name)
     shorter = (f"{own[: kept // 2]}…{own[-(kept - kept // 2) :]}" for kept in range(len(own) - 1, 1, -1))
     return next((text for text in (name, own, *shorter) if blf.dimensions(0, text)[0] <= most), "…")
 
@@ -164,8 +164,7 @@ def _room_beside_icon() -> float:
     region: Any = bpy.context.region
     if region is None or region.type != "UI":
         return _ROOM
-    scale = bpy.context.preferences.system.ui_scale
-    return max(float(region.width / scale) - _MARGINS, _ROOM)
+    return float(region.width / bpy.context.preferences.system.ui_scale) - _MARGINS
 
 
 class FABRIK_OT_guide(Operator):
@@ -224,7 +223,7 @@ def next_in_motion(context: Context, rig: Object | None) -> tuple[str, str]:
     """The next step from a recording to keyframes, and its operator; "" for none."""
     takes = imported_takes(context.scene)
     reason = why_no_rig(rig)
-    if not takes and (rig is None or not mapped_markers(rig)):
+    if not takes and (rig is None or rig.type != "ARMATURE" or not (reason or mapped_markers(rig))):
         return _without_a_take(None if reason else rig)
     if reason or rig is None:
         return reason, ""
@@ -245,10 +244,10 @@ def _without_a_take(rig: Object | None) -> tuple[str, str]:
     settings = None if rig is None else seen(rig).retarget
     if rig is not None and settings is not None and settings.source is not None:
         if settings.brought == settings.source.name:
-            return "Retargeted: see the result below", "fabrik.retarget"
-        return "Press Retarget Animation to copy the source's motion to the rig", "fabrik.retarget"
+            return "Retargeted: see the report below", ""
+        return "Press Retarget Animation in the panel Retarget", ""
     if rig is not None and len(bpy.data.armatures) > 1:
-        return "Import markers, or choose an animated armature as the source below", ""
+        return "Import markers, or choose an animated armature as the source in the panel Retarget", ""
     return "Import markers here, or a .bvh or .fbx armature with File ▸ Import", ""
 
 

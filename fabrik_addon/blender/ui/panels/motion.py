@@ -6,9 +6,8 @@ import bpy
 from bpy.types import Context, Menu, Object, Panel, Scene, UILayout, UIList
 
 from ...capture.takes import imported_takes, state_of_take
-from ...settings.bake_options import FabrikBakeSettings, FabrikBonePair
 from ...settings.in_use import seen
-from ...settings.markers import FabrikMarker
+from ...settings.motion import FabrikBakeSettings, FabrikBonePair, FabrikMarker
 from ...settings.rig import rig_settings
 from ...settings.why_not import has_motion, mapped_markers, rig_at_hand, why_no_bake, why_no_rig, why_no_solve
 from ..operators.base import folded
@@ -70,8 +69,6 @@ class FABRIK_PT_take(base.MotionTab, Panel):
                 )
                 if state in _WORDS:
                     row.label(text=ui_text(_WORDS[state]), translate=False)
-        elif len(bpy.data.armatures) > 1 and not mapped_markers(rig):
-            layout.prop(rig_settings(rig).retarget, "source")
         if step == "fabrik.match_markers":
             draw_match(layout, rig)
         elif step:
@@ -252,10 +249,9 @@ class FABRIK_PT_marker_report(base.AboutRig, base.MotionTab, Panel):
             return
         figures = {"marker": marker.name, "rms": 1000.0 * marker.error, "worst": 1000.0 * marker.worst}
         row = column.row()
-        row.label(text=ui_text("{marker}: {rms:.1f} mm, worst {worst:.0f} mm", **figures), icon="DOT", translate=False)
+        base.draw_lines(row, ui_text("{marker}: {rms:.1f} mm, worst {worst:.0f} mm", **figures), "DOT")
         row.operator("fabrik.worst_frame", text="", icon="FRAME_NEXT").marker = marker.name
-        share = ui_text("Seen on {share:.0f} % of the frames", share=marker.coverage)
-        column.label(text=share, icon="BLANK1", translate=False)
+        base.draw_lines(column, ui_text("Seen on {share:.0f} % of the frames", share=marker.coverage), "BLANK1")
 
 
 class FABRIK_UL_bone_pairs(base.Rows, UIList):
@@ -265,7 +261,7 @@ class FABRIK_UL_bone_pairs(base.Rows, UIList):
     def draw_row(layout: UILayout, pair: FabrikBonePair) -> None:
         names = base.draw_switch(layout, pair, active=pair.enabled)
         split = names.split(factor=0.55)
-        base.draw_name(split, pair.name, "BONE_DATA", boxes=1, share=0.55)
+        base.draw_name(split, pair.name, "NONE", boxes=1, share=0.55)
         base.draw_name(split, pair.source or "–", "NONE", boxes=1, share=0.45)
 
 

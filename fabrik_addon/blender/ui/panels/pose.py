@@ -10,8 +10,7 @@ from bpy.types import Context, Object, Panel, PoseBone, UILayout, UIList
 
 from ...first_use import OnUse
 from ...settings.control import FabrikCarrier, may_be_control_rig
-from ...settings.declare import Factor
-from ...settings.in_use import seen
+from ...settings.in_use import Factor, seen
 from ...settings.limit_values import AXES, EXTRA_FIELDS, KINDS, NO_SLIDE
 from ...settings.rig import FabrikEffector, rig_settings
 from ...settings.why_not import enabled_effectors, has_motion, rig_at_hand, shared_targets, why_no_rig, why_no_solve
@@ -51,8 +50,8 @@ class FABRIK_PT_drag(base.PoseTab, Panel):
         if rig.mode != "POSE":
             buttons.operator("fabrik.pose_mode", icon="POSE_HLT")
         else:
-            buttons.operator("fabrik.drag", icon="VIEW_PAN")
-            buttons.operator("fabrik.pin", icon="PINNED")
+            buttons.operator("fabrik.drag", text="Drag", icon="VIEW_PAN")
+            buttons.operator("fabrik.pin", text="Pin", icon="PINNED")
         add = layout.column()
         add.enabled = rig.data.bones.active is not None
         add.operator("fabrik.add_effector", icon="ADD")
@@ -129,7 +128,7 @@ class FABRIK_PT_effectors(base.AboutRig, base.PoseTab, Panel):
                 advanced.prop(effector, "priority")
         row = layout.row(align=True)
         row.operator("fabrik.snap_targets", text="Snap Targets", icon="SNAP_ON")
-        row.operator("fabrik.solve", text="From Rest").start = "REST"
+        row.operator("fabrik.solve", text="Solve from Rest").start = "REST"
 
 
 class FABRIK_PT_posture(base.AboutRig, base.PoseTab, Panel):

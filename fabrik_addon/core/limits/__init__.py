@@ -1,1 +1,0 @@
-"""Joint limits, one module for each kind. Imports `core.backend` and the modules directly in `core`."""
