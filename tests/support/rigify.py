@@ -68,22 +68,27 @@ def open_rigify(kind):
 
 
 @cache
-def _set_up_file(kind):
-    open_rigify(kind)
+def _set_up_file(rig):
+    if isinstance(rig, str):
+        open_rigify(rig)
+    else:
+        bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
+        rig()
     bpy.ops.object.mode_set(mode="POSE")
     bpy.ops.fabrik.use_control_rig()
-    file = Path(_FOLDER.name) / f"{kind}.set_up.blend"
+    file = Path(_FOLDER.name) / f"{getattr(rig, '__name__', rig)}.set_up.blend"
     bpy.ops.wm.save_as_mainfile(filepath=str(file), copy=True)
     return file
 
 
-def open_set_up(kind):
-    """The rig in Pose mode with known controls, which are found once for all tests of a process."""
-    return _opened(_set_up_file(kind))
+def open_set_up(rig):
+    """A rig in Pose mode with known controls, which are found once for all tests of a process.
+
+    rig: the name of a generated rig, or a function that makes one.
+    """
+    return _opened(_set_up_file(rig))
 
 
 def _opened(file):
     bpy.ops.wm.open_mainfile(filepath=str(file))
-    rig = bpy.data.objects["Generated"]
-    bpy.context.view_layer.objects.active = rig
-    return rig
+    return bpy.context.view_layer.objects.active
