@@ -345,14 +345,13 @@ def test_a_lock_holds_and_other_joints_compensate():
     assert abs(found[-1].rotations[spine, 1]) > 0.01
 
 
-@pytest.mark.parametrize("scale", [0.01, 100.0])
 @pytest.mark.parametrize("shift", [(-0.5, -0.8, -0.3), (1.5, -1.0, 0.3), (-0.5, -0.7, -1.1)])
-def test_the_unit_of_length_does_not_matter(scale, shift):
+def test_the_unit_of_length_does_not_matter(shift):
     """Drags in reach, out of reach and at the floor, with balance, self-collision and hanging limbs."""
     corners, found = np.array([(-0.15, -0.1, 0.0), (0.1, -0.1, 0.0), (0.1, 0.1, 0.0), (-0.15, 0.1, 0.0)]), []
     hanging, eased = np.zeros((2, len(ROWS)))
     hanging[2:], eased[[2, 4]], eased[[7, 9]] = 1.0, 0.5, 1.0
-    for size in (1.0, scale):
+    for size in (1.0, 0.01, 100.0):
         bones = skeleton()
         rest = bones.rest.copy()
         rest[:, :3, 3] *= size
@@ -382,7 +381,7 @@ def test_the_unit_of_length_does_not_matter(scale, shift):
             targets[HAND] += size * way
             pose = solver.solve(targets)
         found.append(pose.rotations)
-    assert np.degrees(angle_between(*found).max()) < 1e-4
+    assert np.degrees(angle_between(np.array(found[1:]), found[0]).max()) < 1e-4
 
 
 class TestHolding:
