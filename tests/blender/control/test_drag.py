@@ -88,6 +88,7 @@ def test_a_control_is_dragged_and_pinned_feet_stay(human, control, shift):
     assert_same(ends["AUTO"], ends["FK"])
 
 
+@pytest.mark.one_blender
 @pytest.mark.parametrize("limbs", ["AUTO", "FK"])
 @pytest.mark.parametrize(
     ("control", "lower", "shift"),

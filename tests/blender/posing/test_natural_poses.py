@@ -30,13 +30,13 @@ def human(clean_scene):
 
 
 def drag(rig, bone, shift, point="TAIL", pinned=FEET, depth=None):
-    """Drag a bone with some bones pinned, in steps of a centimeter.
+    """Drag a bone with some bones pinned, in steps of two centimeters.
 
     Returns the dragged point's path and the last result.
     """
     bpy.ops.fabrik.pin(bones=",".join(pinned)) if pinned else None
     session = begin_drag(bpy.context, rig, bone, point=point)
-    steps = int(np.ceil(100.0 * np.linalg.norm(shift)))
+    steps = int(np.ceil(50.0 * np.linalg.norm(shift)))
     for share in np.arange(1, steps + 1) / steps:
         result = session.step(session.start + share * np.array(shift), None, depth)
     session.finish(bpy.context)
