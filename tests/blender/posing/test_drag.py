@@ -105,6 +105,7 @@ class TestHuman:
         assert np.linalg.norm(np.subtract(after, before), axis=1).max() < 1e-3
         assert farthest_outside(human) < 1e-4
 
+    @pytest.mark.one_blender
     @pytest.mark.parametrize(
         ("system", "meters", "unit"), [("METRIC", 0.01, " cm"), ("IMPERIAL", 0.0254, '"'), ("NONE", 1.0, "")]
     )
@@ -124,6 +125,7 @@ class TestHuman:
         assert result.error < 1e-3
         assert changed(human, before) <= {"upper_arm.L", "forearm.L", "hand.L"}
 
+    @pytest.mark.one_blender
     @pytest.mark.parametrize("root", ["FIXED", "FREE", "FOLLOW"])
     def test_a_drag_back_to_its_start_restores_the_pose(self, human, root):
         rng = np.random.default_rng(3)
