@@ -1,12 +1,11 @@
 """The sample person's capsules against its skin, and drags, live posing and Solve that keep out of the body."""
 
-from pathlib import Path
-
 import bpy
 import numpy as np
 import pytest
 from mathutils import Matrix
 from support import scenes
+from support.takes import active_human
 
 from fabrik_addon.blender.goals.body import collision_of, fitted
 from fabrik_addon.blender.goals.effectors import add_effector, pin_bones
@@ -18,7 +17,6 @@ from fabrik_addon.blender.ui.overlays.goals import capsule_lines
 from fabrik_addon.blender.ui.overlays.handlers import shown_rigs
 from fabrik_addon.core.kernel.capsules import closest
 
-HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
 SHARES = np.linspace(0.0, 1.0, 61)[:, None, None]
 # Meters. The hand starts next to the hips and moves to the other side, through the belly.
 THROUGH = (-1.0, 0.1, 0.1)
@@ -28,10 +26,7 @@ LEANING = (0.5, -0.1, -0.8)
 
 @pytest.fixture
 def human(clean_scene):
-    bpy.ops.wm.open_mainfile(filepath=str(HUMAN))
-    rig = bpy.data.objects["Rig"]
-    scenes.make_active(rig)
-    bpy.ops.object.mode_set(mode="POSE")
+    rig = active_human()
     pin_bones(rig, ["foot.L", "foot.R"])
     return rig
 
