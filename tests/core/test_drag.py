@@ -71,9 +71,9 @@ def lead(solver, rest, points, way, **options):
     return found
 
 
-def straight(shift):
+def straight(shift, step=STEP):
     """(N, 3) a straight path, a centimeter a step."""
-    count = int(np.ceil(np.linalg.norm(shift) / STEP))
+    count = int(np.ceil(np.linalg.norm(shift) / step))
     return np.outer(np.arange(1, count + 1) / count, shift)
 
 
@@ -263,7 +263,7 @@ def test_a_hand_does_not_go_through_the_floor():
 def test_balance_keeps_the_center_of_mass_over_the_feet_as_far_as_goals_allow():
     """A far reach to the front takes the center of mass past the toes; with a support it stays over them, goal met."""
     corners = np.array([(-0.15, -0.05, 0.0), (0.15, -0.05, 0.0), (0.15, 0.1, 0.0), (-0.15, 0.1, 0.0)])
-    way, ahead = straight(np.array((-0.5, -0.8, -0.3))), []
+    way, ahead = straight(np.array((-0.5, -0.8, -0.3)), 0.04), []
     for support in (None, Support(corners, (0.0, 0.0, 1.0))):
         solver, rest, points = person(support=support)
         pose = lead(solver, rest, points, way, settled=True)[-1]
@@ -279,7 +279,7 @@ def test_balance_is_lost_before_a_goal_is_missed(shift):
     corners, errors = np.array([(-0.15, -0.05, 0.0), (0.15, -0.05, 0.0), (0.15, 0.1, 0.0), (-0.15, 0.1, 0.0)]), []
     for support in (None, Support(corners, (0.0, 0.0, 1.0))):
         solver, rest, points = person(support=support)
-        errors.append(lead(solver, rest, points, straight(np.array(shift)))[-1].errors[HAND])
+        errors.append(lead(solver, rest, points, straight(np.array(shift), 0.04))[-1].errors[HAND])
     assert errors[0] > 0.1
     assert errors[1] < errors[0] + 5e-3
 
@@ -376,7 +376,7 @@ def test_the_unit_of_length_does_not_matter(shift):
             collision=SelfCollision(capsules, ((0, 1),)),
         )
         start = solver.points(solver.rotations, solver.location)
-        for way in straight(np.array(shift)):
+        for way in straight(np.array(shift), 0.04):
             targets = start.copy()
             targets[HAND] += size * way
             pose = solver.solve(targets)
