@@ -32,7 +32,7 @@ from ..rig.armature import as_array, bone_matrices, meters_per_unit, object_scal
 from ..rig.keying import key_in_steps
 from ..rig.locks import locked_channels, moved_by, with_locks
 from ..rig.pose_writer import ChannelGroup, HeldChannels, channel_groups, read_switch, write_switches
-from ..rig.rotation_modes import from_channels, local_rotation, property_name, to_channels
+from ..rig.rotation_modes import channel_count, from_channels, local_rotation, property_name, to_channels
 from ..settings.control import FabrikControlRig, moves
 from ..settings.why_not import enabled_effectors
 from .switches import keyed_switches, limbs_of, with_linked_values
@@ -172,8 +172,7 @@ class ControlModel:
             each = curling_constraint(bones[name])
             if each is not None and each.subtarget in self.controls:
                 order = bones[name].rotation_mode if each.euler_order == "AUTO" else each.euler_order
-                order = "XYZ" if order in {"QUATERNION", "AXIS_ANGLE"} else order
-                curling = self._curling.setdefault(order, _Curling([], [], []))
+                curling = self._curling.setdefault(order if channel_count(order) == 3 else "XYZ", _Curling([], [], []))
                 signs = [1.0 - 2.0 * flipped for flipped in (each.invert_x, each.invert_y, each.invert_z)]
                 curling.rows.append(row)
                 curling.sources.append(self.controls.index(each.subtarget))
