@@ -11,6 +11,7 @@ import pkgutil
 import shutil
 import sys
 import tempfile
+from itertools import chain, groupby, pairwise
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ settings.load_profile("fabrik")
 
 def pytest_addoption(parser):
     parser.addoption("--extension-zip", type=Path, help="install this zip and test it, not the checkout")
-    parser.addoption("--part", default="1/1", help="2/3: of the files with tests every third one")
+    parser.addoption("--share", type=Path, help="processes with the same folder share the files with tests among them")
 
 
 def pytest_configure(config):
@@ -64,16 +65,31 @@ def pytest_unconfigure(config):
         os._exit(config.exit_status)
 
 
-def pytest_collection_modifyitems(config, items):
+def pytest_collection_modifyitems(items):
     for item in items:
         if item.path.is_relative_to(ROOT / "tests" / "blender"):
             item.add_marker("blender")
-    part, parts = map(int, config.option.part.split("/"))
-    files = {path: number for number, path in enumerate(dict.fromkeys(item.path for item in items))}
-    others = [item for item in items if files[item.path] % parts != part % parts]
-    if others:
-        config.hook.pytest_deselected(items=others)
-        items[:] = [item for item in items if files[item.path] % parts == part % parts]
+
+
+def pytest_runtestloop(session):
+    """With `--share`, run the tests of a file only if no other process has begun with the file."""
+    folder = session.config.option.share
+    if folder is None or session.testsfailed:
+        return None
+    folder.mkdir(parents=True, exist_ok=True)
+    files = groupby(session.items, lambda item: item.path)
+    mine = (item for path, items in files if _is_first(folder, path) for item in items)
+    for item, following in pairwise(chain(mine, [None])):
+        session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+    return True
+
+
+def _is_first(folder, path):
+    try:
+        (folder / "-".join(path.relative_to(ROOT).parts)).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
 
 
 def _install(zip_path):

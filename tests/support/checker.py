@@ -162,13 +162,10 @@ def outline(limit, side, share):
         corners = np.array(limit.window, dtype=float)
         start, end = corners[side % len(corners)], corners[(side + 1) % len(corners)]
         return start + share[..., None] * (end - start)
-    half_axes = np.array(limit.angles)
-    x = np.where(side % 2 == 0, np.cos(share * np.pi / 2), np.sin(share * np.pi / 2))
-    z = np.where(side % 2 == 0, np.sin(share * np.pi / 2), np.cos(share * np.pi / 2))
-    right, front = np.array([1, -1, -1, 1])[side], np.array([1, 1, -1, -1])[side]
-    a = np.where(right > 0, half_axes[0], half_axes[2])
-    b = np.where(front > 0, half_axes[1], half_axes[3])
-    return np.stack([right * a * x, front * b * z], axis=-1)
+    right, front, left, back = limit.angles
+    angle = (side + share) * np.pi / 2
+    across, along = np.array([right, -left, -left, right])[side], np.array([front, front, -back, -back])[side]
+    return np.stack([across * np.abs(np.cos(angle)), along * np.abs(np.sin(angle))], axis=-1)
 
 
 def nearest_on_outline(limit, leans):

@@ -32,7 +32,7 @@ from ..rig.armature import as_array, bone_matrices, meters_per_unit, object_scal
 from ..rig.keying import key_in_steps
 from ..rig.locks import locked_channels, moved_by, with_locks
 from ..rig.pose_writer import ChannelGroup, HeldChannels, channel_groups, read_switch, write_switches
-from ..rig.rotation_modes import from_channels, local_rotation, property_name, to_channels
+from ..rig.rotation_modes import channel_count, from_channels, local_rotation, property_name, to_channels
 from ..settings.control import FabrikControlRig, moves
 from ..settings.why_not import enabled_effectors
 from .switches import keyed_switches, limbs_of, with_linked_values
@@ -108,15 +108,14 @@ class RigMotion:
 
 
 class _Curling(NamedTuple):
-    """A control with a `curling_constraint`: the indices of the control and of the one whose rotation is added to it.
+    """N controls with a `curling_constraint` in one order of Euler angles.
 
-    mode: the order of the Euler angles. factors: (3,) factors on the angles that are added; 0 or a sign.
+    rows, sources: indices of the controls, and of those whose angles are added to them, times factors (N, 3): 0 or ±1.
     """
 
-    row: int
-    source: int
-    mode: str
-    factors: FloatArray
+    rows: list[int]
+    sources: list[int]
+    factors: list[FloatArray]
 
 
 class ControlModel:
@@ -168,18 +167,20 @@ class ControlModel:
             current = np.tile(current, (len(over.location), 1, 1))
             for row, name in enumerate(self.controls):
                 current[:, row] = over.own.get(name, current[:, row])
-        self._curling = list[_Curling]()
+        self._curling = dict[str, _Curling]()
         for row, name in enumerate(self.controls):
             each = curling_constraint(bones[name])
             if each is not None and each.subtarget in self.controls:
                 order = bones[name].rotation_mode if each.euler_order == "AUTO" else each.euler_order
+                curling = self._curling.setdefault(order if channel_count(order) == 3 else "XYZ", _Curling([], [], []))
                 signs = [1.0 - 2.0 * flipped for flipped in (each.invert_x, each.invert_y, each.invert_z)]
-                factors = np.array(signs) * (each.use_x, each.use_y, each.use_z)
-                self._curling.append(_Curling(row, self.controls.index(each.subtarget), order, factors))
-        # ([F,] C, 3, 3) rotations of the controls by their channels, with the added rotations.
-        self._local = matrix_from_quaternion(current)
-        for each in self._curling:
-            self._local[..., each.row, :, :] = (self._added(self._local) @ self._local)[..., each.row, :, :]
+                curling.rows.append(row)
+                curling.sources.append(self.controls.index(each.subtarget))
+                curling.factors.append(np.array(signs) * (each.use_x, each.use_y, each.use_z))
+        # ([F,] C, 3, 3) rotations by channels, with the added rotations; each round completes a tail's next controls.
+        self._local = own = matrix_from_quaternion(current)
+        for _ in range(sum(len(each.rows) for each in self._curling.values())):
+            self._local = self._added(self._local) @ own
         self._frames = _inverse(self._carried(self._turned)) @ self._turned @ _inverse(self._local)
         if self.place:
             bone = bones[self.place]
@@ -215,10 +216,9 @@ class ControlModel:
     def _added(self, local: FloatArray) -> FloatArray:
         """([F,] C, 3, 3) rotations that constraints add to the controls' own, for `local` rotations ([F,] C, 3, 3)."""
         added = np.broadcast_to(np.eye(3), local.shape).copy()
-        for row, source, mode, factors in self._curling:
-            order = "XYZ" if mode in {"QUATERNION", "AXIS_ANGLE"} else mode
-            angles = to_channels(order, quaternion_from_matrix(local[..., source, :, :])[None])[1][0]
-            added[..., row, :, :] = matrix_from_quaternion(from_channels(order, factors * angles))
+        for order, (rows, sources, factors) in self._curling.items():
+            angles = to_channels(order, quaternion_from_matrix(local[..., sources, :, :])[None])[1][0]
+            added[..., rows, :, :] = matrix_from_quaternion(from_channels(order, factors * angles))
         return added
 
     def _carried(self, new: FloatArray) -> FloatArray:

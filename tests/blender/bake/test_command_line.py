@@ -536,6 +536,7 @@ class TestModule:
         assert (done.returncode, done.stderr) == (0, "")
         assert files.written() == ["out.blend", "out.csv", "rig.blend1"]
 
+    @pytest.mark.one_blender
     @pytest.mark.parametrize("seconds", [0.05, 0.1, 0.2, 0.4])
     def test_ctrl_c_in_the_first_second(self, files, addon_folder, seconds):
         """Ctrl-C is pressed twice, as impatient users do."""
@@ -551,6 +552,7 @@ runpy.run_module("fabrik_addon", run_name="__main__")
         assert re.fullmatch("fabrik_bake: stopped; .*\n", done.stderr)
         assert files.written() == []
 
+    @pytest.mark.one_blender
     def test_a_closed_output_is_reported(self, files, addon_folder):
         command = [sys.executable, "-m", "fabrik_addon", "bake", *files.arguments()]
         read, write = os.pipe()
@@ -563,6 +565,7 @@ runpy.run_module("fabrik_addon", run_name="__main__")
             "fabrik_bake: the output was closed: keep it open\n",
         )
 
+    @pytest.mark.one_blender
     def test_names_that_the_console_cannot_show(self, files, addon_folder):
         """Names in another alphabet, and names that are not valid text."""
         recordings = [files.folder / name for name in ("歩く.trc", os.fsdecode(b"walk\xff.trc"), "walk.trc")]
@@ -590,6 +593,7 @@ runpy.run_module("fabrik_addon", run_name="__main__")
         assert (done.returncode, done.stderr) == (0, "")
         assert files.written() == ["out.blend", "out.csv"]
 
+    @pytest.mark.one_blender
     def test_failure(self, files, run_module):
         files.markers.write_text("")
         done = run_module("bake", *files.arguments())
@@ -597,6 +601,7 @@ runpy.run_module("fabrik_addon", run_name="__main__")
         assert done.stderr.count("\n") == 1
         assert files.written() == []
 
+    @pytest.mark.one_blender
     def test_ctrl_c_stops_it_with_one_line(self, files, addon_folder):
         bad = files.folder / "bad.trc"
         bad.write_text("rubbish")
@@ -613,6 +618,7 @@ runpy.run_module("fabrik_addon", run_name="__main__")
         assert said == "fabrik_bake: stopped; complete files are kept\n"
         assert files.written() == ["bad.trc"]
 
+    @pytest.mark.one_blender
     def test_help_and_wrong_arguments(self, run_module):
         assert run_module("bake", "--help").returncode == 0
         wrong = run_module("simmer")

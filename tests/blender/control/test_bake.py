@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from support import limited, scenes
 from support.control_rigs import stands_as_solved
-from support.rigify import open_rigify
+from support.rigify import open_set_up
 from support.takes import curves
 
 from fabrik_addon.blender.bake.bake import BakeSettings, bake, bake_steps
@@ -15,14 +15,13 @@ from fabrik_addon.markers.steps import finish
 
 pytestmark = [pytest.mark.one_blender, pytest.mark.usefixtures("clean_scene")]
 
-LAST = 120
+LAST = 60
 
 
 @pytest.fixture
 def baked(request):
     """The rig, and the result of the bake of the walk's first frames."""
-    rig = open_rigify("Basic.basic_human")
-    bpy.ops.fabrik.use_control_rig()
+    rig = open_set_up("Basic.basic_human")
     bpy.ops.fabrik.limit_preset()
     walk = request.config.rootpath / "sample_rigs" / "walk.trc"
     bpy.ops.fabrik.import_markers(filepath=str(walk), last=LAST)
@@ -34,8 +33,7 @@ def baked(request):
 
 def test_progress_goes_on_while_controls_are_written():
     """It stood at 90 %, because plain rigs are mostly solved and hardly written; controls take most of the time."""
-    rig = open_rigify("Basic.basic_human")
-    bpy.ops.fabrik.use_control_rig()
+    rig = open_set_up("Basic.basic_human")
     bpy.ops.fabrik.add_effector(bone="hand_ik.L", target=scenes.empty_at((0.6, -0.2, 1.2)).name)
     shares = list(bake_steps(bpy.context, rig, BakeSettings(frame_start=1, frame_end=10)))
     assert shares == sorted(shares)
@@ -68,8 +66,7 @@ def reaching(rig):
 
 
 def test_pinned_feet_stay_on_ik_as_the_file_is_opened_again(tmp_path):
-    rig = open_rigify("Basic.basic_human")
-    bpy.ops.fabrik.use_control_rig()
+    rig = open_set_up("Basic.basic_human")
     result, shares = reaching(rig)
     assert len([share for share in shares if 0.1 < share < 1.0]) > 10
     keyed = {path.split('"')[1] for path, _ in curves(rig) if not path.endswith('"]')}
@@ -86,8 +83,7 @@ def test_pinned_feet_stay_on_ik_as_the_file_is_opened_again(tmp_path):
 
 
 def test_pinned_feet_of_an_override_stay_on_ik_in_a_reopened_file(tmp_path):
-    open_rigify("Basic.basic_human")
-    bpy.ops.fabrik.use_control_rig()
+    open_set_up("Basic.basic_human")
     library = tmp_path / "library.blend"
     bpy.ops.wm.save_as_mainfile(filepath=str(library))
     rig = limited.override(library, "Generated")
@@ -97,8 +93,7 @@ def test_pinned_feet_of_an_override_stay_on_ik_in_a_reopened_file(tmp_path):
 
 
 def test_a_pin_without_weight_keeps_no_limb_on_ik():
-    rig = open_rigify("Basic.basic_human")
-    bpy.ops.fabrik.use_control_rig()
+    rig = open_set_up("Basic.basic_human")
     setup = rig.fabrik.control
     bpy.ops.fabrik.pin(bones="foot_ik.L")
     assert len(list(kept_on_ik(rig, setup, setup.switches.keys(), baked=True))) == 1
@@ -115,8 +110,7 @@ def saved_and_opened(rig, folder):
 
 
 def test_another_armature_s_motion_is_retargeted_to_controls():
-    rig = open_rigify("Basic.basic_human")
-    bpy.ops.fabrik.use_control_rig()
+    rig = open_set_up("Basic.basic_human")
     source = scenes.make_rig(name="Source")
     for frame in (1, 12):
         source.pose.bones["forearm.L"].rotation_quaternion = (1.0, 0.0, 0.0, 0.05 * frame)
@@ -143,8 +137,7 @@ def test_another_armature_s_motion_is_retargeted_to_controls():
 
 
 def test_limbs_set_to_fk_do_not_change_their_ik_controls():
-    rig = open_rigify("Basic.basic_human")
-    bpy.ops.fabrik.use_control_rig()
+    rig = open_set_up("Basic.basic_human")
     rig.fabrik.control.limbs = "FK"
     source = scenes.make_rig(name="Source")
     for frame in (1, 5):
@@ -168,8 +161,7 @@ def keyed_controls(rig):
 
 
 def test_preset_reads_the_body_of_a_generated_rig():
-    rig = open_rigify("Basic.basic_human")
-    bpy.ops.fabrik.use_control_rig()
+    rig = open_set_up("Basic.basic_human")
     bpy.ops.fabrik.limit_preset()
     limited = {bone.name.partition("-")[2] for bone in rig.pose.bones if "fabrik_limit" in bone}
     assert {"shin.L", "forearm.R", "upper_arm.L", "thigh.R", "hand.L", "foot.R", "spine.006"} <= limited

@@ -23,7 +23,7 @@ def keyed(path):
 
 def test_a_generated_rigify_is_baked_by_its_controls(tmp_path, request, capfd):
     walk = request.config.rootpath / "sample_rigs" / "walk.trc"
-    arguments = [rigify_file("Basic.basic_human"), walk, "--samples", 1, 40, "--output", tmp_path / "walk.blend"]
+    arguments = [rigify_file("Basic.basic_human"), walk, "--samples", 1, 15, "--output", tmp_path / "walk.blend"]
     assert run_command(list(map(str, arguments))) == 0
     printed = capfd.readouterr().out
     assert float(printed.split("RMS ")[1].split()[0]) < 5.0

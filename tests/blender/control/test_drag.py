@@ -88,6 +88,7 @@ def test_a_control_is_dragged_and_pinned_feet_stay(human, control, shift):
     assert_same(ends["AUTO"], ends["FK"])
 
 
+@pytest.mark.one_blender
 @pytest.mark.parametrize("limbs", ["AUTO", "FK"])
 @pytest.mark.parametrize(
     ("control", "lower", "shift"),
@@ -107,6 +108,7 @@ def test_the_lower_limb_hangs_below_a_dragged_knee_or_elbow(human, control, lowe
     assert matrix(human, lower)[2, 1] < -np.cos(np.radians(30.0)) * human.pose.bones[lower].matrix.to_scale()[1]
 
 
+@pytest.mark.one_blender
 def test_a_cats_paw_is_dragged_its_spine_follows_and_the_other_paws_stay():
     cat = open_set_up("Animals.cat")
     cat.fabrik.control.limbs = "FK"

@@ -6,7 +6,7 @@ import pytest
 from mathutils import Vector
 from support import scenes
 from support.control_rigs import arp_like, hand_made
-from support.rigify import open_rigify, open_set_up
+from support.rigify import open_set_up
 
 from fabrik_addon.blender.posing import live
 from fabrik_addon.blender.posing.drag import begin_drag
@@ -18,8 +18,7 @@ FEET = ("foot_ik.L", "foot_ik.R")
 
 
 def test_five_live_targets_are_met():
-    rig = open_rigify("Basic.basic_human")
-    bpy.ops.fabrik.use_control_rig()
+    rig = open_set_up("Basic.basic_human")
     kept = rig.fabrik.control
     bones = {name: rig.pose.bones[kept.controls[name].stands_for] for name in (*GOALS, *FEET)}
     bpy.ops.fabrik.pin(bones=",".join(FEET))
@@ -82,9 +81,7 @@ def test_nothing_is_written_while_nothing_changes():
 
 def test_the_pose_of_a_frame_does_not_depend_on_the_frames_before():
     """Legs and arms without targets are on IK, and follow the body."""
-    rig = arp_like()
-    bpy.ops.object.mode_set(mode="POSE")
-    bpy.ops.fabrik.use_control_rig()
+    rig = open_set_up(arp_like)
     rng = np.random.default_rng(0)
     for bone in ("head", "hand.R", "foot.R"):
         target = scenes.empty_at(rig.pose.bones[bone].tail, bone)
@@ -118,9 +115,7 @@ def far_hand(rig):
 @pytest.mark.parametrize(("make", "change"), [(hand_made, turned_forearm), (arp_like, far_hand)])
 def test_live_leaves_a_pose_in_which_ik_does_not_bend_an_elbow_as_at_rest(make, change):
     """The elbow was outside the hinge that was found at rest, so the whole body moved when Live was switched on."""
-    rig = make()
-    bpy.ops.object.mode_set(mode="POSE")
-    bpy.ops.fabrik.use_control_rig()
+    rig = open_set_up(make)
     change(rig)
     bpy.context.view_layer.update()
     bpy.ops.fabrik.pin(bones="hand.L")
@@ -135,9 +130,7 @@ def test_live_leaves_a_pose_in_which_ik_does_not_bend_an_elbow_as_at_rest(make, 
 
 def test_a_rig_that_cannot_be_read_can_be_switched_to_live():
     """The switch raised an error. A press of Store Preferred Pose failed, but removed the stored pose."""
-    rig = hand_made()
-    scenes.make_active(rig)
-    bpy.ops.fabrik.use_control_rig()
+    rig = open_set_up(hand_made)
     bpy.ops.fabrik.add_effector(bone="hand.L")
     bpy.ops.fabrik.keep_pose()
     stored = len(rig.fabrik.kept_pose)

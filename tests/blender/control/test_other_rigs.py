@@ -13,6 +13,7 @@ from support.control_rigs import (
     only_ik,
     stands_as_solved,
 )
+from support.rigify import open_set_up
 from support.takes import curves
 
 from fabrik_addon.blender.bake.bake import bake
@@ -29,14 +30,7 @@ TOES = {"Arp": {"c_toe.L_ik", "c_toe.R_ik"}, "Cloud": {"IK-toe.L", "IK-toe.R"}, 
 
 @pytest.fixture(params=[arp_like, cloud_like, hand_made])
 def rig(request):
-    return request.param()
-
-
-def set_up(rig, limbs="AUTO"):
-    bpy.ops.object.mode_set(mode="POSE")
-    bpy.ops.fabrik.use_control_rig()
-    rig.fabrik.control.limbs = limbs
-    return rig.fabrik.control
+    return open_set_up(request.param)
 
 
 def body(rig):
@@ -59,7 +53,7 @@ def drag(rig, bone, shift):
 
 
 def test_the_whole_body_is_found(rig):
-    kept = set_up(rig)
+    kept = rig.fabrik.control
     assert len(kept.carriers) == 21
     assert kept.uncarried == ""
     assert [row.found for row in kept.carriers] == ["TURNS"] * 21
@@ -75,7 +69,7 @@ def test_the_whole_body_is_found(rig):
 @pytest.mark.parametrize("bone", [HAND, HIPS])
 def test_limbs_stay_on_ik_and_the_body_has_the_pose_of_fk(rig, bone):
     shift = (0.0, -0.3, 0.1) if bone is HAND else (0.05, 0.0, -0.2)
-    kept = set_up(rig)
+    kept = rig.fabrik.control
     bpy.ops.fabrik.pin(bones=FEET[rig.name])
     bend_as_on_ik(rig, "shin")
     bend_as_on_ik(rig, "forearm")
@@ -97,8 +91,7 @@ def test_limbs_stay_on_ik_and_the_body_has_the_pose_of_fk(rig, bone):
 @pytest.mark.parametrize("make", [hand_made, only_ik])
 def test_a_dragged_toe_below_a_leg_on_ik_moves_the_foot(make):
     """The leg has no control for its toe on IK, so the toe does not belong to it."""
-    rig = make()
-    set_up(rig)
+    rig = open_set_up(make)
     toe, shift = rig.pose.bones["toe.L"], np.array((0.05, 0.08, 0.03))
     dragged = drag(rig, "toe.L", shift)
     bpy.context.view_layer.update()
@@ -131,8 +124,8 @@ def from_controls(rig):
 @pytest.mark.parametrize("bone", ["hand", "foot", "hips", "chest", "head"])
 @pytest.mark.parametrize("make", [arp_like, cloud_like, hand_made, only_ik])
 def test_limbs_that_a_drag_does_not_lead_are_left_alone(make, bone):
-    rig = make()
-    kept = set_up(rig)
+    rig = open_set_up(make)
+    kept = rig.fabrik.control
     hand = next(row.goes_by for row in kept.carriers if row.goes_by and "hand.L" in row.name)
     foot = next(row.goes_by for row in kept.carriers if row.goes_by and "foot.R" in row.name)
     name = {"hand": hand, "foot": foot, "hips": HIPS.get(rig.name, "hips")}.get(bone)
@@ -153,7 +146,8 @@ def test_limbs_that_a_drag_does_not_lead_are_left_alone(make, bone):
 
 @pytest.mark.parametrize("limbs", ["FK", "IK"])
 def test_a_bake_keys_controls_alone_and_the_body_has_the_solved_pose(rig, limbs):
-    kept = set_up(rig, limbs)
+    kept = rig.fabrik.control
+    kept.limbs = limbs
     target = scenes.empty_at((0.6, -0.2, 1.3))
     for frame, place in ((1, (0.6, -0.2, 1.3)), (8, (0.4, -0.5, 1.1))):
         target.location = place
@@ -171,8 +165,8 @@ def test_a_bake_keys_controls_alone_and_the_body_has_the_solved_pose(rig, limbs)
 
 
 def test_limbs_without_fk_are_placed_on_their_ik():
-    rig = only_ik()
-    kept = set_up(rig)
+    rig = open_set_up(only_ik)
+    kept = rig.fabrik.control
     assert len(kept.carriers) == 21
     assert kept.uncarried == ""
     switches = {row.name for row in (*kept.switches, *kept.along)}
@@ -192,8 +186,8 @@ def test_limbs_without_fk_are_placed_on_their_ik():
 
 
 def test_limbs_without_fk_are_baked_onto_their_ik(tmp_path):
-    rig = only_ik()
-    kept = set_up(rig)
+    rig = open_set_up(only_ik)
+    kept = rig.fabrik.control
     target = scenes.empty_at((0.6, -0.2, 1.3))
     for frame, place in ((1, (0.6, -0.2, 1.3)), (8, (0.4, -0.5, 1.1))):
         target.location = place
@@ -213,7 +207,8 @@ def test_limbs_without_fk_are_baked_onto_their_ik(tmp_path):
 def test_a_rig_that_its_root_scales_is_dragged_and_baked():
     rig = arp_like()
     rig.pose.bones["c_traj"].scale = (1.4, 1.4, 1.4)
-    set_up(rig)
+    bpy.ops.object.mode_set(mode="POSE")
+    bpy.ops.fabrik.use_control_rig()
     bpy.context.view_layer.update()
     bpy.ops.fabrik.pin(bones=FEET["Arp"])
     feet = {pin.bone: np.array(rig.pose.bones[pin.bone].matrix) for pin in rig.fabrik.effectors}

@@ -3,8 +3,9 @@
 import bpy
 import numpy as np
 import pytest
-from support import scenes
 from support.control_rigs import arp_like, cloud_like, hand_made
+from support.dragging import person
+from support.rigify import open_set_up
 
 from fabrik_addon.blender.control.posed_rig import ControlRig, PlainRig, posed_rig
 from fabrik_addon.blender.control.writer import Deviation, deviation_warning
@@ -19,18 +20,10 @@ pytestmark = pytest.mark.usefixtures("clean_scene")
 TURN, PLACE = 2e-4, 1e-4
 
 
-def plain():
-    return scenes.make_rig()
-
-
-@pytest.fixture(params=[plain, arp_like, cloud_like, hand_made])
+@pytest.fixture(params=[person, arp_like, cloud_like, hand_made])
 def posed(request):
-    rig = request.param()
-    scenes.make_active(rig)
-    bpy.ops.object.mode_set(mode="POSE")
-    if request.param is not plain:
-        bpy.ops.fabrik.use_control_rig()
-        rig.fabrik.control.limbs = "FK"
+    rig = person() if request.param is person else open_set_up(request.param)
+    rig.fabrik.control.limbs = "FK"
     bpy.context.view_layer.update()
     return posed_rig(rig)
 
@@ -115,9 +108,5 @@ def test_the_controls_that_move_a_pose_are_keyed(posed):
 
 @pytest.mark.parametrize(("distance", "shown"), [(0.0021, "2.1 mm"), (2.1e-6, "0.002 mm")])
 def test_a_warning_shows_small_distances_of_small_rigs(distance, shown):
-    rig = hand_made()
-    bpy.context.view_layer.objects.active = rig
-    bpy.ops.object.mode_set(mode="POSE")
-    bpy.ops.fabrik.use_control_rig()
-    setup = rig.fabrik.control
+    setup = open_set_up(hand_made).fabrik.control
     assert f"is off by {shown} and 0.00°" in deviation_warning(setup, Deviation(setup.carriers[0].name, distance, 0.0))

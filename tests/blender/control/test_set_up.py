@@ -6,7 +6,7 @@ import pytest
 from mathutils import Vector
 from support import limited, scenes
 from support.control_rigs import hand_made, only_ik
-from support.rigify import open_rigify
+from support.rigify import open_rigify, open_set_up
 
 from fabrik_addon.blender.control.posed_rig import posed_rig
 from fabrik_addon.blender.control.switches import bone_in_path
@@ -55,9 +55,15 @@ def human():
     return open_rigify(HUMAN)
 
 
+@pytest.fixture
+def known():
+    """The controls of the human, found when it was set up."""
+    return open_set_up(HUMAN).fabrik.control
+
+
 class TestGeneratedHuman:
-    def test_fk_controls_carry_the_body_though_limbs_are_on_ik(self, human):
-        found = carriers(set_up())
+    def test_fk_controls_carry_the_body_though_limbs_are_on_ik(self, known):
+        found = carriers(known)
         by_part = {bone.partition("-")[2]: control for bone, control in found.items()}
         sides = [
             f"{part}.{side}"
@@ -76,10 +82,10 @@ class TestGeneratedHuman:
             "spine.006": "head",
         }
         assert {part: by_part[part] for part in spine} == spine
-        assert human.fabrik.control.place == "torso"
+        assert known.place == "torso"
 
-    def test_the_body_is_one_tree_from_the_hips(self, human):
-        parents = {row.name.partition("-")[2]: row.parent.partition("-")[2] for row in set_up().carriers}
+    def test_the_body_is_one_tree_from_the_hips(self, known):
+        parents = {row.name.partition("-")[2]: row.parent.partition("-")[2] for row in known.carriers}
         assert [part for part, parent in parents.items() if not parent] == ["spine"]
         leg = ("thigh.L", "shin.L", "foot.L", "toe.L")
         assert [parents[part] for part in leg] == ["spine", *leg[:-1]]
@@ -87,14 +93,13 @@ class TestGeneratedHuman:
         assert [parents[part] for part in arm] == ["spine.003", *arm[:-1]]
         assert [parents[part] for part in ("spine.004", "spine.006")] == ["spine.003", "spine.004"]
 
-    def test_the_switches_of_a_rig_are_found(self, human):
-        kept = set_up()
-        assert {row.name: row.fk for row in kept.switches} == {
+    def test_the_switches_of_a_rig_are_found(self, known):
+        assert {row.name: row.fk for row in known.switches} == {
             f'pose.bones["{limb}_parent.{side}"]["IK_FK"]': 1.0 for limb in ("thigh", "upper_arm") for side in "LR"
         }
 
-    def test_controls_represent_bones(self, human):
-        stands = {row.name: row.stands_for.partition("-")[2] for row in set_up().controls}
+    def test_controls_represent_bones(self, known):
+        stands = {row.name: row.stands_for.partition("-")[2] for row in known.controls}
         wanted = {
             "hand_ik.L": "hand.L",
             "foot_ik.R": "foot.R",
@@ -132,14 +137,14 @@ class TestGeneratedHuman:
         assert row.found == "HAND"
         assert carriers(set_up())[row.name] == "tweak_spine.004"
 
-    def test_the_set_up_is_saved(self, human, tmp_path):
-        rows = kept_rows(set_up())
+    def test_the_set_up_is_saved(self, known, tmp_path):
+        rows = kept_rows(known)
         bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "saved.blend"))
         bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "saved.blend"))
         assert kept_rows(bpy.data.objects["Generated"].fabrik.control) == rows
 
-    def test_a_library_override_keeps_the_set_up(self, human, tmp_path):
-        rows = kept_rows(set_up())
+    def test_a_library_override_keeps_the_set_up(self, known, tmp_path):
+        rows = kept_rows(known)
         file = tmp_path / "library.blend"
         bpy.ops.wm.save_as_mainfile(filepath=str(file))
         rig = limited.override(file, "Generated")
@@ -181,9 +186,7 @@ def test_the_body_has_the_written_pose_however_each_joint_is_rotated():
 
 
 def test_limits_are_those_of_the_bone_that_a_control_stands_for():
-    rig = open_rigify("Basic.basic_human")
-    set_up()
-    bpy.ops.object.mode_set(mode="POSE")
+    rig = open_set_up(HUMAN)
     shin = rig.pose.bones["ORG-shin.L"]
     rig.data.bones.active = rig.data.bones["shin_fk.L"]
     assert selection.active_bone(rig) == shin

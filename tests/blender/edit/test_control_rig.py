@@ -75,9 +75,7 @@ def test_the_body_follows_and_only_controls_are_keyed(human, control, shift):
 
 def test_the_hips_of_a_rig_without_mechanism_may_travel():
     """The hips are below a root bone, and are the control that moves the body."""
-    rig = hand_made()
-    bpy.ops.object.mode_set(mode="POSE")
-    bpy.ops.fabrik.use_control_rig()
+    rig = open_set_up(hand_made)
     kept = rig.fabrik.control
     assert kept.place == "hips"
     write_switches(rig, {row.name: row.fk for row in kept.switches})
@@ -100,9 +98,7 @@ def test_the_hips_of_a_rig_without_mechanism_may_travel():
 
 
 def test_a_toe_below_a_leg_on_ik_is_refused():
-    rig = hand_made()
-    bpy.ops.object.mode_set(mode="POSE")
-    bpy.ops.fabrik.use_control_rig()
+    rig = open_set_up(hand_made)
     action = new_action(rig, "Still")
     write_curves(action, rig, bone_path("toe.L", "rotation_quaternion"), FRAMES[[0, -1]], np.eye(4)[[0, 0]], "toe.L")
     with pytest.raises(RigError, match=r"'foot\.L_ik' is on IK here, .*: switch its limb to FK"):

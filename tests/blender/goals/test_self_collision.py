@@ -1,12 +1,11 @@
 """The sample person's capsules against its skin, and drags, live posing and Solve that keep out of the body."""
 
-from pathlib import Path
-
 import bpy
 import numpy as np
 import pytest
 from mathutils import Matrix
 from support import scenes
+from support.takes import active_human
 
 from fabrik_addon.blender.goals.body import collision_of, fitted
 from fabrik_addon.blender.goals.effectors import add_effector, pin_bones
@@ -16,9 +15,9 @@ from fabrik_addon.blender.rig.armature import read_trees
 from fabrik_addon.blender.settings.why_not import ARMATURES
 from fabrik_addon.blender.ui.overlays.goals import capsule_lines
 from fabrik_addon.blender.ui.overlays.handlers import shown_rigs
+from fabrik_addon.core.kernel.capsules import closest
 
-HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
-SHARES = np.linspace(0.0, 1.0, 61)[:, None]
+SHARES = np.linspace(0.0, 1.0, 61)[:, None, None]
 # Meters. The hand starts next to the hips and moves to the other side, through the belly.
 THROUGH = (-1.0, 0.1, 0.1)
 # To the side and down: the trunk leans, and its other side meets the hanging arm.
@@ -27,40 +26,34 @@ LEANING = (0.5, -0.1, -0.8)
 
 @pytest.fixture
 def human(clean_scene):
-    bpy.ops.wm.open_mainfile(filepath=str(HUMAN))
-    rig = bpy.data.objects["Rig"]
-    scenes.make_active(rig)
-    bpy.ops.object.mode_set(mode="POSE")
+    rig = active_human()
     pin_bones(rig, ["foot.L", "foot.R"])
     return rig
 
 
-def along(rig):
-    """(C, n, 3) points along the capsules as the rig is posed, and their radii (C,)."""
+def axes(rig):
+    """(2, C, 3) the ends of the axes of capsules as the rig is posed, and their radii (C,)."""
     bpy.context.view_layer.update()
-    capsules, points = fitted(rig).capsules, []
+    capsules, ends = fitted(rig).capsules, []
     for each in capsules:
         matrix = np.array(rig.pose.bones[each.bone].matrix)
-        start, end = np.array([each.start, each.end]) @ matrix[:3, :3].T + matrix[:3, 3]
-        points.append(start + SHARES * (end - start))
-    return np.array(points), np.array([each.radius for each in capsules])
+        ends.append(np.array([each.start, each.end]) @ matrix[:3, :3].T + matrix[:3, 3])
+    return np.swapaxes(ends, 0, 1), np.array([each.radius for each in capsules])
 
 
 def deepest(rig):
     """The deepest overlap of a pair of capsules, in meters."""
-    points, radii = along(rig)
-    return max(
-        radii[one] + radii[two] - np.linalg.norm(points[one][:, None] - points[two], axis=-1).min()
-        for one, two in fitted(rig).pairs
-    )
+    (ends, radii), (one, two) = axes(rig), np.array(fitted(rig).pairs).T
+    return (radii[one] + radii[two] - closest(ends[:, one], ends[:, two])[0]).max()
 
 
 def test_the_capsules_are_near_the_skin(human):
     """Most of the skin is within 1.5 cm of the nearest capsule's surface; between parts it is farther inside."""
-    points, radii = along(human)
+    (start, end), radii = axes(human)
     (mesh,) = [child for child in human.children if child.type == "MESH"]
     skin = np.array([vertex.co[:] for vertex in mesh.data.vertices])
-    distances = np.linalg.norm(skin[:, None, None] - points[:, ::6], axis=-1).min(axis=2) - radii
+    points = start + SHARES[::6] * (end - start)
+    distances = np.linalg.norm(skin[:, None, None] - points, axis=-1).min(axis=1) - radii
     outside = distances.min(axis=1)
     assert np.mean(np.abs(outside) < 0.015) > 0.7
     assert np.percentile(outside, 5) > -0.025
@@ -81,6 +74,7 @@ def drag(rig, shift, settings=None):
     return max(depths), deepest(rig)
 
 
+@pytest.mark.one_blender
 def test_a_dragged_hand_stays_out_of_the_body(human):
     human.fabrik.free_limbs_hang = False
     during, after = drag(human, THROUGH)
@@ -88,6 +82,7 @@ def test_a_dragged_hand_stays_out_of_the_body(human):
     assert after < 1e-4
 
 
+@pytest.mark.one_blender
 @pytest.mark.parametrize("switch", [True, False])
 def test_a_hanging_arm_stays_out_of_the_trunk(human, switch):
     """A trunk that leans to the side moves its side against the hanging arm."""
@@ -100,11 +95,13 @@ def test_a_hanging_arm_stays_out_of_the_trunk(human, switch):
         assert during > 0.02
 
 
+@pytest.mark.one_blender
 def test_without_capsules_the_hand_goes_through_the_body(human):
     human.fabrik.bake.self_collision = "OFF"
     assert drag(human, THROUGH)[0] > 0.02
 
 
+@pytest.mark.one_blender
 def test_an_arm_that_is_dragged_alone_stays_out_of_the_trunk(human):
     """The trunk does not follow: its capsules do not move."""
     during, after = drag(human, (-0.75, 0.05, 0.1), DragSettings(reach="BONES", bones=3))
@@ -136,10 +133,10 @@ def test_other_rigs_and_rigs_with_self_collision_off_have_no_capsules(human):
 def test_capsules_are_drawn_if_switched_on(human):
     assert not capsule_lines(human)
     human.fabrik.show_capsules = True
-    points, radii = along(human)
-    lines = capsule_lines(human)
+    (start, end), radii = axes(human)
+    points, lines = start + SHARES * (end - start), capsule_lines(human)
     assert len(lines) == len(radii)
-    for line, own, radius in zip(lines, points, radii, strict=True):
+    for line, own, radius in zip(lines, points.swapaxes(0, 1), radii, strict=True):
         far = np.linalg.norm(line.points[:, None] - own, axis=-1).min(axis=1)
         assert far == pytest.approx(radius, rel=2e-3)
     human.fabrik.bake.self_collision = "OFF"

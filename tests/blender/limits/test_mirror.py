@@ -54,6 +54,7 @@ def turned_rig(request, clean_scene):
     return rig
 
 
+@pytest.mark.one_blender
 @limited.in_one_scene(30)
 @given(limit=limited.limits, seed=st.integers(0, 1000))
 def test_the_mirror_image_of_a_pose_is_as_legal(turned_rig, limit, seed):

@@ -127,6 +127,7 @@ def test_the_sample_person_and_hand_get_the_ranges_of_the_table():
     assert bones["hips"].parent == ""
 
 
+@pytest.mark.one_blender
 @pytest.mark.parametrize("pose", POSES)
 @pytest.mark.parametrize("bend", [0.0, 1.5, 6.0])
 @settings(max_examples=12)
@@ -150,6 +151,7 @@ def test_hinges_bend_as_they_do_in_life_at_every_roll(pose, bend, roll):
         assert higher > rest[f"toe.{side}"][2] - min(up[f"toe.{side}"][2], down[f"toe.{side}"][2])
 
 
+@pytest.mark.one_blender
 @pytest.mark.parametrize("pose", POSES)
 @settings(max_examples=10)
 @given(roll=st.floats(-180, 180), bend=st.floats(0, 12))

@@ -92,6 +92,7 @@ class TestSolve:
         ends = [rig.matrix_world @ rig.pose.bones[bone].tail for bone in scenes.ENDS]
         assert np.linalg.norm(np.array(ends) - targets, axis=1).max() < 2e-3 * scenes.HEIGHT
 
+    @pytest.mark.one_blender
     @pytest.mark.parametrize("seed", range(4))
     def test_targets_anywhere_break_no_limit(self, rig, seed):
         rng = np.random.default_rng(seed)

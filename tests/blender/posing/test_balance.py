@@ -1,11 +1,10 @@
 """Balance, floor and preferred pose while a person is dragged, checked by mass and joint positions."""
 
-from pathlib import Path
-
 import bpy
 import numpy as np
 import pytest
 from support import scenes
+from support.takes import active_human
 
 from fabrik_addon.blender.goals.body import center_of_mass, floor_of, support_of
 from fabrik_addon.blender.goals.effectors import add_effector
@@ -14,16 +13,12 @@ from fabrik_addon.blender.posing.solve import solve_frame
 
 pytestmark = pytest.mark.one_blender
 
-HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
 FEET = ("foot.L", "foot.R")
 
 
 @pytest.fixture
 def rig(clean_scene):
-    bpy.ops.wm.open_mainfile(filepath=str(HUMAN))
-    human = bpy.data.objects["Rig"]
-    scenes.make_active(human)
-    bpy.ops.object.mode_set(mode="POSE")
+    human = active_human()
     bpy.ops.fabrik.pin(bones=",".join(FEET))
     return human
 

@@ -1,19 +1,17 @@
 """Dragging a bone without a window: which bones follow, which do not move, and which are restored."""
 
-from pathlib import Path
-
 import bpy
 import numpy as np
 import pytest
 from mathutils import Matrix, Quaternion, Vector
 from support import limited, scenes
-from support.dragging import active, changed, channels, drag_by, farthest_outside, heads, person, world
+from support.dragging import changed, channels, drag_by, farthest_outside, heads, person, world
+from support.takes import active_human
 
 from fabrik_addon.blender.goals.effectors import pin_bones
 from fabrik_addon.blender.posing.drag import DragSettings, DragSetup, begin_drag, pull_chain
 from fabrik_addon.blender.rig.armature import RigError
 
-HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
 FEET = ("foot.L", "foot.R")
 DIRECTIONS = [(1, 0, 0), (-1, 0, 0), (0, -1, 0), (0, 1, 0), (0, 0, 1), (0, 0, -1), (-0.6, -0.6, 0.5), (0.6, -0.6, 0.5)]
 
@@ -23,8 +21,7 @@ pytestmark = pytest.mark.usefixtures("clean_scene")
 @pytest.fixture
 def human():
     """The sample person, limits and all, in Pose mode."""
-    bpy.ops.wm.open_mainfile(filepath=str(HUMAN))
-    return active(bpy.data.objects["Rig"])
+    return active_human()
 
 
 class TestHuman:
@@ -105,16 +102,15 @@ class TestHuman:
         assert np.linalg.norm(np.subtract(after, before), axis=1).max() < 1e-3
         assert farthest_outside(human) < 1e-4
 
-    @pytest.mark.parametrize(
-        ("system", "meters", "unit"), [("METRIC", 0.01, " cm"), ("IMPERIAL", 0.0254, '"'), ("NONE", 1.0, "")]
-    )
-    def test_the_missing_distance_is_reported_in_scene_units_with_its_reason(self, human, system, meters, unit):
+    def test_the_missing_distance_is_reported_in_scene_units_with_its_reason(self, human):
         human.fabrik.use_floor = True
-        bpy.context.scene.unit_settings.system = system
         pin_bones(human, ("foot.R",))
-        result = drag_by(human, "foot.L", (0.0, 0.0, -0.3))
-        assert result.error > 0.25
-        assert result.line == f"{result.error / meters:.3g}{unit} short: foot.L is on the floor"
+        drag = begin_drag(bpy.context, human, "foot.L")
+        for system, meters, unit in (("METRIC", 0.01, " cm"), ("IMPERIAL", 0.0254, '"'), ("NONE", 1.0, "")):
+            bpy.context.scene.unit_settings.system = system
+            result = drag.step(drag.start - np.array((0.0, 0.0, 0.3)))
+            assert result.error > 0.25
+            assert result.line == f"{result.error / meters:.3g}{unit} short: foot.L is on the floor"
 
     def test_a_chain_without_feet_is_dragged_above_a_floor(self, human):
         """The solver looked for the feet among the bones of the chain, and the drag was refused."""
@@ -124,6 +120,7 @@ class TestHuman:
         assert result.error < 1e-3
         assert changed(human, before) <= {"upper_arm.L", "forearm.L", "hand.L"}
 
+    @pytest.mark.one_blender
     @pytest.mark.parametrize("root", ["FIXED", "FREE", "FOLLOW"])
     def test_a_drag_back_to_its_start_restores_the_pose(self, human, root):
         rng = np.random.default_rng(3)
@@ -155,8 +152,7 @@ class TestSpaces:
     """The same drag in the armature's own space for any placement of the armature, apart from the up direction."""
 
     def dragged(self, matrix, parent=None):
-        bpy.ops.wm.open_mainfile(filepath=str(HUMAN))
-        rig = active(bpy.data.objects["Rig"])
+        rig = active_human()
         if parent is not None:
             rig.parent = scenes.empty_at((0, 0, 0), "Parent")
             rig.parent.matrix_world = parent

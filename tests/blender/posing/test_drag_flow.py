@@ -1,19 +1,17 @@
 """A drag of the sample person from step to step: it is smooth, reversible, and steady out of reach."""
 
-from pathlib import Path
-
 import bpy
 import numpy as np
 import pytest
 from support import scenes
 from support.dragging import channels
+from support.takes import active_human
 
 from fabrik_addon.blender.goals.effectors import pin_bones
 from fabrik_addon.blender.posing.drag import DragSettings, begin_drag
 from fabrik_addon.blender.rig.armature import read_trees
 from fabrik_addon.core.rotations import angle_between
 
-HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
 STEP = 0.01
 # Degrees in a step of a centimeter; the first steps, from a straight neck and straight knees, need larger rotations.
 JUMP, FIRST, STRAIGHT = 8.0, 20.0, 3
@@ -24,10 +22,7 @@ pytestmark = [pytest.mark.one_blender, pytest.mark.usefixtures("clean_scene")]
 @pytest.fixture
 def human():
     """The sample person with pinned feet, in Pose mode."""
-    bpy.ops.wm.open_mainfile(filepath=str(HUMAN))
-    rig = bpy.data.objects["Rig"]
-    scenes.make_active(rig)
-    bpy.ops.object.mode_set(mode="POSE")
+    rig = active_human()
     pin_bones(rig, ("foot.L", "foot.R"))
     return rig
 

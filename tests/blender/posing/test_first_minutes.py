@@ -1,24 +1,21 @@
 """The README's first five minutes, step by step on the sample person, with only the settings that it mentions."""
 
-from pathlib import Path
-
 import bpy
 import numpy as np
 import pytest
 from mathutils import Vector
-from support.dragging import active, farthest_outside, world
+from support.dragging import farthest_outside, world
+from support.takes import active_human
 
 from fabrik_addon.blender.posing.drag import begin_drag
 
-HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
 FEET = ("foot.L", "foot.R")
 
 
 @pytest.fixture
 def human(clean_scene):
     """The sample person in Pose mode, both feet pinned: step 1."""
-    bpy.ops.wm.open_mainfile(filepath=str(HUMAN))
-    rig = active(bpy.data.objects["Rig"])
+    rig = active_human()
     assert bpy.ops.fabrik.pin(bones=",".join(FEET)) == {"FINISHED"}
     return rig
 

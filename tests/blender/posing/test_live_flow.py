@@ -2,13 +2,13 @@
 
 import gc
 from itertools import pairwise
-from pathlib import Path
 
 import bpy
 import numpy as np
 import pytest
 from mathutils import Vector
-from support.dragging import active, farthest_outside, world
+from support.dragging import farthest_outside, world
+from support.takes import active_human
 
 from fabrik_addon.blender.goals.effectors import pin_bones
 from fabrik_addon.blender.posing import live, solve
@@ -18,7 +18,6 @@ from fabrik_addon.core.rotations import angle_between
 
 pytestmark = pytest.mark.one_blender
 
-HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
 FEET = ("foot.L", "foot.R")
 FAR = (-0.8, -1.8, 0.6)
 # There and back in steps of a centimeter: the bone, and the path of its target relative to its start.
@@ -32,8 +31,7 @@ PATHS = {
 @pytest.fixture
 def human(clean_scene):
     """The sample person with pinned feet and live targets for hands and head."""
-    bpy.ops.wm.open_mainfile(filepath=str(HUMAN))
-    rig = active(bpy.data.objects["Rig"])
+    rig = active_human()
     pin_bones(rig, FEET)
     for end in ("hand.L", "hand.R", "head"):
         bpy.ops.fabrik.add_effector(bone=end)

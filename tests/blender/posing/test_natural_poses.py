@@ -1,13 +1,11 @@
 """Drags of the sample person look natural: which joints bend, which limbs hang, and which bones do not move."""
 
-from pathlib import Path
-
 import bpy
 import numpy as np
 import pytest
 from mathutils import Quaternion, Vector
-from support.dragging import active, world
-from support.takes import curves
+from support.dragging import world
+from support.takes import active_human, curves
 
 from benchmarks.natural_paths import Live, Path3, follow
 from benchmarks.natural_rigs import MIXAMO, open_metarig, open_mixamo
@@ -17,7 +15,6 @@ from fabrik_addon.blender.posing.drag import begin_drag
 
 pytestmark = pytest.mark.one_blender
 
-HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
 FEET = ("foot.L", "foot.R")
 MIXAMO_FEET = ("mixamorig:LeftFoot", "mixamorig:RightFoot")
 FRONT, SIDE = (0.0, 1.0, 0.0), (1.0, 0.0, 0.0)
@@ -25,18 +22,17 @@ FRONT, SIDE = (0.0, 1.0, 0.0), (1.0, 0.0, 0.0)
 
 @pytest.fixture
 def human(clean_scene):
-    bpy.ops.wm.open_mainfile(filepath=str(HUMAN))
-    return active(bpy.data.objects["Rig"])
+    return active_human()
 
 
 def drag(rig, bone, shift, point="TAIL", pinned=FEET, depth=None):
-    """Drag a bone with some bones pinned, in steps of a centimeter.
+    """Drag a bone with some bones pinned, in steps of two centimeters.
 
     Returns the dragged point's path and the last result.
     """
     bpy.ops.fabrik.pin(bones=",".join(pinned)) if pinned else None
     session = begin_drag(bpy.context, rig, bone, point=point)
-    steps = int(np.ceil(100.0 * np.linalg.norm(shift)))
+    steps = int(np.ceil(50.0 * np.linalg.norm(shift)))
     for share in np.arange(1, steps + 1) / steps:
         result = session.step(session.start + share * np.array(shift), None, depth)
     session.finish(bpy.context)

@@ -39,6 +39,7 @@ def test_motions_become_files_and_failures_are_reported_in_one_line(command, rec
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dab.blend", "dab.csv"]
 
 
+@pytest.mark.one_blender
 def test_a_single_take_reports_its_figures_and_files(command, recording, tmp_path):
     files = tmp_path / "dab.blend", tmp_path / "dab.csv"
     done = command(RIG, recording("bvh/dab.bvh"), "--output", files[0], "--report", files[1], "--range", 1, 20)
@@ -81,6 +82,7 @@ def test_several_motions_have_their_notes_and_only_warnings_are_failures(recordi
 
 
 # Blender's BVH importer leaves its file open.
+@pytest.mark.one_blender
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_warnings_are_reported_with_the_reference_and_strict_fails(recording, tmp_path, capfd):
     """The limits of the rig keep trunk and arms from bending."""
@@ -130,6 +132,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.one_blender
 @pytest.mark.parametrize("content", BROKEN.values(), ids=[*BROKEN])
 def test_a_broken_file_is_reported_in_one_line(command, tmp_path, content):
     """Blender's importer prints a traceback, on both streams."""

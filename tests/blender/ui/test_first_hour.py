@@ -51,9 +51,7 @@ def test_the_spread_setting_does_not_change_with_layers():
 
 
 def test_a_failed_set_up_keeps_the_previous_one():
-    rig = arp_like()
-    bpy.ops.object.mode_set(mode="POSE")
-    bpy.ops.fabrik.use_control_rig()
+    rig = open_set_up(arp_like)
     kept = rig.fabrik.control
     before = [(row.name, row.control, row.parent, row.switch) for row in kept.carriers], kept.place, len(kept.controls)
     for bone in rig.pose.bones:

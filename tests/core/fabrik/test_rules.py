@@ -1,5 +1,7 @@
 """The two rules for limited joints, each on and off, compared with the paper's plain method."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from support.families import FAMILIES
@@ -16,8 +18,10 @@ SWEEPS = 20
 TOLERANCE = 1e-3
 
 
-def share_solved(family, sweeps, *, carrying=True, linking=True):
+@cache
+def share_solved(name, *, carrying=True, linking=True):
     """The share of reachable targets that sweeps alone meet, with either rule switched off."""
+    family = FAMILIES[name]
     targets = family.targets(np.random.default_rng(21), FRAMES)
     problem = make_problem(family.skeleton, family.effectors, family.limits, None, "FIXED", None)
     bodies, count = problem.links, targets.shape[1]
@@ -30,7 +34,7 @@ def share_solved(family, sweeps, *, carrying=True, linking=True):
     root = many.vector(np.tile(family.skeleton.rest[0, :3, 3], (FRAMES, 1)))
     start = local = many.quaternions(bent, range(len(bodies)))
     bound = [np.zeros(FRAMES, dtype=bool) for _ in bodies]
-    for _ in range(sweeps):
+    for _ in range(SWEEPS):
         if not carrying:
             bound = [np.zeros(FRAMES, dtype=bool) for _ in bodies]
         turning = [free if body.limit is None else own for body, free, own in zip(bodies, start, local, strict=True)]
@@ -42,10 +46,11 @@ def share_solved(family, sweeps, *, carrying=True, linking=True):
     return met(family, np.linalg.norm(tips - targets, axis=2))
 
 
-def share_solved_plainly(family, sweeps):
+def share_solved_plainly(name):
     """The share that the paper's method meets, which clamps to the limits at each step of both passes."""
+    family = FAMILIES[name]
     targets = family.targets(np.random.default_rng(21), FRAMES)
-    options = Options(plain=True, max_sweeps=sweeps, tolerance=TOLERANCE)
+    options = Options(plain=True, max_sweeps=SWEEPS, tolerance=TOLERANCE)
     return met(family, solve(family.skeleton, family.effectors, targets, limits=family.limits, options=options).errors)
 
 
@@ -67,31 +72,28 @@ def met(family, errors):
 )
 def test_a_bone_with_an_active_limit_moves_without_rotating(name, without):
     """A bone at its limit only moves, so that the bodies before it receive its real target."""
-    family = FAMILIES[name]
-    assert share_solved(family, SWEEPS, carrying=False) <= without
-    assert share_solved(family, SWEEPS) >= without + 0.2
+    assert share_solved(name, carrying=False) <= without
+    assert share_solved(name) >= without + 0.2
 
 
 @pytest.mark.parametrize(("name", "without"), [("arm", 0.85), ("leg", 0.65), ("finger", 0.4), ("alternating", 0.4)])
 def test_a_ball_and_its_hinges_are_one_link(name, without):
-    family = FAMILIES[name]
-    assert share_solved(family, SWEEPS, linking=False) <= without
-    assert share_solved(family, SWEEPS) >= max(0.8, without + 0.1)
+    assert share_solved(name, linking=False) <= without
+    assert share_solved(name) >= max(0.8, without + 0.1)
 
 
 @pytest.mark.parametrize("name", ["arm", "leg", "finger", "6 crossed hinges", "human, 5 goals", "hand, 5 goals"])
 def test_the_plain_method_leaves_most_targets_unsolved(name):
-    family = FAMILIES[name]
-    plainly = share_solved_plainly(family, SWEEPS)
+    plainly = share_solved_plainly(name)
     assert plainly <= 0.15
-    assert share_solved(family, SWEEPS, carrying=False, linking=False) <= 0.15
-    assert share_solved(family, SWEEPS) >= plainly + 0.2
+    assert share_solved(name, carrying=False, linking=False) <= 0.15
+    assert share_solved(name) >= plainly + 0.2
 
 
 def test_sweeps_called_directly_are_those_of_a_solve():
     """The sweeps of this test are those of `Options(finish=False)`."""
-    family = FAMILIES["leg"]
+    name, family = "leg", FAMILIES["leg"]
     targets = family.targets(np.random.default_rng(21), FRAMES)
     options = Options(finish=False, max_sweeps=SWEEPS, tolerance=TOLERANCE)
     solution = solve(family.skeleton, family.effectors, targets, limits=family.limits, options=options)
-    assert share_solved(family, SWEEPS) == pytest.approx((solution.status == Status.SOLVED).mean(), abs=0.03)
+    assert share_solved(name) == pytest.approx((solution.status == Status.SOLVED).mean(), abs=0.03)

@@ -7,7 +7,7 @@ from support.families import FAMILIES
 
 from fabrik_addon.core import Options, Solver, solve
 
-STEPS = 240
+STEPS = 160
 NEAR = 0.95
 FARTHEST_STEP = 3.0
 HALF_TURN = np.pi / 2

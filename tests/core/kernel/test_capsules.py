@@ -127,23 +127,15 @@ def deepest(solver, found):
 
 
 def deepest_of(bones, rotations, locations):
-    """The deepest overlap in poses (N, J, 4) with roots (N, 3), in meters, from points along the capsules."""
-    shares = np.linspace(0.0, 1.0, 61)[:, None]
-    depths = []
-    for pose, location in zip(rotations, locations, strict=True):
-        posed = forward_kinematics(bones, pose, location)
-        along = []
-        for capsule in CAPSULES:
-            matrix = posed[bones.index(capsule.bone)]
-            ends = np.array([capsule.start, capsule.end]) @ matrix[:3, :3].T + matrix[:3, 3]
-            along.append(ends[0] + shares * (ends[1] - ends[0]))
-        depths.append(
-            max(
-                CAPSULES[one].radius + CAPSULES[two].radius - lengths(along[one][:, None] - along[two]).min()
-                for one, two in PAIRS
-            )
-        )
-    return np.maximum(depths, 0.0)
+    """The deepest overlap in poses (N, J, 4) with roots (N, 3), in meters."""
+    on, one, two = [bones.index(each.bone) for each in CAPSULES], *np.array(PAIRS).T
+    radii = np.array([each.radius for each in CAPSULES])
+    posed = forward_kinematics(bones, np.array(rotations), np.array(locations))[:, on]
+    # (N, 2, C, 3) the ends of the capsules' axes.
+    ends = np.array([[each.start for each in CAPSULES], [each.end for each in CAPSULES]])
+    ends = np.einsum("ncij,ecj->neci", posed[..., :3, :3], ends) + posed[:, None, :, :3, 3]
+    distances, *_ = closest(ends[:, :, one], ends[:, :, two])
+    return (radii[one] + radii[two] - distances).max(axis=1).clip(min=0.0)
 
 
 WAYS = {

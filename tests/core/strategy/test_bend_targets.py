@@ -169,9 +169,9 @@ def best_on_circle(family, solution, poles):
     axis = (tip - heads[:, 0]) / np.linalg.norm(tip - heads[:, 0], axis=1, keepdims=True)
     rest, best = family.skeleton.rest[0, :3, :3], np.abs(off)
     for angle in np.radians(np.arange(-180.0, 180.0, 2.0)):
-        about = checker.about(axis, np.full(len(axis), angle))
-        base = rest.T @ about @ rest @ turns[:, 0]
-        outside, _ = checker.distances(next(iter(family.limits.values())), base)
         left = np.abs((off - np.degrees(angle) + 180.0) % 360.0 - 180.0)
-        best = np.where(outside < 1e-4, np.minimum(best, left), best)
+        nearer = np.flatnonzero(left < best)
+        base = rest.T @ checker.about(axis[nearer], np.full(len(nearer), angle)) @ rest @ turns[nearer, 0]
+        outside, _ = checker.distances(next(iter(family.limits.values())), base)
+        best[nearer] = np.where(outside < 1e-4, left[nearer], best[nearer])
     return best

@@ -53,6 +53,7 @@ def random_problem(seed):
     return solver, targets, quaternion_from_matrix(matrices[..., :3, :3])
 
 
+@pytest.mark.one_blender
 def test_status_and_pose_are_the_same():
     statuses, poses = 0, 0
     for seed in range(PROBLEMS):
