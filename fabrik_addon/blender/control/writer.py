@@ -346,12 +346,17 @@ class LimbOnIk:
 
         as_at_rest: each bone is fixed to its control as at rest; otherwise as in the current pose.
         """
-        here = self.current_matrices()
+        here, carried, end = self.current_matrices(), Matrix(), len(self.bones)
         for bone, leader in (self.goes_by | self.turned_by).items():
             control, rests, row = self.rig.pose.bones[leader], self.rig.data.bones, self.bones.index(bone)
             held = rests[bone].matrix_local if as_at_rest else Matrix(here[row].tolist())
             there = Matrix(wanted[row].tolist()) @ held.inverted()
             there = there @ (rests[leader].matrix_local if as_at_rest else control.matrix)
+            if bone in self.goes_by:
+                end, carried = row, control.matrix @ there.inverted()
+            elif row > end:
+                # The controls of toes follow the limb's end.
+                there = carried @ there
             self._move_to(control, there, turns_only=bone in self.turned_by)
 
     def plane_angle(self, wanted: FloatArray) -> float:

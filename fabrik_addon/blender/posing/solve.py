@@ -335,7 +335,7 @@ class LiveSession:
         is_catching_up: whether joints lag behind the targets and are catching up.
         may_continue: whether to continue toward targets at rest.
         limbs: a control rig's limbs that are placed on IK, by switch.
-        wanted: the pose that was written last; None if no pose was written.
+        wanted: the pose that was written last on this frame; None if no pose was written.
         made: the resulting pose of the rig, which may differ; None until it is evaluated.
     """
 
@@ -377,6 +377,9 @@ class LiveSession:
         """
         problem = self._problem
         last, self.asked = self.asked, (frame, places)
+        if last is not None and frame != last[0]:
+            # The animation of the new frame has replaced the pose that was written.
+            self.wanted = None
         may_continue, self.may_continue = self.may_continue, False
         if self._solver is None:
             self._solver, self._base = session_for(problem, base), base
