@@ -5,7 +5,7 @@ pose does not depend on the frame before. A pose is written only if it differs f
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 import bpy
@@ -27,6 +27,7 @@ from ..goals.problem import RigProblem, find_problems
 from ..limits.action import legal_pose, legal_rotations
 from ..rig.armature import (
     BONE_HEAD,
+    Channels,
     Tree,
     armature_point,
     check_editable,
@@ -36,20 +37,29 @@ from ..rig.armature import (
     freeze,
     length_text,
     object_scale,
+    read_channels,
     root_place,
     write_stretches,
 )
 from ..rig.keyframes import RigCurves, curves
 from ..rig.locks import WithLocks
-from ..rig.pose_writer import pose_bytes
+from ..rig.pose_writer import PoseKeeper, channel_groups, pose_bytes, switches_of, write_switches
 from ..rig.rotation_modes import from_channels, to_channels
 from ..settings.rig import rig_settings
 from ..settings.why_not import why_no_rig, why_no_solve
 
 
-def store_pose(rig: Object, stored: Any) -> None:
-    """Store the current pose of all bones in a collection of `FabrikStoredBone`, replacing its contents."""
-    pose = posed_rig(rig).pose()
+def store_base(rig: Object) -> None:
+    """Store the current channels of all bones, and a control rig's switches, for the base pose."""
+    stored = rig_settings(rig).stored_pose
+    _store(read_channels(rig), stored)
+    for path, value in switches_of(rig).items():
+        kept = stored.add()
+        kept.name, kept.value = path, value
+
+
+def _store(pose: Channels, stored: Any) -> None:
+    """Store a pose in a collection of `FabrikStoredBone`, replacing its contents."""
     stored.clear()
     for name, rotation, location in zip(*pose, strict=True):
         kept = stored.add()
@@ -59,7 +69,7 @@ def store_pose(rig: Object, stored: Any) -> None:
 def keep_pose(rig: Object) -> str:
     """Store the current pose of a rig as its preferred pose; returns a line to show."""
     settings = rig_settings(rig)
-    store_pose(rig, settings.kept_pose)
+    _store(posed_rig(rig).pose(), settings.kept_pose)
     settings.preferred_pose = "KEPT"
     return f"Stored the preferred pose of {rig.name!r}"
 
@@ -89,17 +99,70 @@ def preferred_pose(problem: RigProblem, start: _Pose, bones: Sequence[int] | Non
 
 
 class BasePose:
-    """The base pose of a rig on a frame, from its current action, or else from the stored pose."""
+    """The base pose of a rig on a frame, from its current action, or else from the stored pose.
 
-    def __init__(self, rig: Object, frame: float) -> None:
+    On a control rig these are the channels of its controls, with which it is evaluated.
+    """
+
+    def __init__(self, scene: Scene, rig: Object, update: Update, last: "BasePose | None") -> None:
+        """Read the base pose on the current frame.
+
+        update: evaluates the scene without calling handlers. last: the rig's last base pose, which may still hold.
+        """
         self.settings = rig_settings(rig)
-        self._rig, self._frame, stored = rig, frame, self.settings.stored_pose
+        self._rig, self._frame, stored = rig, scene.frame_current_final, self.settings.stored_pose
         self._rows = {name: row for row, name in enumerate(stored.keys())}
         self._rotations, self._locations = floats(stored, "rotation", 4), floats(stored, "location", 3)
-        self._curves = RigCurves(rig, curves(rig))
+        self._curves, posed = RigCurves(rig, curves(rig)), posed_rig(rig)
+        # By body bone of a control rig, its local rotation (4,) and the head (3,) of its tree's root.
+        self._body: Mapping[str, _Pose] = {}
+        names = posed.controls
+        if names:
+            rotations, locations = self._turned(names), np.array([self._moved(name) for name in names])
+            self._key = self._frame, rotations.tobytes(), locations.tobytes()
+            if last is not None and last._key == self._key:
+                self._body = last._body
+                return
+            trees = self._evaluated(scene, update, names, rotations, locations)
+            self._body = {
+                name: (rotation, tree.root_location)
+                for tree in trees
+                for name, rotation in zip(tree.skeleton.names, tree.rotations, strict=True)
+            }
+
+    def _evaluated(
+        self, scene: Scene, update: Update, names: Sequence[str], rotations: FloatArray, locations: FloatArray
+    ) -> list[Tree]:
+        """The trees of the rig with rotations (C, 4) and locations (C, 3) of its controls, and the base switches."""
+        rig, stored, current = self._rig, self.settings.stored_pose, switches_of(self._rig)
+        values = {path: stored[path].value for path in current if path in stored and not self._curves.of_path(path)}
+        groups = channel_groups(rig, names)
+        apart = [angle_between(group.rotations, rotations[group.rows]).max() for group in groups]
+        apart.append(np.abs(locations - [rig.pose.bones[name].location for name in names]).max())
+        if max(apart) <= _SAME_TURN and current.items() >= values.items():
+            return posed_rig(rig).trees()
+        with PoseKeeper(scene, rig):
+            for group in groups:
+                group.write(rig, rotations[group.rows])
+            for name, location in zip(names, locations.tolist(), strict=True):
+                rig.pose.bones[name].location = location
+            write_switches(rig, values)
+            rig.update_tag(refresh={"DATA"})
+            update()
+            trees = posed_rig(rig).trees()
+        update()
+        return trees
 
     def rotations(self, bones: Sequence[str]) -> FloatArray:
         """(B, 4) local rotations of bones, w x y z; bones without data are at rest."""
+        return np.array([self._body[bone][0] for bone in bones]) if self._body else self._turned(bones)
+
+    def root_place(self, bone: str) -> FloatArray:
+        """(3,) the head of a root bone in armature space."""
+        return self._body[bone][1] if self._body else root_place(self._rig.pose.bones[bone], self._moved(bone))
+
+    def _turned(self, bones: Sequence[str]) -> FloatArray:
+        """(B, 4) local rotations by the channels of bones or controls."""
         known = np.concatenate([self._rotations, [IDENTITY]])
         found: FloatArray = known[[self._rows.get(bone, -1) for bone in bones]]
         keyed = {row: curves for row, bone in enumerate(bones) if (curves := self._curves.channel(bone))}
@@ -112,11 +175,11 @@ class BasePose:
             found[rows] = from_channels(mode, values)
         return found
 
-    def root_place(self, bone: str) -> FloatArray:
-        """(3,) the head of a root bone in armature space."""
-        pose_bone, row = self._rig.pose.bones[bone], self._rows.get(bone)
-        location = np.array(pose_bone.location, dtype=np.float64) if row is None else self._locations[row].copy()
-        return root_place(pose_bone, self._keyed(self._curves.channel(bone, "location"), location))
+    def _moved(self, bone: str) -> FloatArray:
+        """(3,) the location channel of a bone or control."""
+        row = self._rows.get(bone)
+        own = self._rig.pose.bones[bone].location if row is None else self._locations[row]
+        return self._keyed(self._curves.channel(bone, "location"), np.array(own, dtype=np.float64))
 
     def _keyed(self, curves: Iterable[FCurve], values: FloatArray) -> FloatArray:
         """Replace a channel's values (n,) by the values of its curves on the frame, if it has curves."""
@@ -447,6 +510,14 @@ class LiveSession:
         return "" if self._solver is None else self._problem.why_short(self._solver)
 
 
+@dataclass
+class LiveRig:
+    """The sessions of a live rig's trees, by the root's name, and its last base pose."""
+
+    trees: dict[str, LiveSession] = field(default_factory=dict)
+    base: BasePose | None = None
+
+
 def _same(ones: Iterable[FloatArray | None], others: Iterable[FloatArray | None]) -> bool:
     """Whether arrays, such as targets or poses, are equal."""
     pairs = zip(ones, others, strict=True)
@@ -456,23 +527,21 @@ def _same(ones: Iterable[FloatArray | None], others: Iterable[FloatArray | None]
     )
 
 
-def try_pose(
-    graph: Depsgraph, scene: Scene, rig: Object, rigs: dict[int, dict[str, LiveSession]], update: Update
-) -> str:
+def try_pose(graph: Depsgraph, scene: Scene, rig: Object, rigs: dict[int, LiveRig], update: Update) -> str:
     """Pose a rig that has targets; returns the reason if that fails, else "".
 
-    rigs: the sessions of each rig's trees, by the rig's session ID and the root's name. update: evaluates the scene
+    rigs: the live rigs, by session ID. update: evaluates the scene
     without calling handlers.
     """
     try:
         if not (why_no_rig(rig) or why_no_solve(rig)):
-            sessions = rigs.setdefault(rig.session_uid, {})
+            live = rigs.setdefault(rig.session_uid, LiveRig())
             check_effectors(scene, rig)
             check_editable(rig)
-            base = BasePose(rig, scene.frame_current_final)
+            live.base = BasePose(scene, rig, update, live.base)
             for problem in [each.pins_first() for each in find_problems(rig)]:
                 places = current_targets(graph, scene, rig, problem)
-                _pose_tree(scene.frame_current_final, problem, base, places, sessions, update)
+                _pose_tree(scene.frame_current_final, problem, live.base, places, live.trees, update)
     except FabrikError as error:
         return str(error)
     return ""
