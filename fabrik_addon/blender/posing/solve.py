@@ -102,6 +102,10 @@ class BasePose:
     """The base pose of a rig on a frame, from its current action, or else from the stored pose.
 
     On a control rig these are the channels of its controls, with which it is evaluated.
+
+    Attributes:
+        key: the frame and the channels of a control rig that was evaluated.
+        body: its pose, by bone: the local rotation (4,), and the head (3,) of the tree's root.
     """
 
     def __init__(self, scene: Scene, rig: Object, update: Update, last: "BasePose | None") -> None:
@@ -114,17 +118,17 @@ class BasePose:
         self._rows = {name: row for row, name in enumerate(stored.keys())}
         self._rotations, self._locations = floats(stored, "rotation", 4), floats(stored, "location", 3)
         self._curves, posed = RigCurves(rig, curves(rig)), posed_rig(rig)
-        # By body bone of a control rig, its local rotation (4,) and the head (3,) of its tree's root.
-        self._body: Mapping[str, _Pose] = {}
+        self.key: tuple[float | bytes, ...] = ()
+        self.body: Mapping[str, _Pose] = {}
         names = posed.controls
         if names:
             rotations, locations = self._turned(names), np.array([self._moved(name) for name in names])
-            self._key = self._frame, rotations.tobytes(), locations.tobytes()
-            if last is not None and last._key == self._key:
-                self._body = last._body
+            self.key = self._frame, rotations.tobytes(), locations.tobytes()
+            if last is not None and last.key == self.key:
+                self.body = last.body
                 return
             trees = self._evaluated(scene, update, names, rotations, locations)
-            self._body = {
+            self.body = {
                 name: (rotation, tree.root_location)
                 for tree in trees
                 for name, rotation in zip(tree.skeleton.names, tree.rotations, strict=True)
@@ -155,11 +159,11 @@ class BasePose:
 
     def rotations(self, bones: Sequence[str]) -> FloatArray:
         """(B, 4) local rotations of bones, w x y z; bones without data are at rest."""
-        return np.array([self._body[bone][0] for bone in bones]) if self._body else self._turned(bones)
+        return np.array([self.body[bone][0] for bone in bones]) if self.body else self._turned(bones)
 
     def root_place(self, bone: str) -> FloatArray:
         """(3,) the head of a root bone in armature space."""
-        return self._body[bone][1] if self._body else root_place(self._rig.pose.bones[bone], self._moved(bone))
+        return self.body[bone][1] if self.body else root_place(self._rig.pose.bones[bone], self._moved(bone))
 
     def _turned(self, bones: Sequence[str]) -> FloatArray:
         """(B, 4) local rotations by the channels of bones or controls."""
