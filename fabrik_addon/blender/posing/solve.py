@@ -45,6 +45,7 @@ from ..rig.keyframes import RigCurves, curves
 from ..rig.locks import WithLocks
 from ..rig.pose_writer import PoseKeeper, channel_groups, pose_bytes, switches_of, write_switches
 from ..rig.rotation_modes import from_channels, to_channels
+from ..settings.limit_properties import read_limits
 from ..settings.rig import rig_settings
 from ..settings.why_not import why_no_rig, why_no_solve
 
@@ -483,7 +484,9 @@ class LiveSession:
         """Whether the pose already meets its targets, inside the limits."""
         size = float(self._problem.tree.skeleton.lengths.sum())
         misses = solver.misses(current.rotations, current.root_location, *asked)
-        legal = legal_pose(current.skeleton, self._problem.limits, current.rotations[None])[0]
+        # IK and locks allow the pose, although it may be slightly off the hinges that stand for them.
+        limits = read_limits(self._problem.rig, self._problem.bone_names)
+        legal = legal_pose(current.skeleton, limits, current.rotations[None])[0]
         return bool(
             misses.max(initial=0.0) <= _THERE * size and angle_between(legal, current.rotations).max() <= _LEGAL
         )
