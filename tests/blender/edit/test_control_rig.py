@@ -81,7 +81,7 @@ def test_the_pose_after_a_drag_is_that_of_the_keys():
             bird.pose.bones[name].keyframe_insert(property_name(bird.pose.bones[name].rotation_mode), frame=frame)
     go_to(HERE)
     drag = begin_spread(bpy.context, bird, "chest", Spread(SPREAD, SPREAD))
-    drag.step(drag.start + (0.01, 0.0, 0.01))
+    drag.step(drag.start + np.array((0.01, 0.0, 0.01)))
     drag.finish(bpy.context)
     shown = np.array([bone.matrix for bone in bird.pose.bones])
     go_to(1)
