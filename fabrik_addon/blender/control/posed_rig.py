@@ -89,11 +89,6 @@ class PlainRig:
         return plain.bone_matrices(self.rig, tree.skeleton.names)
 
     @property
-    def controls(self) -> list[str]:
-        """The controls whose channels pose the body of a control rig; none for a plain rig."""
-        return []
-
-    @property
     def owned(self) -> dict[str, str]:
         """The bones that constraints move, each with the reason.
 
@@ -343,13 +338,6 @@ class ControlRig(PlainRig):
     def current_matrices(self, tree: plain.Tree) -> FloatArray:
         """As in `PlainRig`, but from the tree's pose, because limbs on IK may be stretched."""
         return forward_kinematics(tree.skeleton, tree.rotations, tree.root_location)
-
-    @property
-    def controls(self) -> list[str]:
-        setup = self._setup
-        placing = (row.name for row in setup.controls if row.limb)
-        found = dict.fromkeys([setup.place, *(row.control for row in setup.carriers), *placing])
-        return [name for name in found if name in self.rig.pose.bones]
 
     @property
     def owned(self) -> dict[str, str]:

@@ -90,7 +90,7 @@ def is_paused(rig: Object) -> bool:
 def why_short(rig: Object) -> str:
     """Why a live rig misses its targets, such as "foot.L is at its limit"; "" if there is no reason."""
     posed = _WATCHED.posed.get(rig.session_uid) if seen(rig).live else None
-    return "" if posed is None else next((why for tree in posed.trees.values() if (why := tree.why_short())), "")
+    return "" if posed is None else next((why for tree in posed.values() if (why := tree.why_short())), "")
 
 
 def live_rigs(scene: Scene) -> list[Object]:
@@ -107,7 +107,7 @@ class _Watched:
             Depsgraph updates report copied or appended rigs.
         resting: session IDs of paused rigs.
         failed: session IDs of rigs that stopped after an unexpected error, until Live is switched again.
-        posed: the `LiveRig` of each rig, by session ID.
+        posed: the sessions of each rig, for `try_pose`.
         evaluating: whether the scene is being evaluated for a new pose. Then no rig is posed.
     """
 
@@ -150,7 +150,7 @@ def _pose_all(graph: Depsgraph, scene: Scene, updated: set[bpy.types.ID] | None)
 
 def _catching_up() -> list[Any]:
     """The sessions whose joints are still catching up."""
-    return [tree for rig in _WATCHED.posed.values() for tree in rig.trees.values() if tree.is_catching_up]
+    return [tree for rig in _WATCHED.posed.values() for tree in rig.values() if tree.is_catching_up]
 
 
 def go_on() -> float | None:

@@ -5,7 +5,7 @@ pose does not depend on the frame before. A pose is written only if it differs f
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 import bpy
@@ -45,6 +45,7 @@ from ..rig.keyframes import RigCurves, curves
 from ..rig.locks import WithLocks
 from ..rig.pose_writer import PoseKeeper, channel_groups, pose_bytes, switches_of, write_switches
 from ..rig.rotation_modes import from_channels, to_channels
+from ..settings.control import solved_parents
 from ..settings.limit_properties import read_limits
 from ..settings.rig import rig_settings
 from ..settings.why_not import why_no_rig, why_no_solve
@@ -121,14 +122,15 @@ class BasePose:
         self._curves, posed = RigCurves(rig, curves(rig)), posed_rig(rig)
         self.key: tuple[float | bytes, ...] = ()
         self.body: Mapping[str, _Pose] = {}
-        names = posed.controls
+        parents = {} if posed.by_channels else solved_parents(rig)
+        names = dict.fromkeys(name for name, _ in posed.keyed([*parents], [*parents][:1]))
         if names:
-            rotations, locations = self._turned(names), np.array([self._moved(name) for name in names])
+            rotations, locations = self._turned([*names]), np.array([self._moved(name) for name in names])
             self.key = self._frame, rotations.tobytes(), locations.tobytes()
             if last is not None and last.key == self.key:
                 self.body = last.body
                 return
-            trees = self._evaluated(scene, update, names, rotations, locations)
+            trees = self._evaluated(scene, update, [*names], rotations, locations)
             self.body = {
                 name: (rotation, tree.root_location)
                 for tree in trees
@@ -140,7 +142,8 @@ class BasePose:
     ) -> list[Tree]:
         """The trees of the rig with rotations (C, 4) and locations (C, 3) of its controls, and the base switches."""
         rig, stored, current = self._rig, self.settings.stored_pose, switches_of(self._rig)
-        values = {path: stored[path].value for path in current if path in stored and not self._curves.of_path(path)}
+        keyed = {curve.data_path for curve in curves(rig)}
+        values = {path: stored[path].value for path in current if path in stored and path not in keyed}
         groups = channel_groups(rig, names)
         apart = [angle_between(group.rotations, rotations[group.rows]).max() for group in groups]
         apart.append(np.abs(locations - [rig.pose.bones[name].location for name in names]).max())
@@ -405,6 +408,7 @@ class LiveSession:
         limbs: a control rig's limbs that are placed on IK, by switch.
         wanted: the pose that was written last on this frame; None if no pose was written.
         made: the resulting pose of the rig, which may differ; None until it is evaluated.
+        base: the rig's last base pose.
     """
 
     def __init__(self, problem: RigProblem, base: _Pose, before: "LiveSession | None" = None) -> None:
@@ -424,6 +428,7 @@ class LiveSession:
         self.limbs: dict[str, LimbOnIk] = {} if before is None else before.limbs
         self.wanted: _Pose | None = None if before is None else before.wanted
         self.made: _Pose | None = None if before is None else before.made
+        self.base: BasePose | None = None
         if before is not None and before.asked is not None:
             # Changed settings take effect at once, without easing.
             self.asked = before.asked[0], None
@@ -517,14 +522,6 @@ class LiveSession:
         return "" if self._solver is None else self._problem.why_short(self._solver)
 
 
-@dataclass
-class LiveRig:
-    """The sessions of a live rig's trees, by the root's name, and its last base pose."""
-
-    trees: dict[str, LiveSession] = field(default_factory=dict)
-    base: BasePose | None = None
-
-
 def _same(ones: Iterable[FloatArray | None], others: Iterable[FloatArray | None]) -> bool:
     """Whether arrays, such as targets or poses, are equal."""
     pairs = zip(ones, others, strict=True)
@@ -534,21 +531,23 @@ def _same(ones: Iterable[FloatArray | None], others: Iterable[FloatArray | None]
     )
 
 
-def try_pose(graph: Depsgraph, scene: Scene, rig: Object, rigs: dict[int, LiveRig], update: Update) -> str:
+def try_pose(
+    graph: Depsgraph, scene: Scene, rig: Object, rigs: dict[int, dict[str, LiveSession]], update: Update
+) -> str:
     """Pose a rig that has targets; returns the reason if that fails, else "".
 
-    rigs: the live rigs, by session ID. update: evaluates the scene
+    rigs: the sessions of each rig's trees, by the rig's session ID and the root's name. update: evaluates the scene
     without calling handlers.
     """
     try:
         if not (why_no_rig(rig) or why_no_solve(rig)):
-            live = rigs.setdefault(rig.session_uid, LiveRig())
+            sessions = rigs.setdefault(rig.session_uid, {})
             check_effectors(scene, rig)
             check_editable(rig)
-            live.base = BasePose(scene, rig, update, live.base)
+            base = BasePose(scene, rig, update, next((each.base for each in sessions.values()), None))
             for problem in [each.pins_first() for each in find_problems(rig)]:
                 places = current_targets(graph, scene, rig, problem)
-                _pose_tree(scene.frame_current_final, problem, live.base, places, live.trees, update)
+                _pose_tree(scene.frame_current_final, problem, base, places, sessions, update)
     except FabrikError as error:
         return str(error)
     return ""
@@ -575,6 +574,7 @@ def _pose_tree(
     session = sessions.get(root)
     if session is None or not session.fits(problem):
         session = sessions[root] = LiveSession(problem, (start, head), session)
+    session.base = base
     stretches: dict[str, float] = {}
     if is_by_posture(problem, places):
         shown = tree if share == 1.0 else None

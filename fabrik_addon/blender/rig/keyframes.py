@@ -344,11 +344,7 @@ class RigCurves:
         found: PoseBone | None = self._bones.get(bone) if self._by_path else None
         if found is None:
             return []
-        return self.of_path(found.path_from_id(channel or property_name(found.rotation_mode)))
-
-    def of_path(self, path: str) -> list[FCurve]:
-        """The curves of a property."""
-        return self._by_path.get(path, [])
+        return self._by_path.get(found.path_from_id(channel or property_name(found.rotation_mode)), [])
 
     def times(self, bone: str) -> FloatArray:
         """(K,) frames with a key of a bone's rotation, in order."""
