@@ -335,13 +335,6 @@ class LimbOnIk:
         turned = (off[self.bones.index(bone), 3:].max() for bone in self.turned_by)
         return np.array([end, max(end, *turned, 0.0)])
 
-    def is_held(self, wanted: FloatArray) -> bool:
-        """Whether the IK controls hold the limb's end at its wanted pose.
-
-        wanted: (B, 4, 4) matrices of the bones, armature space.
-        """
-        return bool(self.end_errors(wanted)[1] <= PLACED * self.size)
-
     def lead(self, wanted: FloatArray, *, as_at_rest: bool) -> None:
         """Move the controls of held bones so that the bones reach matrices (B, 4, 4), armature space.
 

@@ -121,45 +121,38 @@ class BasePose:
         self._rotations, self._locations = floats(stored, "rotation", 4), floats(stored, "location", 3)
         self._curves, posed = RigCurves(rig, curves(rig)), posed_rig(rig)
         self.key: tuple[float | bytes, ...] = ()
-        self.body: Mapping[str, _Pose] = {}
+        self.body: dict[str, _Pose] = {}
         parents = {} if posed.by_channels else solved_parents(rig)
-        names = dict.fromkeys(name for name, _ in posed.keyed([*parents], [*parents][:1]))
-        if names:
-            rotations, locations = self._turned([*names]), np.array([self._moved(name) for name in names])
-            self.key = self._frame, rotations.tobytes(), locations.tobytes()
-            if last is not None and last.key == self.key:
-                self.body = last.body
-                return
-            trees = self._evaluated(scene, update, [*names], rotations, locations)
-            self.body = {
-                name: (rotation, tree.root_location)
-                for tree in trees
-                for name, rotation in zip(tree.skeleton.names, tree.rotations, strict=True)
-            }
-
-    def _evaluated(
-        self, scene: Scene, update: Update, names: Sequence[str], rotations: FloatArray, locations: FloatArray
-    ) -> list[Tree]:
-        """The trees of the rig with rotations (C, 4) and locations (C, 3) of its controls, and the base switches."""
-        rig, stored, current = self._rig, self.settings.stored_pose, switches_of(self._rig)
-        keyed = {curve.data_path for curve in curves(rig)}
+        names = list(dict.fromkeys(name for name, _ in posed.keyed([*parents], [*parents][:1])))
+        if not names:
+            return
+        rotations, locations = self._turned(names), np.array([self._moved(name) for name in names])
+        self.key = self._frame, rotations.tobytes(), locations.tobytes()
+        if last is not None and last.key == self.key:
+            self.body = last.body
+            return
+        keyed, current = {curve.data_path for curve in curves(rig)}, switches_of(rig)
         values = {path: stored[path].value for path in current if path in stored and path not in keyed}
         groups = channel_groups(rig, names)
         apart = [angle_between(group.rotations, rotations[group.rows]).max() for group in groups]
         apart.append(np.abs(locations - [rig.pose.bones[name].location for name in names]).max())
-        if max(apart) <= _SAME_TURN and current.items() >= values.items():
-            return posed_rig(rig).trees()
-        with PoseKeeper(scene, rig):
-            for group in groups:
-                group.write(rig, rotations[group.rows])
-            for name, location in zip(names, locations.tolist(), strict=True):
-                rig.pose.bones[name].location = location
-            write_switches(rig, values)
-            rig.update_tag(refresh={"DATA"})
+        trees = posed.trees()
+        if max(apart) > _SAME_TURN or not current.items() >= values.items():
+            with PoseKeeper(scene, rig):
+                for group in groups:
+                    group.write(rig, rotations[group.rows])
+                for name, location in zip(names, locations.tolist(), strict=True):
+                    rig.pose.bones[name].location = location
+                write_switches(rig, values)
+                rig.update_tag(refresh={"DATA"})
+                update()
+                trees = posed.trees()
             update()
-            trees = posed_rig(rig).trees()
-        update()
-        return trees
+        for tree in trees:
+            self.body |= {
+                name: (turned, tree.root_location)
+                for name, turned in zip(tree.skeleton.names, tree.rotations, strict=True)
+            }
 
     def rotations(self, bones: Sequence[str]) -> FloatArray:
         """(B, 4) local rotations of bones, w x y z; bones without data are at rest."""
