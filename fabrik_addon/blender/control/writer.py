@@ -327,31 +327,30 @@ class LimbOnIk:
         self.goes_by = dict([heels.popitem()] if heels else [])
         self.turned_by = heels | {bone: control for bone, control in others.items() if bone not in goes_by}
 
-    def end_error(self, wanted: FloatArray) -> float:
-        """The largest deviation of bones held by controls from their matrices (B, 4, 4), as a length."""
+    def end_errors(self, wanted: FloatArray) -> FloatArray:
+        """(2,) how far the limb's end, and the worst of all held bones, are from matrices (B, 4, 4), as lengths."""
         off = np.abs(self.differences(wanted, self.current_matrices()).reshape(len(self.bones), 6))
+        end = max((off[self.bones.index(bone)].max() for bone in self.goes_by), default=0.0)
         # Ignore the positions of heels' and toes' bones, because they depend on lengths that IK changes.
-        turned = [off[self.bones.index(bone), 3:] for bone in self.turned_by]
-        return float(np.concatenate([*turned, *(off[self.bones.index(bone)] for bone in self.goes_by), [0.0]]).max())
-
-    def is_held(self, wanted: FloatArray) -> bool:
-        """Whether the IK controls hold the limb's end at its wanted pose.
-
-        wanted: (B, 4, 4) matrices of the bones, armature space.
-        """
-        return self.end_error(wanted) <= PLACED * self.size
+        turned = (off[self.bones.index(bone), 3:].max() for bone in self.turned_by)
+        return np.array([end, max(end, *turned, 0.0)])
 
     def lead(self, wanted: FloatArray, *, as_at_rest: bool) -> None:
         """Move the controls of held bones so that the bones reach matrices (B, 4, 4), armature space.
 
         as_at_rest: each bone keeps its offset from its control at rest; otherwise that in the current pose.
         """
-        here = self.current_matrices()
+        here, carried, end = self.current_matrices(), Matrix(), len(self.bones)
         for bone, leader in (self.goes_by | self.turned_by).items():
             control, rests, row = self.rig.pose.bones[leader], self.rig.data.bones, self.bones.index(bone)
             held = rests[bone].matrix_local if as_at_rest else Matrix(here[row].tolist())
             there = Matrix(wanted[row].tolist()) @ held.inverted()
             there = there @ (rests[leader].matrix_local if as_at_rest else control.matrix)
+            if bone in self.goes_by:
+                end, carried = row, control.matrix @ there.inverted()
+            elif row > end:
+                # The controls of toes follow the limb's end.
+                there = carried @ there
             self._move_to(control, there, turns_only=bone in self.turned_by)
 
     def plane_angle(self, wanted: FloatArray) -> float:
@@ -498,9 +497,9 @@ def place_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[Floa
 def _move_ends(update: Update, pairs: Sequence[tuple[LimbOnIk, FloatArray]]) -> None:
     """Move IK controls and heels until the limbs' ends are at their wanted matrices (B, 4, 4), or get no nearer."""
     torn, done = set[int](), set[int]()
-    errors = [limb.end_error(each) for limb, each in pairs]
+    errors = [limb.end_errors(each) for limb, each in pairs]
     for _ in range(_MOST_LEADS):
-        off = [row for row, (limb, _) in enumerate(pairs) if row not in done and errors[row] > PLACED * limb.size]
+        off = [row for row, (limb, _) in enumerate(pairs) if row not in done and errors[row][1] > PLACED * limb.size]
         if not off:
             break
         before = [HeldChannels(pairs[row][0].rig, pairs[row][0].controls) for row in off]
@@ -510,13 +509,13 @@ def _move_ends(update: Update, pairs: Sequence[tuple[LimbOnIk, FloatArray]]) -> 
         undone = False
         for row, held in zip(off, before, strict=True):
             (limb, each), error = pairs[row], errors[row]
-            left = limb.end_error(each)
-            if row in torn and left > _GAIN * error:
+            left = limb.end_errors(each)
+            if row in torn and left[1] > _GAIN * error[1]:
                 done.add(row)
-            if left > _NEARER * error and left > PLACED * limb.size:
+            if left[1] > max(_NEARER * error[1], PLACED * limb.size):
                 # The limb's end does not follow its control, so use the offset between them at rest.
                 torn.add(row)
-            if left >= error:
+            if (left >= error).all():
                 held.restore()
                 undone = True
             else:

@@ -524,7 +524,7 @@ class SpreadDrag(DragBase):
         if slips.max() > SHOWN:
             bone = span.problem.posed.shown(span.problem.effectors[int(np.argmax(slips))].bone)
             self.left_alone.append(f"Bone {bone!r} is held, but is up to {length_text(slips.max())} off its path")
-        armature, names = self._armature, span.skeleton.names
+        armature = self._armature
         changed, unkeyed = changed_channels(armature, span.take, span.motion, found.rotations, found.roots)
         self.left_alone += [f"Control {name!r} has no keys and was not changed: key it first" for name in unkeyed]
         if self._layer or span.take.is_layered:
@@ -532,10 +532,11 @@ class SpreadDrag(DragBase):
         else:
             changes = changes_of(span.take, span.motion.frames, changed)
             write_changes(changes, (span.frame,), span.ends, copies_in_holds(armature))
-        self._keeper.restore([span.take.place, *(span.take.holders[names[bone]] for bone in span.problem.bones)])
+        keyed = {each.bone.name for each in changed}
+        self._keeper.restore(keyed)
         context.view_layer.update()
         move_pins_with(armature, self._dragged)
-        return len({each.bone.name for each in changed})
+        return len(keyed)
 
     def _goals(self, solver: EditSolver, rows: IntArray | slice) -> tuple[FloatArray, FloatArray]:
         """(F, E, 3) target positions and (F, E, 4) target rotations on some of the span's frames, in armature space."""

@@ -45,7 +45,7 @@ def stop() -> None:
 def switched(rig: Object) -> None:
     """Handle a change of a rig's Live setting."""
     from ...core.errors import FabrikError
-    from .solve import store_pose
+    from .solve import store_base
 
     settings = rig_settings(rig)
     _WATCHED.failed.discard(rig.session_uid)
@@ -54,7 +54,7 @@ def switched(rig: Object) -> None:
     elif not settings.stored_pose and rig.pose is not None:
         # The panel shows why the rig can't be posed.
         with suppress(FabrikError):
-            store_pose(rig, settings.stored_pose)
+            store_base(rig)
     follow()
 
 

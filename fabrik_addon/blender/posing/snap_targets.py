@@ -18,7 +18,7 @@ from ..settings.motion import MARKER_NAME
 from ..settings.rig import FabrikEffector, rig_settings
 from ..settings.why_not import enabled_effectors
 from . import live
-from .solve import store_pose
+from .solve import store_base
 
 # Shares of a limb's length. A limb has a bend direction if its middle is at least the first share away from the line
 # between its ends. A pole on that line is moved away by the second share.
@@ -73,7 +73,7 @@ def snap_targets(context: Context, rig: Object, *, clamp: bool = False) -> tuple
             context.view_layer.update()
     finally:
         if rig_settings(rig).live:
-            store_pose(rig, rig_settings(rig).stored_pose)
+            store_base(rig)
         live.resume(rig)
     return len(pins) + len(going), stays
 

@@ -27,6 +27,7 @@ from ..goals.problem import RigProblem, find_problems
 from ..limits.action import legal_pose, legal_rotations
 from ..rig.armature import (
     BONE_HEAD,
+    Channels,
     Tree,
     armature_point,
     check_editable,
@@ -36,20 +37,31 @@ from ..rig.armature import (
     freeze,
     length_text,
     object_scale,
+    read_channels,
     root_place,
     write_stretches,
 )
 from ..rig.keyframes import RigCurves, curves
 from ..rig.locks import WithLocks
-from ..rig.pose_writer import pose_bytes
+from ..rig.pose_writer import PoseKeeper, channel_groups, pose_bytes, switches_of, write_switches
 from ..rig.rotation_modes import from_channels, to_channels
+from ..settings.control import solved_parents
+from ..settings.limit_properties import read_limits
 from ..settings.rig import rig_settings
 from ..settings.why_not import why_no_rig, why_no_solve
 
 
-def store_pose(rig: Object, stored: Any) -> None:
-    """Store the current pose of all bones in a collection of `FabrikStoredBone`, replacing its contents."""
-    pose = posed_rig(rig).pose()
+def store_base(rig: Object) -> None:
+    """Store the current channels of all bones, and a control rig's switches, for the base pose."""
+    stored = rig_settings(rig).stored_pose
+    _store(read_channels(rig), stored)
+    for path, value in switches_of(rig).items():
+        kept = stored.add()
+        kept.name, kept.value = path, value
+
+
+def _store(pose: Channels, stored: Any) -> None:
+    """Store a pose in a collection of `FabrikStoredBone`, replacing its contents."""
     stored.clear()
     for name, rotation, location in zip(*pose, strict=True):
         kept = stored.add()
@@ -59,7 +71,7 @@ def store_pose(rig: Object, stored: Any) -> None:
 def keep_pose(rig: Object) -> str:
     """Store the current pose of a rig as its preferred pose; returns a line to show."""
     settings = rig_settings(rig)
-    store_pose(rig, settings.kept_pose)
+    _store(posed_rig(rig).pose(), settings.kept_pose)
     settings.preferred_pose = "KEPT"
     return f"Stored the preferred pose of {rig.name!r}"
 
@@ -89,17 +101,69 @@ def preferred_pose(problem: RigProblem, start: _Pose, bones: Sequence[int] | Non
 
 
 class BasePose:
-    """The base pose of a rig on a frame, from its current action, or else from the stored pose."""
+    """The base pose of a rig on a frame, from its current action, or else from the stored pose.
 
-    def __init__(self, rig: Object, frame: float) -> None:
+    On a control rig these are the channels of its controls, with which it is evaluated.
+
+    Attributes:
+        key: the frame and the channels of a control rig that was evaluated.
+        body: its pose, by bone: the local rotation (4,), and the head (3,) of the tree's root.
+    """
+
+    def __init__(self, scene: Scene, rig: Object, update: Update, last: "BasePose | None") -> None:
+        """Read the base pose on the current frame.
+
+        update: evaluates the scene without calling handlers. last: the rig's last base pose, which may still hold.
+        """
         self.settings = rig_settings(rig)
-        self._rig, self._frame, stored = rig, frame, self.settings.stored_pose
+        self._rig, self._frame, stored = rig, scene.frame_current_final, self.settings.stored_pose
         self._rows = {name: row for row, name in enumerate(stored.keys())}
         self._rotations, self._locations = floats(stored, "rotation", 4), floats(stored, "location", 3)
-        self._curves = RigCurves(rig, curves(rig))
+        self._curves, posed = RigCurves(rig, curves(rig)), posed_rig(rig)
+        self.key: tuple[float | bytes, ...] = ()
+        self.body: dict[str, _Pose] = {}
+        parents = {} if posed.by_channels else solved_parents(rig)
+        names = list(dict.fromkeys(name for name, _ in posed.keyed([*parents], [*parents][:1])))
+        if not names:
+            return
+        rotations, locations = self._turned(names), np.array([self._moved(name) for name in names])
+        self.key = self._frame, rotations.tobytes(), locations.tobytes()
+        if last is not None and last.key == self.key:
+            self.body = last.body
+            return
+        keyed, current = {curve.data_path for curve in curves(rig)}, switches_of(rig)
+        values = {path: stored[path].value for path in current if path in stored and path not in keyed}
+        groups = channel_groups(rig, names)
+        apart = [angle_between(group.rotations, rotations[group.rows]).max() for group in groups]
+        apart.append(np.abs(locations - [rig.pose.bones[name].location for name in names]).max())
+        trees = posed.trees()
+        if max(apart) > _SAME_TURN or not current.items() >= values.items():
+            with PoseKeeper(scene, rig):
+                for group in groups:
+                    group.write(rig, rotations[group.rows])
+                for name, location in zip(names, locations.tolist(), strict=True):
+                    rig.pose.bones[name].location = location
+                write_switches(rig, values)
+                rig.update_tag(refresh={"DATA"})
+                update()
+                trees = posed.trees()
+            update()
+        for tree in trees:
+            self.body |= {
+                name: (turned, tree.root_location)
+                for name, turned in zip(tree.skeleton.names, tree.rotations, strict=True)
+            }
 
     def rotations(self, bones: Sequence[str]) -> FloatArray:
         """(B, 4) local rotations of bones, w x y z; bones without data are at rest."""
+        return np.array([self.body[bone][0] for bone in bones]) if self.body else self._turned(bones)
+
+    def root_place(self, bone: str) -> FloatArray:
+        """(3,) the head of a root bone in armature space."""
+        return self.body[bone][1] if self.body else root_place(self._rig.pose.bones[bone], self._moved(bone))
+
+    def _turned(self, bones: Sequence[str]) -> FloatArray:
+        """(B, 4) local rotations by the channels of bones or controls."""
         known = np.concatenate([self._rotations, [IDENTITY]])
         found: FloatArray = known[[self._rows.get(bone, -1) for bone in bones]]
         keyed = {row: curves for row, bone in enumerate(bones) if (curves := self._curves.channel(bone))}
@@ -112,11 +176,11 @@ class BasePose:
             found[rows] = from_channels(mode, values)
         return found
 
-    def root_place(self, bone: str) -> FloatArray:
-        """(3,) the head of a root bone in armature space."""
-        pose_bone, row = self._rig.pose.bones[bone], self._rows.get(bone)
-        location = np.array(pose_bone.location, dtype=np.float64) if row is None else self._locations[row].copy()
-        return root_place(pose_bone, self._keyed(self._curves.channel(bone, "location"), location))
+    def _moved(self, bone: str) -> FloatArray:
+        """(3,) the location channel of a bone or control."""
+        row = self._rows.get(bone)
+        own = self._rig.pose.bones[bone].location if row is None else self._locations[row]
+        return self._keyed(self._curves.channel(bone, "location"), np.array(own, dtype=np.float64))
 
     def _keyed(self, curves: Iterable[FCurve], values: FloatArray) -> FloatArray:
         """Replace a channel's values (n,) by the values of its curves on the frame, if it has curves."""
@@ -335,8 +399,9 @@ class LiveSession:
         is_catching_up: whether joints lag behind the targets and are catching up.
         may_continue: whether to continue toward targets at rest.
         limbs: a control rig's limbs that are placed on IK, by switch.
-        wanted: the pose that was written last; None if no pose was written.
+        wanted: the pose that was written last on this frame; None if no pose was written.
         made: the resulting pose of the rig, which may differ; None until it is evaluated.
+        base: the rig's last base pose.
     """
 
     def __init__(self, problem: RigProblem, base: _Pose, before: "LiveSession | None" = None) -> None:
@@ -356,6 +421,7 @@ class LiveSession:
         self.limbs: dict[str, LimbOnIk] = {} if before is None else before.limbs
         self.wanted: _Pose | None = None if before is None else before.wanted
         self.made: _Pose | None = None if before is None else before.made
+        self.base: BasePose | None = None
         if before is not None and before.asked is not None:
             # Changed settings take effect at once, without easing.
             self.asked = before.asked[0], None
@@ -377,6 +443,9 @@ class LiveSession:
         """
         problem = self._problem
         last, self.asked = self.asked, (frame, places)
+        if last is not None and frame != last[0]:
+            # The animation of the new frame has replaced the pose that was written.
+            self.wanted = None
         may_continue, self.may_continue = self.may_continue, False
         if self._solver is None:
             self._solver, self._base = session_for(problem, base), base
@@ -413,7 +482,9 @@ class LiveSession:
         """Whether the pose already meets its targets, inside the limits."""
         size = float(self._problem.tree.skeleton.lengths.sum())
         misses = solver.misses(current.rotations, current.root_location, *asked)
-        legal = legal_pose(current.skeleton, self._problem.limits, current.rotations[None])[0]
+        # IK and locks allow the pose, although it may be slightly off the hinges that stand for them.
+        limits = read_limits(self._problem.rig, self._problem.bone_names)
+        legal = legal_pose(current.skeleton, limits, current.rotations[None])[0]
         return bool(
             misses.max(initial=0.0) <= _THERE * size and angle_between(legal, current.rotations).max() <= _LEGAL
         )
@@ -466,7 +537,7 @@ def try_pose(
             sessions = rigs.setdefault(rig.session_uid, {})
             check_effectors(scene, rig)
             check_editable(rig)
-            base = BasePose(rig, scene.frame_current_final)
+            base = BasePose(scene, rig, update, next((each.base for each in sessions.values()), None))
             for problem in [each.pins_first() for each in find_problems(rig)]:
                 places = current_targets(graph, scene, rig, problem)
                 _pose_tree(scene.frame_current_final, problem, base, places, sessions, update)
@@ -496,6 +567,7 @@ def _pose_tree(
     session = sessions.get(root)
     if session is None or not session.fits(problem):
         session = sessions[root] = LiveSession(problem, (start, head), session)
+    session.base = base
     stretches: dict[str, float] = {}
     if is_by_posture(problem, places):
         shown = tree if share == 1.0 else None

@@ -122,8 +122,8 @@ def _other_keys_kept(
         if curve is not None and len(curve.keyframe_points):
             # A curve with modifiers is left out: its values are not those of its keys.
             held |= {} if curve.modifiers else {key: values_at(curve, frames)}
-        elif value is not None:
-            held[key] = np.full(len(frames), value)
+        else:
+            held |= {} if value is None else {key: np.full(len(frames), value)}
             new.append(key)
     held |= _without_effect(context, armature, frames, new)
     yield

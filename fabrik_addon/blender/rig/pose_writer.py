@@ -34,9 +34,7 @@ class PoseKeeper:
         self._scene, self._rig = scene, rig
         self.keyed: Collection[str] = ()
         self._frame, self._subframe = scene.frame_current, scene.frame_subframe
-        setup = rig_settings(rig).control
-        paths = [each.name for each in (*setup.switches, *setup.along) if has_property(rig, each.name)]
-        self._switches = {path: read_switch(rig, path) for path in paths}
+        self._switches = switches_of(rig)
         self._pose = {name: floats(rig.pose.bones, name, width) for name, width in _CHANNELS.items()}
 
     def __enter__(self) -> Self:
@@ -117,6 +115,13 @@ def has_property(rig: Object, path: str) -> bool:
     except (ValueError, KeyError, AttributeError):
         return False
     return True
+
+
+def switches_of(rig: Object) -> dict[str, float]:
+    """The values of a control rig's switches, and of the properties that are set with them, by path."""
+    setup = rig_settings(rig).control
+    paths = [each.name for each in (*setup.switches, *setup.along) if has_property(rig, each.name)]
+    return {path: read_switch(rig, path) for path in paths}
 
 
 def read_switch(rig: Object, path: str) -> float:

@@ -185,3 +185,66 @@ def test_legs_that_ik_stretches_do_not_pull_the_body_when_a_hand_is_dragged():
     assert moved[still].max() < 1e-4
     # The arm reaches the target without the trunk.
     assert moved[0] < 5e-3
+
+
+def test_a_paw_that_its_heel_has_rotated_stays_when_live_begins():
+    """The paw was slightly outside the hinge that was found at rest, so the body moved by 2 mm."""
+    rig = open_set_up("Animals.wolf")
+    rig.pose.bones["foot_heel_ik.R"].rotation_mode = "XYZ"
+    rig.pose.bones["foot_heel_ik.R"].rotation_euler = (0.05, 0.0, 0.03)
+    before = posed(rig)
+    bpy.ops.fabrik.pin(bones="foot_ik.R")
+    rig.fabrik.live = True
+    after = posed(rig)
+    rig.fabrik.live = False
+    assert np.abs(after - before)[:, :3, 3].max() < 1e-4
+
+
+def keyed_torso(rig):
+    """Keys that lower the body by 6 cm, and move it forward, on frame 20; both feet are pinned on frame 1."""
+    torso = rig.pose.bones["torso"]
+    for frame, place in ((1, (0.0, 0.0, 0.0)), (20, (0.0, -0.06, -0.06))):
+        torso.location = place
+        torso.keyframe_insert("location", frame=frame)
+    bpy.context.scene.frame_set(1)
+    bpy.ops.fabrik.pin(bones=",".join(FEET))
+
+
+@pytest.mark.parametrize("limbs", ["AUTO", "FK"])
+def test_live_follows_the_keys_of_controls(limbs):
+    """The body stayed as it was when Live was switched on, since curves were looked up by names of its bones."""
+    rig = open_set_up("Basic.basic_human")
+    rig.fabrik.control.limbs = limbs
+    keyed_torso(rig)
+    bpy.context.scene.frame_set(20)
+    animated = posed(rig)
+    bpy.context.scene.frame_set(1)
+    rig.fabrik.live = True
+    before = posed(rig)
+    bpy.context.scene.frame_set(20)
+    # IK shortens legs, so on FK their knees differ.
+    rows = [row for row, name in enumerate(rig.fabrik.control.carriers.keys()) if "shin" not in name]
+    assert np.abs(posed(rig) - animated)[rows, :3, 3].max() < 5e-4
+    bpy.context.scene.frame_set(1)
+    assert np.abs(posed(rig) - before)[:, :3, 3].max() < 1e-4
+    rig.fabrik.live = False
+
+
+def test_live_poses_each_frame_although_all_have_the_same_solution():
+    """The solution was written on the first of them only, and the others showed their keys."""
+    rig = open_set_up("Basic.basic_human")
+    for frame in (1, 20, 40):
+        for bone in rig.pose.bones:
+            for channel in ("location", "rotation_quaternion", "rotation_euler"):
+                bone.keyframe_insert(channel, frame=frame)
+    target = scenes.empty_at(rig.pose.bones["ORG-hand.L"].tail + Vector((0.0, -0.1, 0.1)))
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.fabrik.add_effector(bone="hand_ik.L", target=target.name)
+    bpy.ops.fabrik.pin(bones=",".join(FEET))
+    rig.fabrik.live = True
+    posed(rig)
+    for frame in (20, 40):
+        bpy.context.scene.frame_set(frame)
+    posed(rig)
+    assert np.array(rig.pose.bones["ORG-hand.L"].tail) == pytest.approx(np.array(target.location), abs=1e-3)
+    rig.fabrik.live = False

@@ -3,12 +3,14 @@
 import bpy
 import numpy as np
 import pytest
+from mathutils import Matrix
+from support import scenes
 from support.control_rigs import arp_like, cloud_like, hand_made
 from support.dragging import person
 from support.rigify import open_set_up
 
 from fabrik_addon.blender.control.posed_rig import ControlRig, PlainRig, posed_rig
-from fabrik_addon.blender.control.writer import Deviation, deviation_warning
+from fabrik_addon.blender.control.writer import PLACED, Deviation, deviation_warning, limbs_kept_on_ik
 from fabrik_addon.blender.rig.rotation_modes import from_channels
 from fabrik_addon.core import forward_kinematics
 from fabrik_addon.core.rotations import angle_between, product, quaternion_from_rotation_vector
@@ -110,3 +112,21 @@ def test_the_controls_that_move_a_pose_are_keyed(posed):
 def test_a_warning_shows_small_distances_of_small_rigs(distance, shown):
     setup = open_set_up(hand_made).fabrik.control
     assert f"is off by {shown} and 0.00°" in deviation_warning(setup, Deviation(setup.carriers[0].name, distance, 0.0))
+
+
+def test_a_foot_and_its_toes_are_placed_together():
+    """The toes' control was rotated as if the foot stayed, so the foot was put back where both were rotated."""
+    rig = open_set_up("Basic.basic_human")
+    path = rig.fabrik.control.carriers["ORG-foot.L"].switch
+    limb = limbs_kept_on_ik(rig, rig.fabrik.control, [path], {})[path]
+    wanted = limb.current_matrices()
+    foot, toe = (limb.bones.index(name) for name in ("ORG-foot.L", "ORG-toe.L"))
+    turn = np.array(Matrix.Rotation(0.4, 3, (0.6, 0.8, 0.0)))
+    arm = wanted[toe, :3, 3] - wanted[foot, :3, 3]
+    wanted[[foot, toe], :3, 3] += (0.0, -0.05, 0.1)
+    wanted[toe, :3, 3] += turn @ arm - arm
+    wanted[foot, :3, :3] = turn @ wanted[foot, :3, :3]
+    assert limb.turned_by
+    limb.lead(wanted, as_at_rest=False)
+    bpy.context.view_layer.update()
+    assert limb.end_errors(wanted)[1] < PLACED * limb.size

@@ -7,6 +7,7 @@ from mathutils import Quaternion
 from support import scenes
 
 from fabrik_addon.blender.posing.drag import DragSettings, begin_drag
+from fabrik_addon.blender.posing.key_pose import key_pose
 from fabrik_addon.blender.rig.keyframes import curves, keys
 from fabrik_addon.blender.rig.rotation_modes import property_name
 
@@ -46,6 +47,11 @@ def keyed(rig):
 
 def by_hand(rig):
     bpy.ops.fabrik.key_pose()
+
+
+def whole(rig):
+    """Key bones that nobody has posed as well."""
+    key_pose(bpy.context, rig, "WHOLE")
 
 
 def automatically(rig):
@@ -101,8 +107,9 @@ def test_all_other_keyed_frames_keep_their_pose(rig):
 
 @pytest.mark.parametrize("blending", ["REPLACE", "COMBINE", "ADD"])
 @pytest.mark.parametrize("mode", ["QUATERNION", "AXIS_ANGLE", "XYZ"])
-def test_other_keyed_frames_of_a_layer_keep_their_pose(rig, mode, blending):
-    """Bones without keys in the layer got the pose of the drag's frame there."""
+@pytest.mark.parametrize("how", [automatically, whole])
+def test_other_keyed_frames_of_a_layer_keep_their_pose(rig, mode, blending, how):
+    """Bones without keys in the layer got the pose of the key's frame there."""
     for bone in ("upper_arm.L", "forearm.L"):
         rig.pose.bones[bone].rotation_mode = mode
         key_angles(rig, bone, {1: 0.1, 15: 0.2, 40: 0.5})
@@ -113,7 +120,7 @@ def test_other_keyed_frames_of_a_layer_keep_their_pose(rig, mode, blending):
     key_angles(rig, "head", dict.fromkeys((1, 15, 40), 0.0))
     before = poses(rig, (1, 15, 40))
     bpy.context.scene.frame_set(20)
-    automatically(rig)
+    how(rig)
     posed = np.array(rig.pose.bones["forearm.L"].matrix)
     assert poses(rig, (1, 15, 40)) == pytest.approx(before, abs=2e-5)
     assert poses(rig, (20,))[0] == pytest.approx(posed, abs=2e-5)
