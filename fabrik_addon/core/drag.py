@@ -17,6 +17,7 @@ function accepts or shortens the step. Forces and the active set are kept for th
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -253,6 +254,7 @@ class DragSolver:
         hang_from: HangFrom | None = None,
         collision: SelfCollision | None = None,
         separate: bool = False,
+        side_bends: Mapping[str, FloatArray] = MappingProxyType({}),
     ) -> None:
         """Begin in the rest pose and prefer it.
 
@@ -270,18 +272,25 @@ class DragSolver:
             hang_from: the pose from which limbs without goals keep their tilts; None: these limbs are rigid.
             collision: capsules that must not overlap.
             separate: whether capsules that overlap in a starting pose are moved apart; otherwise they go no deeper.
+            side_bends: bones of the trunk that carry no goals and only bend sideways, for balance: by name, (3,) the
+                axis, in the frame that carries the bone.
         """
         with_goals = participants(skeleton, with_partners(effectors))
         bones = sorted(
             {
                 *with_goals,
-                *free_limbs(skeleton, with_goals, masses if hang_from and hang_from.hangs else None, still, floor),
+                *free_limbs(
+                    skeleton, with_goals, masses if hang_from and hang_from.hangs else None, still, floor, side_bends
+                ),
             }
         )
         self._own_limits = {name: limit for name, limit in (limits or {}).items() if name not in still}
         own = [self._own_limits.get(skeleton.names[bone]) for bone in bones]
         factors = [np.inf if skeleton.names[bone] in still else masses.factors[bone] for bone in bones]
         axes = [joint_axes(limit, factor) for limit, factor in zip(own, factors, strict=True)]
+        leans = np.isin(bones, [skeleton.index(name) for name in side_bends])
+        for body in np.flatnonzero(leans):
+            axes[body] = side_bends[skeleton.names[bones[body]]][None]
         self.skeleton, self.masses, self.effectors, self._separate = skeleton, masses, tuple(effectors), separate
         self.bodies = Bodies(skeleton, bones, axes, root == "FREE")
         self.goals = Goals(self.bodies, self.effectors)
@@ -290,7 +299,8 @@ class DragSolver:
         self.bounds = Bounds(
             self.bodies, floor, support, collision and collision.without_loops(skeleton, self.effectors)
         )
-        self._free: BoolArray = ~np.isin(bones, with_goals)
+        self._free: BoolArray = ~np.isin(bones, with_goals) & ~leans
+        self._leaning = np.flatnonzero(leans)
         joints = joints_of(self.bodies, masses)
         self.hanging = hanging_limbs(self.bodies, masses, joints, self._free, hang_from) if hang_from else None
         up = hang_from.up if hang_from and hang_from.hangs else None
@@ -581,14 +591,23 @@ class DragSolver:
 
         This movement is the distance of targets from the effectors in the preferred pose.
         """
-        moved = lengths(self.goals.residual(self._preferred_pose, wanted)[: self.goals.count])
+        vectors = self.goals.residual(self._preferred_pose, wanted)[: self.goals.count]
+        moved = lengths(vectors)
         shares = np.minimum(1.0, moved / (_FULL_SHIFT * self.size))
         relaxed = self._limbs.relaxed(shares)
         if relaxed is not None:
             self.posture = self.posture.relaxed(*relaxed)
         # A leg that is dragged bears no weight anymore, so the body is shifted at least as fast as the leg moves.
         lifted = self._limbs.lifted(moved) / max(self.bounds.off_support, TINY)
-        self.posture.shift = self.bounds.shift(min(1.0, max(lifted, float(shares.max(initial=0.0)))))
+        # Hips that are dragged aside carry the body over one foot. If they go back, the trunk leans forward instead.
+        leads = self.goals.on[: self.goals.count] == 0
+        carried = np.zeros(3)
+        if leads.any() and len(self._leaning):
+            body = self._leaning[0]
+            forward = self._preferred_pose.carried[body] @ self.bodies.axes[self.bodies.first[body]]
+            carried = vectors[leads].mean(axis=0)
+            carried -= (carried @ forward) * forward
+        self.posture.shift = self.bounds.shift(min(1.0, max(lifted, float(shares.max(initial=0.0)))), carried)
 
     def _moved_distance(self, state: _State) -> float:
         """The largest distance that a target has moved since the last call.

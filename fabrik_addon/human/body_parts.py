@@ -13,7 +13,8 @@ PARTS: Final = (
     "rigid",
 )  # fmt: skip
 # Groups of parts, each from the root of the body outward.
-TRUNK: Final = ("hips", "spine", "chest")
+SPINE: Final = ("spine", "chest")
+TRUNK: Final = ("hips", *SPINE)
 MIDDLE: Final = (*TRUNK, "neck", "head")
 ARM: Final = ("upper_arm", "forearm", "hand")
 LEG: Final = ("thigh", "shin", "foot", "toe")

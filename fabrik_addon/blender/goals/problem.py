@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
 from math import ceil, floor
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -140,12 +141,13 @@ class RigProblem:
         hang_from: HangFrom | None = None,
         stiff: Collection[str] = (),
         separate: bool = False,
+        side_bends: Mapping[str, FloatArray] = MappingProxyType({}),
     ) -> DragSolver:
         """A solver that continues from pose to pose, near a preferred pose, which must be set before use.
 
         Masses, floor, balance and self-collision are the rig's. hang_from: the pose whose tilts are kept by limbs
         without goals; None if such limbs are rigid. stiff: names of bones that move as one piece. separate: whether
-        self-collisions of the preferred pose are removed.
+        self-collisions of the preferred pose are removed. side_bends: bones that bend for balance.
         """
         rig, skeleton = self.rig, self.tree.skeleton
         # All goals that lead the body get the force of the weakest, so that none pulls another off its target.
@@ -170,6 +172,7 @@ class RigProblem:
             hang_from=hang_from,
             collision=collision_of(rig, skeleton, always=separate),
             separate=separate,
+            side_bends=side_bends,
         )
 
     def edit_model(self, *, separate: bool = False) -> EditModel:
