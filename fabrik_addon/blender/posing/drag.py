@@ -151,8 +151,8 @@ class DragPart:
         hangs = follows and rig_settings(armature).free_limbs_hang and (bool(setup.held) or not leads)
         led = {*self.moving_bones, *setup.frozen, *posed.resting_limbs(setup.dragged)}
         self._pins = np.array([grip.is_pin and not grip.is_dragged for grip in grips])
-        pinned = tuple(grip.effector.bone for grip in compress(grips, self._pins))
-        bends = side_bends(armature) if follows and support_of(armature, pinned) else {}
+        held = tuple(grip.effector.bone for grip in compress(grips, self._pins))
+        bends = side_bends(armature) if follows and support_of(armature, held) else {}
         bends = {name: axis for name, axis in bends.items() if name in skeleton and name not in led}
         free = _free_joints(posed, tree, led, bends, hangs=hangs) if follows else []
         solved = sorted([*self.turned, *free])
@@ -180,7 +180,7 @@ class DragPart:
             [grip.effector for grip in grips],
             solved,
             free_root=self.moves_root and not is_rope,
-            pinned=pinned,
+            pinned=held,
         )
         self.session = self.problem.drag_solver(
             locks=self.problem.locks(tree.rotations),
