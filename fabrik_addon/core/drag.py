@@ -272,25 +272,22 @@ class DragSolver:
             hang_from: the pose from which limbs without goals keep their tilts; None: these limbs are rigid.
             collision: capsules that must not overlap.
             separate: whether capsules that overlap in a starting pose are moved apart; otherwise they go no deeper.
-            side_bends: bones of the trunk that carry no goals and only bend sideways, for balance: by name, (3,) the
-                axis, in the frame that carries the bone.
+            side_bends: bones that only bend sideways if they carry no goals, for balance: (3,) the axis, in the
+                frame that carries the bone.
         """
         with_goals = participants(skeleton, with_partners(effectors))
         bones = sorted(
             {
                 *with_goals,
-                *free_limbs(
-                    skeleton, with_goals, masses if hang_from and hang_from.hangs else None, still, floor, side_bends
-                ),
+                *free_limbs(skeleton, with_goals, masses if hang_from and hang_from.hangs else None, still, floor),
             }
         )
         self._own_limits = {name: limit for name, limit in (limits or {}).items() if name not in still}
         own = [self._own_limits.get(skeleton.names[bone]) for bone in bones]
         factors = [np.inf if skeleton.names[bone] in still else masses.factors[bone] for bone in bones]
-        axes = [joint_axes(limit, factor) for limit, factor in zip(own, factors, strict=True)]
-        leans = np.isin(bones, [skeleton.index(name) for name in side_bends])
-        for body in np.flatnonzero(leans):
-            axes[body] = side_bends[skeleton.names[bones[body]]][None]
+        bends = [None if bone in with_goals else side_bends.get(skeleton.names[bone]) for bone in bones]
+        axes = [joint_axes(*each) for each in zip(own, factors, bends, strict=True)]
+        self._side_bends = [(body, bend) for body, bend in enumerate(bends) if bend is not None and len(axes[body])]
         self.skeleton, self.masses, self.effectors, self._separate = skeleton, masses, tuple(effectors), separate
         self.bodies = Bodies(skeleton, bones, axes, root == "FREE")
         self.goals = Goals(self.bodies, self.effectors)
@@ -299,8 +296,8 @@ class DragSolver:
         self.bounds = Bounds(
             self.bodies, floor, support, collision and collision.without_loops(skeleton, self.effectors)
         )
-        self._free: BoolArray = ~np.isin(bones, with_goals) & ~leans
-        self._leaning = np.flatnonzero(leans)
+        self._free: BoolArray = ~np.isin(bones, with_goals)
+        self._free[[body for body, _ in self._side_bends]] = False
         joints = joints_of(self.bodies, masses)
         self.hanging = hanging_limbs(self.bodies, masses, joints, self._free, hang_from) if hang_from else None
         up = hang_from.up if hang_from and hang_from.hangs else None
@@ -591,8 +588,8 @@ class DragSolver:
 
         This movement is the distance of targets from the effectors in the preferred pose.
         """
-        vectors = self.goals.residual(self._preferred_pose, wanted)[: self.goals.count]
-        moved = lengths(vectors)
+        ways = self.goals.residual(self._preferred_pose, wanted)[: self.goals.count]
+        moved = lengths(ways)
         shares = np.minimum(1.0, moved / (_FULL_SHIFT * self.size))
         relaxed = self._limbs.relaxed(shares)
         if relaxed is not None:
@@ -600,12 +597,9 @@ class DragSolver:
         # A leg that is dragged bears no weight anymore, so the body is shifted at least as fast as the leg moves.
         lifted = self._limbs.lifted(moved) / max(self.bounds.off_support, TINY)
         # Hips that are dragged aside carry the body over one foot. If they go back, the trunk leans forward instead.
-        leads = self.goals.on[: self.goals.count] == 0
-        carried = np.zeros(3)
-        if leads.any() and len(self._leaning):
-            body = self._leaning[0]
-            forward = self._preferred_pose.carried[body] @ self.bodies.axes[self.bodies.first[body]]
-            carried = vectors[leads].mean(axis=0)
+        carried = ways[self.goals.on[: self.goals.count] == 0].sum(axis=0) * bool(self._side_bends)
+        for body, axis in self._side_bends[:1]:
+            forward = self._preferred_pose.carried[body] @ axis
             carried -= (carried @ forward) * forward
         self.posture.shift = self.bounds.shift(min(1.0, max(lifted, float(shares.max(initial=0.0)))), carried)
 

@@ -289,7 +289,7 @@ def floor_of(armature: Object, *, without: Collection[str] = ()) -> Floor | None
 
 
 def side_bends(armature: Object) -> Mapping[str, FloatArray]:
-    """By bone of a person's spine, (3,) the axis about which it bends sideways, in its rest frame; none for animals."""
+    """By bone of a person's spine, (3,) the axis about which it bends sideways, in its rest frame."""
     return _rest_parts(*rest_key(armature))[2]
 
 

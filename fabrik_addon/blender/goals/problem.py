@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
 from math import ceil, floor
-from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -28,7 +27,7 @@ from ..settings.limit_values import AXES
 from ..settings.markers import FabrikMarker
 from ..settings.rig import FabrikEffector, rig_settings
 from ..settings.why_not import enabled_effectors
-from .body import collision_of, floor_of, masses_of, part_of, support_of
+from .body import collision_of, floor_of, masses_of, part_of, side_bends, support_of
 from .effectors import (
     Goal,
     Pin,
@@ -141,13 +140,12 @@ class RigProblem:
         hang_from: HangFrom | None = None,
         stiff: Collection[str] = (),
         separate: bool = False,
-        side_bends: Mapping[str, FloatArray] = MappingProxyType({}),
     ) -> DragSolver:
         """A solver that continues from pose to pose, near a preferred pose, which must be set before use.
 
         Masses, floor, balance and self-collision are the rig's. hang_from: the pose whose tilts are kept by limbs
         without goals; None if such limbs are rigid. stiff: names of bones that move as one piece. separate: whether
-        self-collisions of the preferred pose are removed. side_bends: bones that bend for balance.
+        self-collisions of the preferred pose are removed.
         """
         rig, skeleton = self.rig, self.tree.skeleton
         # All goals that lead the body get the force of the weakest, so that none pulls another off its target.
@@ -172,7 +170,7 @@ class RigProblem:
             hang_from=hang_from,
             collision=collision_of(rig, skeleton, always=separate),
             separate=separate,
-            side_bends=side_bends,
+            side_bends=side_bends(rig),
         )
 
     def edit_model(self, *, separate: bool = False) -> EditModel:

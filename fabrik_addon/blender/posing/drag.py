@@ -7,7 +7,6 @@ drag that returns ends where it began.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import compress
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -27,16 +26,7 @@ from ...human.masses import KEEPS_ORIENTATION
 from ..control.posed_rig import PosedRig, posed_rig
 from ..control.writer import PLACED, most_off
 from ..goals import effectors
-from ..goals.body import (
-    floor_of,
-    hips_on_root,
-    masses_of,
-    part_of,
-    side_bends,
-    support_of,
-    trunk_of_animal,
-    up_of,
-)
+from ..goals.body import floor_of, hips_on_root, masses_of, part_of, side_bends, trunk_of_animal, up_of
 from ..goals.problem import rig_problem, root_mode
 from ..limits.editing import opposite_bone
 from ..rig import armature as armatures
@@ -150,12 +140,9 @@ class DragPart:
         follows = setup.settings.reach == "WHOLE"
         hangs = follows and rig_settings(armature).free_limbs_hang and (bool(setup.held) or not leads)
         led = {*self.moving_bones, *setup.frozen, *posed.resting_limbs(setup.dragged)}
-        self._pins = np.array([grip.is_pin and not grip.is_dragged for grip in grips])
-        held = tuple(grip.effector.bone for grip in compress(grips, self._pins))
-        bends = side_bends(armature) if follows and support_of(armature, held) else {}
-        bends = {name: axis for name, axis in bends.items() if name in skeleton and name not in led}
-        free = _free_joints(posed, tree, led, bends, hangs=hangs) if follows else []
-        solved = sorted([*self.turned, *free])
+        # If feet are held, the spine of a person bends for balance.
+        bends = side_bends(armature) if setup.held else {}
+        solved = sorted([*self.turned, *(_free_joints(posed, tree, led, bends, hangs=hangs) if follows else ())])
         # The joints of limbs that are placed by IK are solved but not written.
         left = {bone for bones in by_ik.values() for bone in bones}
         self.written = [bone for bone in solved if skeleton.names[bone] not in left]
@@ -163,6 +150,7 @@ class DragPart:
         self._rotations = np.array([grip.armature_rotation for grip in grips])
         self._shift_factors = np.array([grip.shift_factors for grip in grips])
         self._dragged = self._shift_factors.any(axis=1)
+        self._pins = ~self._dragged & np.array([grip.is_pin for grip in grips])
         self._oriented = any(grip.effector.rotation_weight > 0.0 for grip in grips)
         start = tree.rotations, tree.root_location
         # For each dragged point, its index among the grips, the heads of the bones from the root to it, and its
@@ -180,13 +168,12 @@ class DragPart:
             [grip.effector for grip in grips],
             solved,
             free_root=self.moves_root and not is_rope,
-            pinned=held,
+            pinned=tuple(grip.effector.bone for grip, is_pin in zip(grips, self._pins, strict=True) if is_pin),
         )
         self.session = self.problem.drag_solver(
             locks=self.problem.locks(tree.rotations),
             hang_from=HangFrom(*start, up_of(armature)[0], hangs) if follows else None,
             stiff=self._trunk,
-            side_bends={name: axis for name, axis in bends.items() if skeleton.index(name) in free},
         )
         self._preferred = preferred_pose(self.problem, start, self.turned)
         self.session.prefer(*self._preferred)

@@ -187,19 +187,13 @@ def _rotated(vectors: FloatArray, axes: FloatArray, angles: FloatArray) -> Float
 
 
 def free_limbs(
-    skeleton: Skeleton,
-    with_goals: Collection[int],
-    masses: Masses | None,
-    still: Collection[str],
-    floor: Floor | None,
-    bending: Collection[str],
+    skeleton: Skeleton, with_goals: Collection[int], masses: Masses | None, still: Collection[str], floor: Floor | None
 ) -> set[int]:
-    """Bones without goals that hang, meet the floor or bend, and the bones between them and bones with goals.
+    """Bones without goals that hang or meet the floor, and the bones between them and bones with goals.
 
     with_goals: bones between the root and effectors. masses: None if limbs do not hang. still: bones that don't rotate.
-    bending: names of bones of the trunk.
     """
-    names = {*bending} if floor is None else {*bending, *(name for name, _ in floor.points if name in skeleton)}
+    names = set() if floor is None else {name for name, _ in floor.points if name in skeleton}
     if masses is not None and masses.hanging is not None:
         names |= {skeleton.names[bone] for bone in np.flatnonzero(masses.hanging)}
     paths = [skeleton.path(skeleton.index(name)) for name in names.difference(still)]

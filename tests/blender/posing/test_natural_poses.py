@@ -405,7 +405,11 @@ def test_hips_on_a_root_bone_have_their_location_restored_and_keyed(on_root):
 
 @pytest.mark.parametrize(
     ("kind", "hips", "chest"),
-    [("human", "hips", "upper_chest"), ("metarig", "spine", "spine.003"), ("mixamo", MIXAMO["hips"], "mixamorig:Spine1")],
+    [
+        ("human", "hips", "upper_chest"),
+        ("metarig", "spine", "spine.003"),
+        ("mixamo", MIXAMO["hips"], "mixamorig:Spine1"),
+    ],
 )
 def test_the_spine_bends_sideways_once_hips_leave_the_feet(human, kind, hips, chest):
     """The trunk was rigid and stayed upright: two of the rigs ended 47 and 49 mm off balance."""
