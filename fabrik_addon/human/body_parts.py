@@ -13,8 +13,7 @@ PARTS: Final = (
     "rigid",
 )  # fmt: skip
 # Groups of parts, each from the root of the body outward.
-SPINE: Final = ("spine", "chest")
-TRUNK: Final = ("hips", *SPINE)
+TRUNK: Final = ("hips", "spine", "chest")
 MIDDLE: Final = (*TRUNK, "neck", "head")
 ARM: Final = ("upper_arm", "forearm", "hand")
 LEG: Final = ("thigh", "shin", "foot", "toe")

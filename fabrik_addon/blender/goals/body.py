@@ -15,7 +15,6 @@ from ...core.kernel.bounds import Floor, Support
 from ...core.kernel.capsules import Capsule, Place, SelfCollision
 from ...core.kernel.posture import Masses
 from ...core.model.skeleton import Skeleton
-from ...human.body_parts import SPINE
 from ...human.capsules import self_collision, skin_points
 from ...human.masses import body_masses
 from ...human.naming_schemes import match
@@ -332,5 +331,6 @@ def _rest_parts(*key: Any) -> tuple[Mapping[str, tuple[Point, ...]], tuple[Point
     """The soles of a rig's feet, all points that stay above a floor, and `side_bends`; key: from `rest_key`."""
     body, bends = RestBody(rest_of(*key)), dict[str, FloatArray]()
     if body.axes is not None and not why_not_human(body.bones):
-        bends = {name: body.axes.forward @ body.bones[name].axes for part in SPINE for name in body.named(part)}
+        spine = [*body.named("spine"), *body.named("chest")]
+        bends = {name: body.axes.forward @ body.bones[name].axes for name in spine}
     return soles_of(body), floor_points(body), bends

@@ -140,9 +140,8 @@ class DragPart:
         follows = setup.settings.reach == "WHOLE"
         hangs = follows and rig_settings(armature).free_limbs_hang and (bool(setup.held) or not leads)
         led = {*self.moving_bones, *setup.frozen, *posed.resting_limbs(setup.dragged)}
-        # If feet are held, the spine of a person bends for balance.
-        bends = side_bends(armature) if setup.held else {}
-        solved = sorted([*self.turned, *(_free_joints(posed, tree, led, bends, hangs=hangs) if follows else ())])
+        free = _free_joints(posed, tree, led, hangs=hangs, bends=bool(setup.held)) if follows else []
+        solved = sorted([*self.turned, *free])
         # The joints of limbs that are placed by IK are solved but not written.
         left = {bone for bones in by_ik.values() for bone in bones}
         self.written = [bone for bone in solved if skeleton.names[bone] not in left]
@@ -237,18 +236,16 @@ def mirrored_turn(turn: FloatArray, shift_factors: FloatArray) -> FloatArray:
     return np.asarray(turn * shift_factors * shift_factors[..., :1])
 
 
-def _free_joints(
-    posed: PosedRig, tree: armatures.Tree, led: Collection[str], bending: Collection[str], *, hangs: bool
-) -> list[int]:
-    """The joints of limbs without goals, which hang or rest on the floor, and of a trunk, as indices in the skeleton.
+def _free_joints(posed: PosedRig, tree: armatures.Tree, led: Collection[str], *, hangs: bool, bends: bool) -> list[int]:
+    """The joints of limbs without goals, which hang or rest on the floor, as indices in the skeleton.
 
-    led: bones with goals, and limbs of control rigs that are not dragged, since these rigs pose them. bending: the
-    trunk's bones that bend for balance.
+    led: bones with goals, and limbs of control rigs that are not dragged, since these rigs pose them. bends: also those
+    of a person's spine, which bends sideways for balance.
     """
     names, shares, floor = tree.skeleton.names, masses_of(posed.rig, tree.skeleton).hanging, floor_of(posed.rig)
     limbs = set() if shares is None else {names[bone] for bone in np.flatnonzero(shares)}
     lowest = set() if floor is None else {bone for bone, _ in floor.points}
-    chosen = (limbs | lowest if hangs or floor else set()).union(bending).difference(led)
+    chosen = (limbs | lowest if hangs or floor else set()).union(side_bends(posed.rig) if bends else ()) - {*led}
     free = [bone for bone, name in enumerate(names) if name in chosen]
     return sorted(set(free) - posed.locks(tree.skeleton, free, tree.rotations).keys())
 

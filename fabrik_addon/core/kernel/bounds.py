@@ -99,8 +99,8 @@ class Bounds:
         self._normals: FloatArray = np.zeros((0, 3))
         if self._support is not None:
             self._sides, self._edges = _outline(self._support)
-            inner = self._support.corners.mean(axis=0)
-            self._inner = self._sides @ inner + _STANDS_IN * (self._edges - self._sides @ inner)
+            middle = self._sides @ self._support.corners.mean(axis=0)
+            self._inner = middle + _STANDS_IN * (self._edges - middle)
             self._normals = self._sides - _LOWERED * np.array(self._support.up)
             # Beyond a corner, several sides push. The cap of each is in proportion to the angle that it faces; a right
             # angle has the whole cap. So the force hardly depends on how many sides the outline has.
