@@ -46,7 +46,6 @@ from .rotations import (
     rotation_vector_from_quaternion,
     slerp,
 )
-from .solution import Solution
 from .solve import Solver
 
 # A lock: the function from a local rotation (4,) to the nearest allowed one.
@@ -140,10 +139,6 @@ class _State:
         self._solver, self.pose, self.wanted = solver, pose, wanted
         self.residual = solver.goals.residual(pose, wanted)
 
-    def toward(self, wanted: Wanted) -> "_State":
-        """Copy this state with other targets."""
-        return _State(self._solver, self.pose, wanted)
-
     @cached_property
     def away(self) -> Away:
         """The difference of the pose from the preferred one."""
@@ -219,14 +214,12 @@ class _Active(NamedTuple):
     keys: npt.NDArray[np.int64]
     multipliers: FloatArray
 
-    @classmethod
-    def none(cls) -> "_Active":
-        """No constraints."""
-        return cls(np.zeros(0, dtype=np.int64), np.zeros(0))
-
     def of(self, constraints: ConstraintRows) -> FloatArray:
         """(K,) the multipliers of constraints, zero for those that were not active."""
         return np.asarray((constraints.keys[:, None] == self.keys) @ self.multipliers)
+
+
+_NONE_ACTIVE: Final = _Active(np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
 class DragSolver:
@@ -252,6 +245,7 @@ class DragSolver:
         hang_from: HangFrom | None = None,
         collision: SelfCollision | None = None,
         separate: bool = False,
+        side_bends: Mapping[str, FloatArray] | None = None,
     ) -> None:
         """Begin in the rest pose and prefer it.
 
@@ -269,18 +263,17 @@ class DragSolver:
             hang_from: the pose from which limbs without goals keep their tilts; None: these limbs are rigid.
             collision: capsules that must not overlap.
             separate: whether capsules that overlap in a starting pose are moved apart; otherwise they go no deeper.
+            side_bends: bones that, without goals, only bend about one axis (3,), in the frame that carries the bone.
         """
         with_goals = participants(skeleton, with_partners(effectors))
-        bones = sorted(
-            {
-                *with_goals,
-                *free_limbs(skeleton, with_goals, masses if hang_from and hang_from.hangs else None, still, floor),
-            }
-        )
+        hanging = masses if hang_from and hang_from.hangs else None
+        bones = sorted({*with_goals, *free_limbs(skeleton, with_goals, hanging, still, floor)})
         self._own_limits = {name: limit for name, limit in (limits or {}).items() if name not in still}
         own = [self._own_limits.get(skeleton.names[bone]) for bone in bones]
         factors = [np.inf if skeleton.names[bone] in still else masses.factors[bone] for bone in bones]
-        axes = [joint_axes(limit, factor) for limit, factor in zip(own, factors, strict=True)]
+        bends = [None if bone in with_goals else (side_bends or {}).get(skeleton.names[bone]) for bone in bones]
+        axes = [joint_axes(*each) for each in zip(own, factors, bends, strict=True)]
+        self._side_bends = [(body, bend) for body, bend in enumerate(bends) if bend is not None and len(axes[body])]
         self.skeleton, self.masses, self.effectors, self._separate = skeleton, masses, tuple(effectors), separate
         self.bodies = Bodies(skeleton, bones, axes, root == "FREE")
         self.goals = Goals(self.bodies, self.effectors)
@@ -290,6 +283,7 @@ class DragSolver:
             self.bodies, floor, support, collision and collision.without_loops(skeleton, self.effectors)
         )
         self._free: BoolArray = ~np.isin(bones, with_goals)
+        self._free[[body for body, _ in self._side_bends]] = False
         joints = joints_of(self.bodies, masses)
         self.hanging = hanging_limbs(self.bodies, masses, joints, self._free, hang_from) if hang_from else None
         up = hang_from.up if hang_from and hang_from.hangs else None
@@ -340,7 +334,7 @@ class DragSolver:
         self._damping, self._reach = 0.0, MAX_ROTATION
         self._forces = np.zeros((len(self.caps), 3))
         self._compliance = np.full(len(self.caps), RIGID)
-        self._active = _Active.none()
+        self._active = _NONE_ACTIVE
         self._bends_straight = True
 
     def continue_from(self, rotations: FloatArray, location: FloatArray) -> None:
@@ -382,11 +376,6 @@ class DragSolver:
             found[next(each for each in above if each in floor)] = sum(floor.values())
         strongest = max(found, key=found.__getitem__, default=OUT_OF_REACH)
         return strongest if found.get(strongest, 0.0) > _BLOCKING_SHARE * forces[let_go].max() else OUT_OF_REACH
-
-    def center_of_mass(self, rotations: FloatArray, location: FloatArray) -> FloatArray:
-        """(3,) the center of mass in a pose, armature space."""
-        pose = self.bodies.pose(rotations[self.bodies.bones], location)
-        return self.posture.center_of_mass(self.posture.away(pose))
 
     def misses(
         self, rotations: FloatArray, location: FloatArray, points: FloatArray, target_rotations: FloatArray | None
@@ -449,7 +438,7 @@ class DragSolver:
         # A target that jumps is followed in several moves, since the model of a step is inaccurate so far away.
         for left in range(min(int(distance / (_MOVE * self.size)), _MAX_MOVES), 0, -1):
             nearer = self.goals.toward(state.pose, wanted, 1.0 / (1 + left))
-            state = self._step(state.toward(nearer), 0.0)[0].toward(wanted)
+            state = _State(self, self._step(_State(self, state.pose, nearer), 0.0)[0].pose, wanted)
         # While the targets do not move, joints continue toward rest, over several calls.
         most = most or (_STEPS_TO_REST if settled else _STEPS)
         state, steps, is_at_rest = self._minimized(state, most, settled=settled or moved_distance == 0.0)
@@ -558,8 +547,11 @@ class DragSolver:
         found = self.solve(points, target_rotations, settled=True, most=most)
         if not try_passes or not self._is_missed(self._last).any():
             return found
-        held, start = self._last, self._solve_by_passes(points, target_rotations)
-        kept = self._forces, self._compliance, self._active
+        root, options = "FREE" if self.bodies.free_root else "FIXED", Options(restarts=0)
+        solver = Solver(self.skeleton, self.effectors, limits=self._own_limits, root=root, options=options)
+        rotations, location = self.preferred
+        start = solver.solve(points, start=rotations, start_location=location, target_rotations=target_rotations)
+        held, kept = self._last, (self._forces, self._compliance, self._active)
         self._restart(start.rotations, start.root_location)
         other = self.solve(points, target_rotations, settled=True)
         if self._last.merit < held.merit:
@@ -568,26 +560,25 @@ class DragSolver:
         self._last, (self._forces, self._compliance, self._active) = held, kept
         return found
 
-    def _solve_by_passes(self, points: npt.ArrayLike, target_rotations: npt.ArrayLike | None) -> Solution:
-        """The pose that FABRIK's passes reach from the preferred one."""
-        root = "FREE" if self.bodies.free_root else "FIXED"
-        solver = Solver(self.skeleton, self.effectors, limits=self._own_limits, root=root, options=Options(restarts=0))
-        rotations, location = self.preferred
-        return solver.solve(points, start=rotations, start_location=location, target_rotations=target_rotations)
-
     def _adapt_posture(self, wanted: Wanted) -> None:
         """Shift the body over its support, and relax limbs, in proportion to the movement of targets.
 
         This movement is the distance of targets from the effectors in the preferred pose.
         """
-        moved = lengths(self.goals.residual(self._preferred_pose, wanted)[: self.goals.count])
+        ways = self.goals.residual(self._preferred_pose, wanted)[: self.goals.count]
+        moved = lengths(ways)
         shares = np.minimum(1.0, moved / (_FULL_SHIFT * self.size))
         relaxed = self._limbs.relaxed(shares)
         if relaxed is not None:
             self.posture = self.posture.relaxed(*relaxed)
         # A leg that is dragged bears no weight anymore, so the body is shifted at least as fast as the leg moves.
         lifted = self._limbs.lifted(moved) / max(self.bounds.off_support, TINY)
-        self.posture.shift = self.bounds.shift(min(1.0, max(lifted, float(shares.max(initial=0.0)))))
+        # Hips that are dragged aside carry the body over one foot. If they go back, the trunk leans forward instead.
+        carried = ways[self.goals.on[: self.goals.count] == 0].sum(axis=0) * bool(self._side_bends)
+        for body, axis in self._side_bends[:1]:
+            forward = self._preferred_pose.carried[body] @ axis
+            carried -= (carried @ forward) * forward
+        self.posture.shift = self.bounds.shift(min(1.0, max(lifted, float(shares.max(initial=0.0)))), carried)
 
     def _moved_distance(self, state: _State) -> float:
         """The largest distance that a target has moved since the last call.
@@ -645,7 +636,7 @@ class DragSolver:
                 return trial, 0.1 * damping if damping > 0.1 else 0.0, share * longest
             share *= SHORTER
         # Forces from another pose can give the model far too much curvature, so the next step begins without them.
-        self._forces, self._active = np.zeros_like(self._forces), _Active.none()
+        self._forces, self._active = np.zeros_like(self._forces), _NONE_ACTIVE
         return state, max(10.0 * damping, 0.3), np.inf
 
     def _curvature(self, state: _State, multipliers: FloatArray) -> FloatArray:

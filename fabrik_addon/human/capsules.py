@@ -110,7 +110,8 @@ def self_collision(bones: Mapping[str, RestBone], vertices: Mapping[str, FloatAr
             if is_met(one, two)
             and is_met(two, one)
             and _may_meet(body, placed[one].bone, placed[two].bone)
-            and _gap(placed[one], placed[two]) > 0.0
+            and closest(placed[one].ends[:, None], placed[two].ends[:, None])[0][0]
+            > placed[one].radius + placed[two].radius
         ),
     )
 
@@ -275,11 +276,6 @@ def _above(body: RestBody, name: str) -> str:
     while above in body.bones and (above not in body.roles or body.roles[above].part not in (*TRUNK, *_LIMBS)):
         above = body.bones[above].parent
     return above
-
-
-def _gap(one: _Placed, two: _Placed) -> float:
-    """The distance between two capsules."""
-    return float(closest(one.ends[:, None], two.ends[:, None])[0][0]) - one.radius - two.radius
 
 
 def _in_bone(bone: RestBone, placed: _Placed) -> Capsule:

@@ -231,10 +231,6 @@ def _forearm(body: RestBody, name: str, role: Role) -> HingeJoint:
     return _limb_fold(body, name, ELBOW, body.named("upper_arm", role.side), ahead)
 
 
-def _shin(body: RestBody, name: str, role: Role) -> HingeJoint:
-    return _limb_fold(body, name, KNEE, body.named("thigh", role.side), -_axes(body).forward)
-
-
 def _limb_fold(body: RestBody, name: str, range_: HingeRange, before: list[str], toward: FloatArray) -> HingeJoint:
     """A hinge that bends in the given direction, or in that of its bend at rest if this is visible and similar."""
     along = body.direction(name)
@@ -306,10 +302,6 @@ def _foot(body: RestBody, name: str, _role: Role) -> BallJoint:
     return BallJoint(ANKLE, axes.up, side * axes.left, side)
 
 
-def _toe(body: RestBody, _name: str, role: Role) -> HingeJoint:
-    return HingeJoint(TOE_ROOT if role.number == 1 else TOE, -_axes(body).up)
-
-
 JOINTS: Final[Mapping[str, Callable[[RestBody, str, Role], BallJoint | HingeJoint | None]]] = {
     "spine": _trunk,
     "chest": _trunk,
@@ -322,8 +314,8 @@ JOINTS: Final[Mapping[str, Callable[[RestBody, str, Role], BallJoint | HingeJoin
     "palm": _palm_bone,
     "finger": _finger,
     "thigh": _thigh,
-    "shin": _shin,
+    "shin": lambda body, name, role: _limb_fold(body, name, KNEE, body.named("thigh", role.side), -_axes(body).forward),
     "foot": _foot,
-    "toe": _toe,
+    "toe": lambda body, _name, role: HingeJoint(TOE_ROOT if role.number == 1 else TOE, -_axes(body).up),
     "rigid": lambda _body, _name, _role: None,
 }

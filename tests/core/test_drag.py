@@ -260,6 +260,11 @@ def test_a_hand_does_not_go_through_the_floor():
     assert heights[-1] == pytest.approx(0.4, abs=5e-3)
 
 
+def center_of_mass(solver, pose):
+    away = solver.posture.away(solver.bodies.pose(pose.rotations[solver.bodies.bones], pose.root_location))
+    return solver.posture.center_of_mass(away)
+
+
 def test_balance_keeps_the_center_of_mass_over_the_feet_as_far_as_goals_allow():
     """A far reach to the front takes the center of mass past the toes; with a support it stays over them, goal met."""
     corners = np.array([(-0.15, -0.05, 0.0), (0.15, -0.05, 0.0), (0.15, 0.1, 0.0), (-0.15, 0.1, 0.0)])
@@ -268,7 +273,7 @@ def test_balance_keeps_the_center_of_mass_over_the_feet_as_far_as_goals_allow():
         solver, rest, points = person(support=support)
         pose = lead(solver, rest, points, way, settled=True)[-1]
         assert pose.errors.max() < 1e-5
-        ahead.append(-solver.center_of_mass(pose.rotations, pose.root_location)[1])
+        ahead.append(-center_of_mass(solver, pose)[1])
     assert ahead[0] > 0.1
     assert ahead[1] < 0.06
 
@@ -293,7 +298,7 @@ def test_hips_move_back_as_the_body_bends_down():
         pose = lead(solver, rest, points, way)[-1]
         assert pose.errors.max() < 1e-5
         hips.append(pose.root_location[1])
-        middle.append(solver.center_of_mass(pose.rotations, pose.root_location)[1])
+        middle.append(center_of_mass(solver, pose)[1])
     assert hips[1] > hips[0]
     assert middle[0] < middle[1] < 0.0
 

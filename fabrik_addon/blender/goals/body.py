@@ -246,7 +246,7 @@ def support_of(armature: Object, pinned: Collection[str]) -> Support | None:
     balance = rig_settings(armature).balance
     if balance == "OFF" or not pinned:
         return None
-    feet, _ = _floor_points(*rest_key(armature))
+    feet, _, _ = _rest_parts(*rest_key(armature))
     held = {
         name: points for name, points in feet.items() if not {name, *(bone for bone, _ in points)}.isdisjoint(pinned)
     }
@@ -277,7 +277,7 @@ def floor_of(armature: Object, *, without: Collection[str] = ()) -> Floor | None
         return None
     up, scale = up_of(armature)
     height = (settings.floor_height - armature.matrix_world.translation.z) / scale
-    _, points = _floor_points(*rest_key(armature))
+    _, points, _ = _rest_parts(*rest_key(armature))
     above, balls, left_out = solved_parents(armature), _shape(armature)[1], set(without)
     for bone, parent in above.items():
         if parent in left_out:
@@ -285,6 +285,11 @@ def floor_of(armature: Object, *, without: Collection[str] = ()) -> Floor | None
     points = tuple(each for each in points if each[0] not in left_out)
     balls = tuple(each for each in balls if each[0] not in left_out)
     return Floor(points, (up[0], up[1], up[2]), height, balls)
+
+
+def side_bends(armature: Object) -> Mapping[str, FloatArray]:
+    """By bone of a person's spine, (3,) the axis about which it bends sideways, in its rest frame."""
+    return _rest_parts(*rest_key(armature))[2]
 
 
 def up_of(armature: Object) -> tuple[FloatArray, float]:
@@ -322,7 +327,10 @@ def _outline(points: FloatArray, up: FloatArray) -> FloatArray:
 
 
 @lru_cache(maxsize=_RIGS_KEPT)
-def _floor_points(*key: Any) -> tuple[Mapping[str, tuple[Point, ...]], tuple[Point, ...]]:
-    """The soles of a rig's feet, and all points that stay above a floor; key: from `rest_key`."""
-    body = RestBody(rest_of(*key))
-    return soles_of(body), floor_points(body)
+def _rest_parts(*key: Any) -> tuple[Mapping[str, tuple[Point, ...]], tuple[Point, ...], Mapping[str, FloatArray]]:
+    """The soles of a rig's feet, all points that stay above a floor, and `side_bends`; key: from `rest_key`."""
+    body, bends = RestBody(rest_of(*key)), dict[str, FloatArray]()
+    if body.axes is not None and not why_not_human(body.bones):
+        spine = [*body.named("spine"), *body.named("chest")]
+        bends = {name: body.axes.forward @ body.bones[name].axes for name in spine}
+    return soles_of(body), floor_points(body), bends

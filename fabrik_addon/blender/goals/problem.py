@@ -27,7 +27,7 @@ from ..settings.limit_values import AXES
 from ..settings.motion import FabrikMarker
 from ..settings.rig import FabrikEffector, rig_settings
 from ..settings.why_not import enabled_effectors
-from .body import collision_of, floor_of, masses_of, part_of, support_of
+from .body import collision_of, floor_of, masses_of, part_of, side_bends, support_of
 from .effectors import (
     Goal,
     Pin,
@@ -170,6 +170,7 @@ class RigProblem:
             hang_from=hang_from,
             collision=collision_of(rig, skeleton, always=separate),
             separate=separate,
+            side_bends=side_bends(rig),
         )
 
     def edit_model(self, *, separate: bool = False) -> EditModel:

@@ -26,7 +26,7 @@ from ...human.masses import KEEPS_ORIENTATION
 from ..control.posed_rig import PosedRig, posed_rig
 from ..control.writer import PLACED, most_off
 from ..goals import effectors
-from ..goals.body import floor_of, hips_on_root, masses_of, part_of, trunk_of_animal, up_of
+from ..goals.body import floor_of, hips_on_root, masses_of, part_of, side_bends, trunk_of_animal, up_of
 from ..goals.problem import rig_problem, root_mode
 from ..limits.editing import opposite_bone
 from ..rig import armature as armatures
@@ -140,7 +140,8 @@ class DragPart:
         follows = setup.settings.reach == "WHOLE"
         hangs = follows and rig_settings(armature).free_limbs_hang and (bool(setup.held) or not leads)
         led = {*self.moving_bones, *setup.frozen, *posed.resting_limbs(setup.dragged)}
-        solved = sorted([*self.turned, *(_free_joints(posed, tree, led, hangs=hangs) if follows else ())])
+        free = _free_joints(posed, tree, led, hangs=hangs, bends=bool(setup.held)) if follows else []
+        solved = sorted([*self.turned, *free])
         # The joints of limbs that are placed by IK are solved but not written.
         left = {bone for bones in by_ik.values() for bone in bones}
         self.written = [bone for bone in solved if skeleton.names[bone] not in left]
@@ -235,16 +236,18 @@ def mirrored_turn(turn: FloatArray, shift_factors: FloatArray) -> FloatArray:
     return np.asarray(turn * shift_factors * shift_factors[..., :1])
 
 
-def _free_joints(posed: PosedRig, tree: armatures.Tree, led: Collection[str], *, hangs: bool) -> list[int]:
+def _free_joints(posed: PosedRig, tree: armatures.Tree, led: Collection[str], *, hangs: bool, bends: bool) -> list[int]:
     """The joints of limbs without goals, which hang or rest on the floor, as indices in the skeleton.
 
-    led: bones with goals, and limbs of control rigs that are not dragged, since these rigs pose them.
+    led: bones with goals, and limbs of control rigs that are not dragged, since these rigs pose them. bends: also those
+    of a person's spine, which bends sideways for balance.
     """
     names, shares, floor = tree.skeleton.names, masses_of(posed.rig, tree.skeleton).hanging, floor_of(posed.rig)
     limbs = set() if shares is None else {names[bone] for bone in np.flatnonzero(shares)}
     lowest = set() if floor is None else {bone for bone, _ in floor.points}
-    free = [bone for bone, name in enumerate(names) if name not in led and name in limbs | lowest]
-    return sorted(set(free) - posed.locks(tree.skeleton, free, tree.rotations).keys()) if hangs or floor else []
+    chosen = (limbs | lowest if hangs or floor else set()).union(side_bends(posed.rig) if bends else ()) - {*led}
+    free = [bone for bone, name in enumerate(names) if name in chosen]
+    return sorted(set(free) - posed.locks(tree.skeleton, free, tree.rotations).keys())
 
 
 @dataclass(frozen=True)

@@ -99,6 +99,8 @@ class Bounds:
         self._normals: FloatArray = np.zeros((0, 3))
         if self._support is not None:
             self._sides, self._edges = _outline(self._support)
+            middle = self._sides @ self._support.corners.mean(axis=0)
+            self._inner = middle + _STANDS_IN * (self._edges - middle)
             self._normals = self._sides - _LOWERED * np.array(self._support.up)
             # Beyond a corner, several sides push. The cap of each is in proportion to the angle that it faces; a right
             # angle has the whole cap. So the force hardly depends on how many sides the outline has.
@@ -133,18 +135,21 @@ class Bounds:
             ways -= (ways @ up)[:, None] * up
             self._way = ways[squares(ways).argmin()]
             self.off_support = float(np.linalg.norm(self._way))
-        self.shift(0.0)
+        self.shift(0.0, np.zeros(3))
 
-    def shift(self, share: float) -> FloatArray:
+    def shift(self, share: float, carried: FloatArray) -> FloatArray:
         """(3,) `share` times the translation that brings an unsupported body over its support; armature space.
 
-        Also centers the region of free movement on the shifted center of mass.
+        Also centers the region of free movement on the shifted center of mass. The region extends along the movement
+        `carried` (3,) of the root's targets: dragged hips may carry the body over one foot.
         """
         if not len(self._normals):
             return np.zeros(3)
         middle = self._posture.preferred_center_of_mass + share * self._way
         gaps = np.maximum(self._edges - self._sides @ middle, 0.0)
-        self._reaches = self._normals @ middle + _AT_EASE * gaps**2 / max(float(gaps.max()), TINY)
+        at_ease = _AT_EASE * gaps**2 / max(float(gaps.max()), TINY)
+        at_ease += np.clip(self._inner - self._sides @ middle - at_ease, 0.0, np.maximum(self._sides @ carried, 0.0))
+        self._reaches = self._normals @ middle + at_ease
         return np.asarray(share * self._way)
 
     def rows(self, pose: Pose, motions: Motions, away: Away) -> tuple[ConstraintRows, Contacts]:

@@ -399,6 +399,38 @@ def test_hips_on_a_root_bone_have_their_location_restored_and_keyed(on_root):
     assert not any('"root"' in path for path in paths)
 
 
+@pytest.mark.parametrize(
+    ("kind", "hips", "chest"),
+    [
+        ("human", "hips", "upper_chest"),
+        ("metarig", "spine", "spine.003"),
+        ("mixamo", MIXAMO["hips"], "mixamorig:Spine1"),
+    ],
+)
+def test_the_spine_bends_sideways_once_hips_leave_the_feet(human, kind, hips, chest):
+    """The trunk was rigid and stayed upright: two of the rigs ended 47 and 49 mm off balance."""
+    rig = {"human": lambda: human, "metarig": open_metarig, "mixamo": open_mixamo}[kind]()
+    feet = MIXAMO_FEET if kind == "mixamo" else FEET
+    drag(rig, hips, (0.08, 0.0, 0.0), "HEAD", feet)
+    assert tilt(rig, chest) < 8.0
+    drag(rig, hips, (0.12, 0.0, 0.0), "HEAD", ())
+    leaning = rotation(rig, chest).col[2]
+    assert leaning.x < -0.2
+    assert tilt(rig, hips) < 22.0
+    assert room(rig, feet) > -0.02
+
+
+def test_a_spine_without_goals_bends_only_sideways(human):
+    """With all of its rotations free, a squat had a round back."""
+    drag(human, "hips", (0.05, 0.1, -0.3), "HEAD")
+    spine = [human.pose.bones[name] for name in ("spine", "chest", "upper_chest")]
+    forward = [np.array(bone.bone.matrix_local)[:3, :3].T @ (0.0, -1.0, 0.0) for bone in spine]
+    bends = [np.array(bone.matrix_basis.to_quaternion().to_exponential_map()) for bone in spine]
+    across = [bend - (bend @ axis) * axis for bend, axis in zip(bends, forward, strict=True)]
+    assert np.abs(bends).max() > 1e-3
+    assert np.abs(across).max() < 1e-5
+
+
 @pytest.mark.parametrize(("kind", "hips"), [("human", "hips"), ("metarig", "spine"), ("mixamo", "mixamorig:Hips")])
 def test_live_hips_that_come_back_up_do_not_lag(human, kind, hips):
     """On the meta-rig the trunk folded by 80 degrees, and after four rests joints were still off by 25."""
