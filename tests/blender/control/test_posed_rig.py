@@ -4,7 +4,6 @@ import bpy
 import numpy as np
 import pytest
 from mathutils import Matrix
-from support import scenes
 from support.control_rigs import arp_like, cloud_like, hand_made
 from support.dragging import person
 from support.rigify import open_set_up
