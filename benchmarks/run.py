@@ -122,7 +122,9 @@ def _measure(name):
     found = function_of(name)()
     part = found if isinstance(found, Part) else Part(found)
     print(part.text, aims_table("Aims", part.aims) if part.aims else "", sep="\n", flush=True)
-    software = f"Blender {bpy.app.version_string}, Python {platform.python_version()}, numpy {np.__version__}"
+    blas = np.show_config("dicts")["Build Dependencies"]["blas"]["name"]
+    numpy = f"numpy {np.__version__} (BLAS: {blas})"
+    software = f"Blender {bpy.app.version_string}, Python {platform.python_version()}, {numpy}"
     aims = [asdict(aim) for aim in part.aims]
     _keep(name, text=part.text, aims=aims, seconds=time.monotonic() - began, software=software, load=load)
     os._exit(0)  # Blender's module sometimes crashes at exit

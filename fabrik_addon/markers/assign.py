@@ -24,7 +24,7 @@ from .calibrate.expected_pose import ExpectedPose
 from .calibrate.fit import Fit, at_best_scale
 from .calibrate.size import first_scale, guessed_offsets, measured_offsets
 from .clip import Clip, FloatArray
-from .mapping.landmarks import LANDMARKS, RigBody, carrier
+from .mapping.landmarks import ON_THE_BODY, RigBody, carrier
 from .mapping.marker_map import MappedMarker
 from .steps import finish
 
@@ -66,8 +66,8 @@ def landmarks_on(parts: Mapping[Role, str], rest: Mapping[str, RestBone]) -> dic
     """
     body = RigBody(parts, rest)
     places: dict[str, list[FloatArray]] = {}
-    for landmark in LANDMARKS.values():
-        if landmark.weight < _USUAL or landmark.finger:
+    for landmark in ON_THE_BODY.values():
+        if landmark.weight < _USUAL:
             continue
         for side in ("L", "R", ""):
             bone = carrier(landmark, side, parts)

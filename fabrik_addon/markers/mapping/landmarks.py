@@ -101,7 +101,7 @@ _JOINTS: Final[Mapping[str, tuple[BoneEnd, ...]]] = MappingProxyType(
 # Joints midway between the left and the right joint of a pair.
 _PAIRS: Final[Mapping[str, str]] = MappingProxyType({"mid hip": "hip", "mid shoulder": "shoulder"})
 
-_ON_THE_BODY: Final[Mapping[str, Landmark]] = MappingProxyType(
+ON_THE_BODY: Final[Mapping[str, Landmark]] = MappingProxyType(
     {
         # pelvis
         "asis": Landmark("hips", "hip", front=4.3, out=2.3, up=5.0),
@@ -202,15 +202,15 @@ def _finger_landmarks() -> dict[str, Landmark]:
     return places
 
 
-LANDMARKS: Final[Mapping[str, Landmark]] = MappingProxyType({**_ON_THE_BODY, **_finger_landmarks()})
+LANDMARKS: Final[Mapping[str, Landmark]] = MappingProxyType({**ON_THE_BODY, **_finger_landmarks()})
 # The first joints of fingers on a hand without finger bones.
 _KNUCKLES: Final[Mapping[str, Landmark]] = MappingProxyType(
     {
         "thumb 1": Landmark("hand", "wrist", front=1.4, up=-1.4),
-        "index 1": _ON_THE_BODY["index knuckle"],
+        "index 1": ON_THE_BODY["index knuckle"],
         "middle 1": Landmark("hand", "wrist", front=0.5, up=-5.2),
         "ring 1": Landmark("hand", "wrist", front=-0.6, up=-5.0),
-        "pinky 1": _ON_THE_BODY["little knuckle"],
+        "pinky 1": ON_THE_BODY["little knuckle"],
     }
 )
 
