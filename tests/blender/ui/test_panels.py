@@ -304,6 +304,7 @@ class TestWalk:
         assert "as the source in the panel Retarget" in self.step(person)
         person.fabrik.retarget.source = source
         assert self.step(person).startswith("Press Retarget")
+        assert next_in_motion(bpy.context, person)[1] == "fabrik.retarget", "the panel Retarget is folded at first"
         assert "FABRIK_PT_from_armature" in self.motion()
         for frame in (1, 12):
             source.pose.bones["hips"].keyframe_insert("location", frame=frame)

@@ -245,7 +245,7 @@ def _without_a_take(rig: Object | None) -> tuple[str, str]:
     if rig is not None and settings is not None and settings.source is not None:
         if settings.brought == settings.source.name:
             return "Retargeted: see the report below", ""
-        return "Press Retarget Animation in the panel Retarget", ""
+        return "Press Retarget Animation to copy the source's motion to the rig", "fabrik.retarget"
     if rig is not None and len(bpy.data.armatures) > 1:
         return "Import markers, or choose an animated armature as the source in the panel Retarget", ""
     return "Import markers here, or a .bvh or .fbx armature with File ▸ Import", ""
