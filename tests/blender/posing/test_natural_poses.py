@@ -386,6 +386,7 @@ def test_a_bone_that_carries_the_whole_rig_stays(on_root, bone, pinned):
     assert (np.linalg.norm(world(on_root, "hips", "head") - start) > 0.1) == (bone == "hips")
 
 
+@pytest.mark.usefixtures("preferences")
 def test_hips_on_a_root_bone_have_their_location_restored_and_keyed(on_root):
     before = on_root.pose.bones["hips"].location.copy()
     session = begin_drag(bpy.context, on_root, "hips", point="HEAD")
