@@ -122,7 +122,7 @@ def _measure(name):
     found = function_of(name)()
     part = found if isinstance(found, Part) else Part(found)
     print(part.text, aims_table("Aims", part.aims) if part.aims else "", sep="\n", flush=True)
-    blas = np.show_config("dicts")["Build Dependencies"]["blas"]["name"]
+    blas = np.__config__.CONFIG["Build Dependencies"]["blas"]["name"]
     numpy = f"numpy {np.__version__} (BLAS: {blas})"
     software = f"Blender {bpy.app.version_string}, Python {platform.python_version()}, {numpy}"
     aims = [asdict(aim) for aim in part.aims]
