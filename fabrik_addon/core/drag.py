@@ -573,10 +573,12 @@ class DragSolver:
             self.posture = self.posture.relaxed(*relaxed)
         # A leg that is dragged bears no weight anymore, so the body is shifted at least as fast as the leg moves.
         lifted = self._limbs.lifted(moved) / max(self.bounds.off_support, TINY)
-        # Hips that are dragged aside carry the body over one foot. If they go back, the trunk leans forward instead.
-        carried = ways[self.goals.on[: self.goals.count] == 0].sum(axis=0) * bool(self._side_bends)
-        for body, axis in self._side_bends[:1]:
+        carried = np.zeros(3)
+        if self._side_bends:
+            # Hips that are dragged aside carry the body over one foot. If they go back, the trunk leans forward.
+            body, axis = self._side_bends[0]
             forward = self._preferred_pose.carried[body] @ axis
+            carried = ways[self.goals.on[: self.goals.count] == 0].sum(axis=0)
             carried -= (carried @ forward) * forward
         self.posture.shift = self.bounds.shift(min(1.0, max(lifted, float(shares.max(initial=0.0)))), carried)
 

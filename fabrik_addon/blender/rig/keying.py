@@ -123,7 +123,8 @@ def _other_keys_kept(
             # A curve with modifiers is left out: its values are not those of its keys.
             held |= {} if curve.modifiers else {key: values_at(curve, frames)}
         else:
-            held |= {} if value is None else {key: np.full(len(frames), value)}
+            if value is not None:
+                held[key] = np.full(len(frames), value)
             new.append(key)
     held |= _without_effect(context, armature, frames, new)
     yield
