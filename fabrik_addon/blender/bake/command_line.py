@@ -39,6 +39,7 @@ from ..capture.matching import guess_markers, marked_skeletons, match_markers, s
 from ..capture.takes import follow_take
 from ..control.set_up import set_up_first
 from ..rig.armature import check_editable, check_rig, meters_per_unit
+from ..rig.keyframes import set_aside
 from ..settings.motion import CALIBRATION_OPTIONS, IMPORT_OPTIONS, MARKER_NAME, OPTIONS
 from ..settings.rig import rig_settings
 from . import batch
@@ -117,6 +118,7 @@ def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> BakeFileResu
             skeleton, own = marked_skeletons(rig, entries)[0]
             scale = meters * first_scale(skeleton, own, guessed_offsets(skeleton, own), positions_of(clip, own))
     recorded = import_clip(context, clip, timing=timing, start_frame=start, scale=scale)
+    set_aside(list(recorded.objects))
     capture, matched = rig_settings(rig).capture, None
     if entries is None:
         matched = match_markers(context, rig, preset=chosen.preset, take=recorded)

@@ -77,10 +77,9 @@ def sample_steps(
     if columns:
         yield from _evaluated(scene, times, columns)
     for place, target in enumerate(targets):
-        animation = target[0].animation_data
-        gaps = animation is not None and animation.action is not None if is_imported(target) else recorded
         path = _location_path(target)
         own = [curve for curve in keyframes.curves(target[0]) if curve.data_path == path]
+        gaps = bool(own) if is_imported(target) else recorded
         keyed = {curve: keyframes.keys(curve) for curve in own} if gaps or plain[place] else {}
         there = _is_there(target, keyed.values(), times) if gaps else np.ones(len(times), dtype=np.bool_)
         if plain[place]:

@@ -210,6 +210,8 @@ _FEW_FRAMES: Final = 20
 _KEY_KINDS: Final = {"interpolation": "LINEAR", "handle_left_type": "AUTO_CLAMPED", "handle_right_type": "AUTO_CLAMPED"}
 # The properties of a key besides its frame, value and handles.
 KEY_KINDS: Final = ("interpolation", "easing", "handle_left_type", "handle_right_type", "amplitude", "back", "period")
+# The ID property with the name of an action that was set aside.
+_ASIDE: Final = "fabrik_aside"
 _BONE: Final = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
 ROTATION_CHANNELS: Final = ("rotation_quaternion", "rotation_axis_angle", "rotation_euler")
 
@@ -300,8 +302,36 @@ def set_curve_keys(
     curve.update()
 
 
+def set_aside(owners: Collection[Object]) -> None:
+    """Take new actions off their owners until another file is opened. `curves` finds them, and files have them.
+
+    To evaluate an action, Blender copies all of its keys.
+    """
+
+    def take_off(*_saved: object) -> None:
+        for owner in owners:
+            owner[_ASIDE], owner.animation_data.action = owner.animation_data.action.name, None
+
+    def put_back(*_saved: object) -> None:
+        for owner in owners:
+            owner.animation_data.action, owner.animation_data.action_slot = _set_aside(owner)
+            del owner[_ASIDE]
+
+    take_off()
+    bpy.app.handlers.save_pre.append(put_back)
+    bpy.app.handlers.save_post.append(take_off)
+
+
+def _set_aside(owner: Object) -> tuple[Action, bpy.types.ActionSlot]:
+    """The action that was taken off an object, and its only slot."""
+    action = bpy.data.actions[owner[_ASIDE], None]
+    return action, action.slots[0]
+
+
 def curves(owner: Object) -> list[FCurve]:
     """The curves of the current action for `owner`; empty without an action, or without a slot in it."""
+    if owner.get(_ASIDE):
+        return curves_of(*_set_aside(owner))
     animation = owner.animation_data
     return [] if animation is None else curves_of(animation.action, animation.action_slot)
 

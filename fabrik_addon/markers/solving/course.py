@@ -183,7 +183,7 @@ def _solve_knots(recording: Recording, knots: IntArray, *, steady: bool) -> Gene
     recording.rest_weights[:] = at_rest
     near = _between(_aligned(found.rotations), first, np.arange(len(knots)), unit=True)
     found = yield from within(0.2, 0.5, _near_rest(recording, knots, counts + at_rest, near))
-    lost, misplaced = added_uncertainty(recording.solver, found, ~np.isnan(recording.bridged[knots]).any(axis=2))
+    lost, misplaced = added_uncertainty(recording.solver, found, ~np.isnan(recording.bridged(knots)).any(axis=2))
     rotations, roots = np.array(found.rotations), found.root_location
     for bone in np.flatnonzero((lost > LOST).any(axis=0)):
         rotations[:, [bone]] = interpolate_gaps(rotations[:, [bone]], lost[:, bone] <= LOST, unit=True)
@@ -206,7 +206,7 @@ def _near_rest(
     prior = PosePrior(np.tile(IDENTITY, (len(at_rest), 1)), at_rest)
     for part in parts(np.arange(len(knots))):
         frames, first = knots[part], None if start is None else start[part]
-        targets, weights = recording.bridged[frames], recording.sample_weights(frames)
+        targets, weights = recording.bridged(frames), recording.sample_weights(frames)
         heads = None if recording.root_heads is None else recording.root_heads[frames]
         found.put(part, solver.solve(targets, start=first, start_location=heads, weights=weights, prior=prior))
         yield (part[-1] + 1) / len(knots)
