@@ -474,7 +474,7 @@ def scale_values(curve: FCurve, factor: float, shift: float | FloatArray) -> Non
     handles = [
         side
         for side in ("handle_left", "handle_right")
-        if not (_get(points, f"{side}_type", 1, np.int32) == automatic).all()
+        if not (_get(points, f"{side}_type", 1, np.uint8) == automatic).all()
     ]
     for name in ("co", *handles):
         table = _get(points, name, 2, np.float32)
@@ -490,7 +490,7 @@ def copy_keys(source: FCurve, target: FCurve, places: slice) -> None:
     for name in (*KEY_KINDS, "co", "handle_left", "handle_right"):
         is_number = name in {"amplitude", "back", "period", "co", "handle_left", "handle_right"}
         width = 2 if name in {"co", "handle_left", "handle_right"} else 1
-        values = _get(points, name, width, np.float32 if is_number else np.int32)
+        values = _get(points, name, width, np.float32 if is_number else np.uint8)
         copies.foreach_set(name, values[places].ravel())
     target.update()
 
@@ -498,13 +498,13 @@ def copy_keys(source: FCurve, target: FCurve, places: slice) -> None:
 def make_steps(curve: FCurve) -> None:
     """Make a curve keep the value of each key until the next key."""
     points, kind = curve.keyframe_points, _enum_value("interpolation", "CONSTANT")
-    points.foreach_set("interpolation", np.full(len(points), kind, dtype=np.int32))
+    points.foreach_set("interpolation", np.full(len(points), kind, dtype=np.uint8))
     curve.update()
 
 
 def all_linear(curve: FCurve) -> bool:
     """Whether every key of a curve has linear interpolation."""
-    kinds = _get(curve.keyframe_points, "interpolation", 1, np.int32)
+    kinds = _get(curve.keyframe_points, "interpolation", 1, np.uint8)
     return bool((kinds == _enum_value("interpolation", "LINEAR")).all())
 
 
@@ -536,7 +536,7 @@ def _replace_keys(curve: FCurve, frames: FloatArray, values: FloatArray) -> None
     for name, item in _KEY_KINDS.items():
         # New keys all have the same properties. Setting them again is slow.
         if not (was_empty and getattr(points[0], name) == item):
-            _set(points, name, np.full(len(rows), _enum_value(name, item), dtype=np.int32), rows)
+            _set(points, name, np.full(len(rows), _enum_value(name, item), dtype=np.uint8), rows)
     curve.update()
 
 

@@ -237,6 +237,8 @@ def performers(clip: Clip) -> tuple[str, ...]:
     """
     labels: dict[str, list[str]] = {}
     prefixed = _prefixed(clip.names)
+    if not prefixed:
+        return ()
     for name in clip.names:
         prefix, label = prefixed.get(name, ("", name))
         labels.setdefault(prefix, []).append(label)
