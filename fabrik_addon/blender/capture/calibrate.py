@@ -164,7 +164,9 @@ def calibrate_markers_steps(
     names = [marker.marker for calibration in found for marker in calibration.markers]
     place, rms = int(np.argmax(np.nan_to_num(residuals))), float(np.sqrt(np.nanmean(residuals**2)))
     worst, pose = (names[place], float(residuals[place])), found[0].pose
-    doubts = tuple(calibration_doubts(found[0].stature, left_out, is_unsure=found[0].is_unsure))
+    # "As Recorded" does not measure the person's size.
+    height = np.nan if proportions == "NONE" else meters_per_unit(rig) * found[0].height
+    doubts = tuple(calibration_doubts(found[0].stature, left_out, height, is_unsure=found[0].is_unsure))
     result = CalibrationResult(take_name(rig), len(names), factor, rms, worst, pose, float(lift[2]), doubts)
     capture.calibrated, capture.calibration_doubts = "\n".join(result.lines), "\n".join(doubts)
     return result
