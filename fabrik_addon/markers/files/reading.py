@@ -101,9 +101,15 @@ def file_bytes(path: Path) -> bytes:
 
 
 def decoded(content: bytes) -> str:
-    """The decoded text: by its byte order mark, else UTF-8, else Latin-1, which accepts any bytes."""
+    """The decoded text: by its byte order mark or zero bytes, else UTF-8, else Latin-1, which accepts any bytes.
+
+    Zero bytes at its end are left out. A file has these if it was not saved completely.
+    """
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         return content.decode("utf-16", errors="replace")
+    if b"\0" in content[:2]:
+        return content.decode("utf-16-le" if content[0] else "utf-16-be", errors="replace")
+    content = content.rstrip(b"\0\x1a")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
