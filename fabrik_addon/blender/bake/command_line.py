@@ -23,7 +23,7 @@ from bpy.types import Object, Scene
 from ...core.errors import FabrikError
 from ...markers.calibrate.calibrate import positions_of
 from ...markers.calibrate.size import first_scale, guessed_offsets
-from ...markers.clip import Clip
+from ...markers.clip import Clip, part_of
 from ...markers.files.any_file import read_markers
 from ...markers.files.suffixes import ARMATURE_SUFFIXES, SUFFIXES
 from ...markers.mapping.labels import Matched
@@ -34,7 +34,7 @@ from ...markers.signals import Timing, retimed
 from ...markers.steps import finish
 from ...markers.whole_files import prepared
 from ..capture.calibrate import CalibrationResult, calibrate_markers
-from ..capture.import_markers import choose_performer, import_clip, part_of, remove_take
+from ..capture.import_markers import choose_performer, import_clip, remove_take
 from ..capture.matching import guess_markers, marked_skeletons, match_markers, scaled_entry, scene_rate, set_entry
 from ..capture.takes import follow_take
 from ..control.set_up import set_up_first

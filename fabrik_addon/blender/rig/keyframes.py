@@ -308,30 +308,25 @@ def set_aside(owners: Collection[Object]) -> None:
     To evaluate an action, Blender copies all of its keys.
     """
 
-    def take_off(*_saved: object) -> None:
+    def toggle(*_saved: object) -> None:
         for owner in owners:
-            owner[_ASIDE], owner.animation_data.action = owner.animation_data.action.name, None
+            animation, name = owner.animation_data, owner.pop(_ASIDE, "")
+            if name:
+                animation.action = bpy.data.actions[name, None]
+                animation.action_slot = animation.action.slots[0]
+            else:
+                owner[_ASIDE], animation.action = animation.action.name, None
 
-    def put_back(*_saved: object) -> None:
-        for owner in owners:
-            owner.animation_data.action, owner.animation_data.action_slot = _set_aside(owner)
-            del owner[_ASIDE]
-
-    take_off()
-    bpy.app.handlers.save_pre.append(put_back)
-    bpy.app.handlers.save_post.append(take_off)
-
-
-def _set_aside(owner: Object) -> tuple[Action, bpy.types.ActionSlot]:
-    """The action that was taken off an object, and its only slot."""
-    action = bpy.data.actions[owner[_ASIDE], None]
-    return action, action.slots[0]
+    toggle()
+    bpy.app.handlers.save_pre.append(toggle)
+    bpy.app.handlers.save_post.append(toggle)
 
 
 def curves(owner: Object) -> list[FCurve]:
     """The curves of the current action for `owner`; empty without an action, or without a slot in it."""
-    if owner.get(_ASIDE):
-        return curves_of(*_set_aside(owner))
+    if name := owner.get(_ASIDE):
+        action = bpy.data.actions[name, None]
+        return curves_of(action, action.slots[0])
     animation = owner.animation_data
     return [] if animation is None else curves_of(animation.action, animation.action_slot)
 

@@ -156,18 +156,15 @@ def solve_every_frame(recording: Recording, *, steady: bool) -> Generator[float,
         recording.expected[frames] = recording.legal(_between(rotations, knots, frames, unit=True))
     # Knots and the frames halfway between them are solved first: the curve through those is nearer to the other frames.
     first = np.union1d(knots, (knots[1:] + knots[:-1]) // 2)
-    for frames in parts(first):
-        solution.rotations[frames] = recording.expected[frames]
-        solution.root_location[frames] = _between(roots[:, None], knots, frames)[:, 0]
-        recording.solve_bridged(frames)
-        yield 0.5 + 0.5 * len(first) / count * (frames[-1] + 1) / count
-    rotations, roots = _aligned(solution.rotations[first]), solution.root_location[first]
-    others = np.setdiff1d(every, first, assume_unique=True)
-    for frames in parts(others):
-        solution.rotations[frames] = recording.legal(_between(rotations, first, frames, unit=True))
-        solution.root_location[frames] = _between(roots[:, None], first, frames)[:, 0]
-        recording.solve_bridged(frames)
-        yield 1.0 - 0.5 * len(others) / count * (1.0 - (frames[-1] + 1) / count)
+    done = 0
+    for chosen in (first, np.setdiff1d(every, first, assume_unique=True)):
+        for frames in parts(chosen):
+            solution.rotations[frames] = recording.legal(_between(rotations, knots, frames, unit=True))
+            solution.root_location[frames] = _between(roots[:, None], knots, frames)[:, 0]
+            recording.solve_bridged(frames)
+            done += len(frames)
+            yield 0.5 + 0.5 * done / count
+        knots, rotations, roots = first, _aligned(solution.rotations[first]), solution.root_location[first]
 
 
 def _solve_knots(recording: Recording, knots: IntArray, *, steady: bool) -> Generator[float, None, Solution]:

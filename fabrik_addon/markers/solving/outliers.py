@@ -155,13 +155,12 @@ def reject_outliers(recording: Recording) -> None:
     allowed = np.clip(usual, _ALWAYS_SHARE * size, _NEVER_SHARE * size)
     # The rejected samples also affected the course up to the next knots.
     near = round(SPACING * recording.rate)
-    frames = np.flatnonzero(near_flagged((distances > allowed).any(axis=1), near))
+    good = ~near_flagged((distances > allowed).any(axis=1), near)
+    frames = np.flatnonzero(~good)
     if not len(frames):
         return
     trusted = recording.state(frames)
     recording.prior_weights[frames] = _EXPECTED * prior_weight(recording, FROM_COURSE)
-    good = np.ones(len(distances), dtype=bool)
-    good[frames] = False
     longest, short = CARRIED * recording.rate, np.zeros_like(good)
     for first, end in true_spans(~good):
         short[first:end] = end - first <= longest and first > 0 and end < len(good)
