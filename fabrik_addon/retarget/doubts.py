@@ -34,9 +34,9 @@ _ACROSS: Final = (("the line across the hips", "thigh"), ("the line across the s
 _FAR_TRUNK: Final = 18.0
 _FAR_LIMB: Final = 25.0
 _OPPOSITE: Final = 100.0
-# RMS of a target's errors, as a share of the legs' length. It is at most 3 % in these three takes.
+# RMS of a target's errors, as a fraction of the legs' length. It is at most 3 % in these three takes.
 _MISSED: Final = 0.06
-# A limit holds a bone if the bone is at it on more than this share of the frames.
+# A limit holds a bone if the bone is at it on more than this fraction of the frames.
 _MOSTLY: Final = 0.5
 # Arms or trunk differ in size if they differ by more than this factor after scaling to equal legs.
 _OTHER_SIZE: Final = 2.5

@@ -1,4 +1,4 @@
-"""The stored set-up of a control rig: the bones of its body, their controls, and the connections of the controls.
+"""The stored setup of a control rig: the bones of its body, their controls, and the connections of the controls.
 
 `control/set_up.py` finds them by trying the controls. Users can change all of them.
 """
@@ -58,7 +58,7 @@ class FabrikCarrier(PropertyGroup):
 class FabrikControl(PropertyGroup):
     """A control, its name, and the controls that it follows."""
 
-    # The control that also rotates this one, and a second control that rotates it by a share; "" if there is none.
+    # The control that also rotates this one, and a second control that rotates it by a fraction; "" if there is none.
     turns_with = Stored("")
     shares_turn = Stored("")
     share = Stored(0.0)

@@ -14,9 +14,9 @@ from ..model.effector import Options
 from .limbs import Body, SweepPose, carried_turn
 
 _OPENING_SWEEPS = 2
-# A frame is at rest if its tip, or all effectors, move by less than this share of the tolerance in a sweep.
+# A frame is at rest if its tip, or all effectors, move by less than this fraction of the tolerance in a sweep.
 NO_CHANGE = 0.01
-# The distance from root to tip is found to this share of the chain's length: the accuracy of single precision.
+# The distance from root to tip is found to this fraction of the chain's length: the accuracy of single precision.
 _EXACT = 1e-7
 
 

@@ -2,7 +2,7 @@
 
 A ball joint and the hinges that follow it are treated as one link of variable length: upper arm and forearm, thigh and
 shin, or a finger. The link goes from the ball's head to the attachment of the last hinge. Its length depends on one
-number from 0 to 1: the angles of all hinges, as the same share of their ranges.
+number from 0 to 1: the angles of all hinges, as the same fraction of their ranges.
 """
 
 import math

@@ -34,10 +34,10 @@ _STAND_INS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 )
 # Parts with their own front and outward directions. The others use those of the body.
 _LIMBS: Final = frozenset({"upper_arm", "forearm", "hand", "finger", "thigh", "shin"})
-# Thigh plus shin, and upper arm plus forearm, as shares of the body's height.
+# Thigh plus shin, and upper arm plus forearm, as fractions of the body's height.
 _LEG_SHARE: Final = 0.485
 _ARM_SHARE: Final = 0.332
-# A point closer to the head or tail than this share of the bone's length counts as the head or tail.
+# A point closer to the head or tail than this fraction of the bone's length counts as the head or tail.
 _AT_END: Final = 1e-3
 
 
