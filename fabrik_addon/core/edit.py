@@ -335,7 +335,7 @@ class _Limits:
     """The limits of B bodies on F frames, shifted for joints whose original pose exceeds them."""
 
     def __init__(self, bodies: Bodies, limits: Sequence[Limit | None], own: FloatArray, shares: FloatArray) -> None:
-        """Shift the limits. own: (F, B, 4) original poses. shares: (F,) the fraction of their excess that is removed."""
+        """Shift the limits. own: (F, B, 4) original poses. shares: (F,) the fraction of the excess that is removed."""
         self._bodies, self._limits = bodies, JointLimits(bodies, limits)
         away = rotation_vector_from_quaternion(product(own, conjugate(self._limits.clamped(own))))
         # A hinge can only rotate about its axis. Other rotations are rounding errors, and so are very small ones.

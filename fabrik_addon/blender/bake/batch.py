@@ -310,7 +310,7 @@ def run_call(call: Call) -> Outcome:
 
 @contextmanager
 def local_executor(count: int) -> Iterator[tuple[Executor, Job]]:
-    """An executor with `count` processes on this machine, and the function for a call; the processes end with the block."""
+    """An executor with `count` processes here, which end with the block, and the function that processes a call."""
     workers = _Workers()
     with ThreadPoolExecutor(count) as executor:
         try:
