@@ -346,7 +346,7 @@ class ControlRig(PlainRig):
     @property
     def frozen(self) -> dict[str, str]:
         bones = self.rig.pose.bones
-        return {row.name: "no control carries it" for row in self._setup.carriers if row.control not in bones}
+        return {row.name: "no control moves it" for row in self._setup.carriers if row.control not in bones}
 
     @property
     def on_ik(self) -> set[str]:

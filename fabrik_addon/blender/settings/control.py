@@ -31,7 +31,7 @@ LIMBS: tuple[tuple[str, str, str], ...] = (
         ),
     ),
     ("FK", "FK", "Switch limbs to FK when they are posed or baked"),
-    ("IK", "IK", "Leave each limb on IK or FK, also when baking"),
+    ("IK", "IK", "Leave each limb on IK or FK, even when baking"),
 )
 
 

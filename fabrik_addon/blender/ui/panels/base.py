@@ -180,13 +180,21 @@ class FABRIK_OT_guide(Operator):
         return {"FINISHED"}
 
 
-def address_of(page: str) -> str:
-    """The web address of a page of the guide, relative to the website in the manifest."""
+@lru_cache(maxsize=1)
+def _manifest() -> dict[str, Any]:
     import tomllib  # noqa: PLC0415  Blender's start has no use for it
 
-    manifest = Path(__file__).parents[4] / "blender_manifest.toml"
-    website: str = tomllib.loads(manifest.read_text(encoding="utf-8"))["website"]
-    return f"{website}/guide/{page}.html"
+    return tomllib.loads((Path(__file__).parents[4] / "blender_manifest.toml").read_text(encoding="utf-8"))
+
+
+def address_of(page: str) -> str:
+    """The web address of a page of the guide, relative to the website in the manifest."""
+    return f"{_manifest()['website']}/guide/{page}.html"
+
+
+def mail_address() -> str:
+    """The address for bug reports. Blender's preferences show the maintainer without it."""
+    return str(_manifest()["maintainer"].partition("<")[2].rstrip(">"))
 
 
 def draw_reach(layout: UILayout, drag: FabrikDragSettings) -> None:
