@@ -278,14 +278,7 @@ def make_problem(
     root: str,
     options: Options | None,
 ) -> Problem:
-    """Check all parts of a problem, and make it.
-
-    Raises:
-        SkeletonError: for an invalid skeleton.
-        TargetError: for effectors that do not match the skeleton.
-        LimitError: for invalid limits and slides.
-        OptionsError: for an unknown root mode, or invalid options.
-    """
+    """Check all parts of a problem, and make it; raises the FabrikError for the first invalid part."""
     points, bounds, ranges, options = checked_parts(skeleton, effectors, limits, slides, root, options)
     return Problem(skeleton, points, bounds, ranges, root == "FREE", options)
 

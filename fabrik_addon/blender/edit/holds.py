@@ -56,10 +56,8 @@ def add_hold(
     """Hold a bone from the first frame to the last, at its position on the current frame.
 
     If the current frame is outside, the position on the first frame is used. Also changes keys on the ease frames
-    before and after. Returns a sentence if the bone could not be held exactly, else "".
-
-    Raises:
-        FabrikError: with the reason if the bone can't be held; nothing is changed.
+    before and after. Returns a sentence if the bone could not be held exactly, else "". Raises FabrikError, with
+    nothing changed, if it can't be held at all.
     """
     chosen = settings or HoldSettings()
     check_rig(armature)

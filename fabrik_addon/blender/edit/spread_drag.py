@@ -570,8 +570,7 @@ def begin_spread(
 ) -> SpreadDrag:
     """Start dragging a bone's "TAIL" or "HEAD" over time; nothing moves yet. Uses X-mirror, like `begin_drag`.
 
-    Raises:
-        FabrikError: with the reason if the bone can't be dragged; the scene is unchanged.
+    Raises FabrikError, with the scene unchanged, if the bone can't be dragged.
     """
     if rig_settings(armature).live:
         raise RigError(f"{armature.name!r} is posed by Live: turn Live off to edit its motion")
@@ -590,9 +589,7 @@ def begin_any_drag(
     """Start dragging a bone by its "TAIL" or "HEAD"; nothing moves yet.
 
     If there are no keys, or they can't be changed, only the current frame is dragged. `left_alone` reports this.
-
-    Raises:
-        FabrikError: if the bone can't be dragged at all, or not on that frame; the scene is unchanged.
+    Raises FabrikError, with the scene unchanged, if the bone can't be dragged at all, or not on that frame.
     """
     trouble = "" if is_auto_keying(context) else "Auto Keying is off, so keys can't be changed: enable it"
     if not is_animated(armature):

@@ -725,10 +725,7 @@ def begin_drag(
 
     With X-mirror, the bone on the other side is dragged too, with mirrored translations. Live posing of the rig pauses
     until the drag is finished or canceled. Without Live, a pin moves to its bone if something else has posed the bone
-    since; `cancel` moves the pin back.
-
-    Raises:
-        FabrikError: with the reason if the bone can't be dragged; the scene is unchanged.
+    since; `cancel` moves the pin back. Raises FabrikError, with the scene unchanged, if the bone can't be dragged.
     """
     if is_auto_keying(context):
         check_action(armature, new=False)
