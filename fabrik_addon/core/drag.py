@@ -605,7 +605,7 @@ class DragSolver:
         rows, residual = state.rows, state.residual.ravel()
         multipliers = self._active.of(constraints)
         active, met = multipliers > 0.0, np.repeat(self._compliance <= RIGID, 3)
-        # Constraints with compliance or an open gap get no stiffness: they are not met exactly, so it would be a force.
+        # Constraints with compliance or an open gap get no stiffness: as they are not met exactly, it would push.
         exact = constraints.compliance == 0.0
         closed = active & exact & (constraints.gaps <= CLOSE * self.size)
         held = np.concatenate([rows[met], constraints.rows[closed]])

@@ -65,12 +65,12 @@ class Problem:
 
     @cached_property
     def _factors(self) -> dict[str, float]:
-        """The length factors of sliding bones, as near to 1 as their ranges allow."""
+        """The length factors of sliding bones, as close to 1 as their ranges allow."""
         return {name: min(max(1.0, low), high) for name, (low, high) in self.slides.items()}
 
     @cached_property
     def shape(self) -> Skeleton:
-        """The skeleton with all slides as near to rest as possible."""
+        """The skeleton with all slides as close to rest as possible."""
         return scaled_skeleton(self.skeleton, self._factors)
 
     @cached_property

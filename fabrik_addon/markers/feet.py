@@ -294,7 +294,7 @@ def _solved(
     targets: FloatArray,
     limits: Mapping[str, Limit] | None,
 ) -> Solution:
-    """Poses with the pins at targets (F, P, 3), as near as possible to those of `solution`."""
+    """Poses with the pins at targets (F, P, 3), as close as possible to those of `solution`."""
     frames = np.flatnonzero(~np.isnan(targets).any(axis=2).all(axis=1))
     if not len(frames):
         return solution

@@ -105,7 +105,7 @@ def cadence_doubts(
 ) -> Iterator[str]:
     """A warning if a person's steps are much quicker or slower than those of real people.
 
-    A walker's feet are farthest apart once in each step, also on a treadmill. Runners, who are in the air between
+    A walker's feet are farthest apart once in each step, even on a treadmill. Runners, who are in the air between
     steps, are left out.
 
     name: of the person or the motion. left, right, hips: (F, 3) positions of points on the feet and hips, NaN where not

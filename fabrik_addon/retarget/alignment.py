@@ -74,7 +74,8 @@ _ALIKE: Final = 1e-4
 class Reference:
     """The pose of the source that is compared with the rig at rest.
 
-    axes: in its world, up and the direction that corresponds to the rig's forward. frame: from 0; None: the rest pose.
+    axes: in its world, up and the direction that corresponds to the rig's forward. frame: counted from 0; None: the
+    rest pose.
     """
 
     body: RestBody
@@ -202,7 +203,7 @@ def _difference(body: RestBody, up: FloatArray, other: Mapping[tuple[str, str], 
         return 180.0
     axes = facing(body, up)
     own = _directions(body, axes)
-    # For each angle that is compared: its weight, its usual value, and the two directions between which it is.
+    # For each compared angle: its weight, its usual value, and the two directions that form it.
     angles = [(1.0, 0.0, own[key], other[key]) for key in own if key in other]
     for side in ("L", "R"):
         arm = [body.direction(name) for part in ("upper_arm", "forearm") for name in body.named(part, side)[:1]]

@@ -160,7 +160,7 @@ def identity(path: Path) -> object:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Discard everything that is printed in the block, also by Blender itself."""
+    """Discard everything that is printed in the block, even by Blender itself."""
     sys.stdout.flush()
     sys.stderr.flush()
     kept = [(descriptor, os.dup(descriptor)) for descriptor in (1, 2)]

@@ -64,7 +64,7 @@ def is_chain(bodies: Sequence[Body]) -> bool:
 
 
 def reach(backend: Backend, chain: Chain, target: Vector, tolerance: Scalar, options: Options) -> None:
-    """Bring the tip of a chain to a target, or as near as possible, in place; only sweeps use the tolerance."""
+    """Bring the tip of a chain to a target, or as close as possible, in place; only sweeps use the tolerance."""
     if options.plain:
         everything = backend.frames_where(chain.miss(target) >= 0.0)
         reach_by_sweeps(backend, chain, target, tolerance, options.max_sweeps, everything)

@@ -126,7 +126,7 @@ def checked_parts(
 
 
 def _checked_effector(skeleton: Skeleton, effector: Effector) -> Effector:
-    """The effector with offsets as tuples; TargetError for another type, an unknown bone, or invalid numbers."""
+    """The effector with offsets as tuples; raises TargetError for another type, an unknown bone or invalid numbers."""
     if not isinstance(effector, Effector):
         raise TargetError(f"One of the effectors is {shown(effector)}: each must be an Effector")
     if effector.bone not in skeleton:

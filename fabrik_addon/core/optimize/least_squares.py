@@ -29,9 +29,9 @@ _EASE, _TIGHTEN = 1.0 / 3.0, 2.0
 # between two frames, for 0.02 % of the cost.
 _SMALL_GAIN, _OPTIMAL = 1e-3, 3e-3
 # A frame is also stationary after a Newton step, since the next one would gain only about the square of its gain. A
-# Newton step has at most the damping _FIRST and gains at most _NEWTON_GAIN of the cost. Its predicted gain is right to
-# within _AS_PREDICTED of it. No single joint can gain more than NEARLY_OPTIMAL² of the cost; otherwise limits may still
-# change.
+# Newton step has at most the damping _FIRST and gains at most _NEWTON_GAIN of the cost. Its gain differs from the
+# predicted one by at most _AS_PREDICTED of it. No single joint can gain more than NEARLY_OPTIMAL² of the cost;
+# otherwise limits may still change.
 _NEWTON_GAIN, _AS_PREDICTED, NEARLY_OPTIMAL = 1e-2, 0.25, 0.03
 # With expected rotations, no goal has to be met exactly. Then a frame is also stationary after a step with at most the
 # damping _FIRST, on two conditions. The next step would gain about error² / gain, with the error of this step's

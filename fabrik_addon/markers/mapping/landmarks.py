@@ -218,7 +218,7 @@ _KNUCKLES: Final[Mapping[str, Landmark]] = MappingProxyType(
 _BROAD: Final = frozenset({"hips", "shoulder", "thigh"})
 # Percent of the body's height: how far these joints are in front of the ankle.
 _LONG: Final[Mapping[str, float]] = MappingProxyType({"ankle": 0.0, "ball": 7.0, "toe tip": 12.0})
-# The joints at the ends of limbs. Their markers on both joints are about as far apart in all poses.
+# The joints at both ends of a bone. The distance between their markers hardly changes with the pose.
 _LIMB_ENDS: Final = (("knee", "ankle"), ("hip", "knee"), ("elbow", "wrist"))
 # Percent of the body's height: a part can vote on the front if its foremost and rearmost landmarks are this far apart.
 _DEEP: Final = 4.0
