@@ -229,7 +229,6 @@ def _calibrations(
                 f"The reference frames are {first} to {last}: they must be within {span[0]} to {span[1]}, the "
                 "frames of the markers"
             )
-        # Convert frames to indices in the recording.
         frames = first - span[0], last - span[0]
     measured_clip = marker_clip(scene, rig, measured, span)
     take_clip = marker_clip(scene, rig, take, recorded_range(scene, targets_of(take))) if other else measured_clip

@@ -265,7 +265,6 @@ def scale_to_chord(
         found = backend.put(found, frames, square, count)
         steps = backend.put(steps, frames, backend.take(steps, frames) + backend.select(missed, 1, 0), count)
         if 2 * len(left) < len(frames):
-            # Continue with the unfinished frames only.
             frames = frames[left]
             axis = backend.take(axis, left)
             wanted, square, low, high = (backend.take(each, left) for each in (wanted, square, low, high))
