@@ -746,7 +746,7 @@ def make_result(
             if entry is not None:
                 errors = (-1.0, 0.0) if np.isnan(row.rms) else (row.rms, row.max)
                 entry.figures = *errors, row.worst_frame or 0, row.coverage
-        capture.worst_frame = report.worst_frame or 0
+        capture.worst_frame = report.total().worst_frame or 0
         text = capture.report or bpy.data.texts.new(f"{take or armature.name} FABRIK report.csv")
         text.clear()
         text.write(csv_text(report))
