@@ -134,7 +134,7 @@ def try_controls(context: Context, rig: Object, controls: Sequence[str], after: 
 
 
 def can_swing(bone: PoseBone) -> bool:
-    """Whether locks allow a bone to rotate about other axes than its own Y."""
+    """Whether locks allow a bone to rotate about axes other than its own Y."""
     return not (bone.lock_rotation[0] and bone.lock_rotation[2])
 
 
