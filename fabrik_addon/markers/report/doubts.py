@@ -25,25 +25,25 @@ _LIMBS: Final = (
     ("the left leg", LEG, "L"),
     ("the right leg", LEG, "R"),
 )
-# If less than this share of the labels is on bones, the recording may not be of a person.
+# If less than this fraction of the labels is on bones, the recording may not be of a person.
 _FEW: Final = 0.5
 # If a bone is at its limits on more than this percentage of the frames, its limits or the calibration are wrong.
 _MOSTLY: Final = 50.0
 # A marker that was left out on more than this percentage of the frames is wrong throughout.
 _OFTEN_WRONG: Final = 10.0
-# A person crouches below this share of the stature at rest. Upright people have at least 0.88.
+# A person crouches below this fraction of the stature at rest. Upright people have at least 0.88.
 _CROUCHING: Final = 0.82
-# The distance from the ankles to the base of the head, as a share of a person's height.
+# The distance from the ankles to the base of the head, as a fraction of a person's height.
 _FEET_TO_HEAD: Final = 0.82
 # Meters: nearly all people who stand are between these heights. Inches read as centimeters make adults 0.7 m tall.
 _SHORTEST, _TALLEST = 0.8, 2.3
-# An RMS error above this share of a rig's size from end to end (30 mm on a person) is too large. Keypoints have up to
-# 15 mm, people of other sizes up to 25 mm.
+# An RMS error above this fraction of a rig's size from end to end (30 mm on a person) is too large. Keypoints have up
+# to 15 mm, people of other sizes up to 25 mm.
 _FAR: Final = 0.0127
 # Meters: size of the rig of a person 1.75 m tall, from end to end.
 _PERSON: Final = 2.37
-# A marker is misplaced if it is farther from its label's position than this share of the rig's height at rest (15 cm on
-# a person). In six recordings on six rigs, none is more than 0.072 off. A marker on the other shoulder, hip, knee or
+# A marker is misplaced if it is farther from its label's position than this fraction of the rig's height at rest (15 cm
+# on a person). In six recordings on six rigs, none is more than 0.072 off. A marker on the other shoulder, hip, knee or
 # ankle is 0.11 to 0.18 off.
 _MISPLACED: Final = 0.1
 # The parts at both ends of the trunk, of the trunk without the neck, and of the legs.
@@ -57,7 +57,7 @@ _BODY: Final = (
 # Degrees: a person whose trunk is tilted by more is lying down. The trunks of people who sit or bend down are tilted by
 # less on most frames.
 _LYING: Final = 60.0
-# Degrees, and a share of the frames: if the trunk is tilted by less on more of the frames, the person also stands.
+# Degrees, and a fraction of the frames: if the trunk is tilted by less on more of the frames, the person also stands.
 _UPRIGHT: Final = 20.0
 _SOMETIMES: Final = 0.1
 # Degrees between trunk and legs at rest, above which a rig is an animal: people have at most 9, animals at least 60.
