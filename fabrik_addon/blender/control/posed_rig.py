@@ -470,7 +470,8 @@ class ControlRig(PlainRig):
         rig, setup, (rotations, heads) = self.rig, self._setup, poses
         writer = writing.ControlWriter(context.view_layer.update, rig, setup, skeleton, baked=True)
         model = writer.ready_model()
-        turns, location = model.pose(forward_kinematics(skeleton, rotations, heads))
+        wanted = forward_kinematics(skeleton, rotations, heads)
+        turns, location = model.pose(wanted)
         moved = {}
         for index, name in enumerate(model.controls):
             turned = turns[:, index]
@@ -482,7 +483,7 @@ class ControlRig(PlainRig):
         left = list[str]()
         writer.switch((*writer.limbs, *writer.leaving), to_ik=True)
         for row in range(len(heads) if placed else 0):
-            writer.write(rotations[row], heads[row])
+            writer.apply(wanted[row], turns[row], None if location is None else location[row])
             left += [f"{sentence} on one frame" for sentence in writer.leave_ik()]
             staying = {name for limb in (writer.limbs | writer.leaving).values() for name in limb.controls}
             placed = {name: channels for name, channels in placed.items() if name in staying}

@@ -32,6 +32,7 @@ from .writer import (
     Update,
     add_to_channels,
     curling_constraint,
+    evaluate,
     free_channels,
     is_additive,
     place_limbs,
@@ -122,9 +123,8 @@ class _TriedLimb(LimbOnIk):
 
 def _try_channels(update: Update, limbs: Sequence[_TriedLimb]) -> None:
     """Measure the effects of the limbs' control channels on their bones, one channel of each limb at a time."""
-    update()
-    held = [HeldChannels(limb.rig, limb.controls) for limb in limbs]
-    here = [limb.current_matrices() for limb in limbs]
+    evaluate(update, limbs)
+    held, here = [HeldChannels(limb.rig, limb.controls) for limb in limbs], [limb.here for limb in limbs]
     for column in range(max((len(limb.columns) for limb in limbs), default=0)):
         trying = [row for row, limb in enumerate(limbs) if column < len(limb.columns)]
         for row in trying:
@@ -132,11 +132,11 @@ def _try_channels(update: Update, limbs: Sequence[_TriedLimb]) -> None:
             place, axis = limb.columns[column]
             steps = np.where(np.arange(6) == axis, limb.units, 0.0)
             add_to_channels(limb.rig.pose.bones[limb.controls[place]], steps)
-        update()
+        evaluate(update, limbs)
         for row in trying:
-            limbs[row].jacobian[:, column] = limbs[row].differences(limbs[row].current_matrices(), here[row])
+            limbs[row].jacobian[:, column] = limbs[row].differences(limbs[row].here, here[row])
             held[row].restore()
-    update()
+    evaluate(update, limbs)
 
 
 def _hinge(turned: FloatArray, upper: Matrix, lower: Matrix) -> tuple[str, float, float]:
@@ -626,7 +626,7 @@ class _Search:
         moved, turned = np.split(limb.jacobian[:, own].reshape(len(limb.bones), 6, -1), 2, axis=1)
         turned = turned / limb.lengths[:, None, None]
         rest = [limb.rig.data.bones[name].matrix_local for name in limb.bones]
-        here = limb.current_matrices()
+        here = limb.here
         for place in range(1, len(limb.bones)):
             row = self.setup.carriers[limb.bones[place]]
             above = limb.bones.index(row.parent) if row.parent in limb.bones else -1

@@ -79,7 +79,9 @@ def add_to_channels(bone: PoseBone, steps: FloatArray) -> None:
     mode, channel = bone.rotation_mode, property_name(bone.rotation_mode)
     before = np.array(getattr(bone, channel), dtype=np.float64)
     start = from_channels(mode, before)
-    turned, lock = product(start, quaternion_from_rotation_vector(steps[3:])), with_locks(bone, start)
+    turned = product(start, quaternion_from_rotation_vector(steps[3:]))
+    # Locked Euler angles keep their values below.
+    lock = with_locks(bone, start) if channel_count(mode) != 3 else None
     turned = turned if lock is None else lock(turned)
     values = to_channels(mode, turned[None], previous=before)[1][0]
     setattr(bone, channel, np.where(locked_channels(bone), before, values).tolist())
@@ -294,23 +296,24 @@ class LimbOnIk:
         bones, controls: their names.
         goes_by: the IK control that holds a bone, by name of this bone.
         turned_by: the control that rotates another bone, such as a paw's heel or a toe, by name of this bone.
+        with_parent: the controls that follow the parent of the limb.
+        here: (B, 4, 4) matrices of the bones in armature space, without scale, when they were last read.
         lengths: (B,) bone lengths. size: length of the limb.
         pole: the control that rotates the limb about the line from its root to its end, "" while unknown.
         follows: the angle by which the limb rotates if its pole rotates by 1.
     """
 
-    def __init__(self, rig: Object, bones: Sequence[str], controls: Sequence[str]) -> None:
+    def __init__(
+        self, rig: Object, bones: Sequence[str], controls: Sequence[str], with_parent: Collection[str] = ()
+    ) -> None:
         self.rig, self.bones, self.controls = rig, list(bones), list(controls)
+        self.with_parent, self.here = {*with_parent, *self._in_chains}, bone_matrices(rig, bones)
         self.lengths = np.array([rig.data.bones[name].length for name in bones])
         self.size = float(self.lengths.sum())
         self.goes_by: dict[str, str] = {}
         self.turned_by: dict[str, str] = {}
         self.pole = ""
         self.follows = 1.0
-
-    def current_matrices(self) -> FloatArray:
-        """(B, 4, 4) current matrices of the bones in armature space, without scale."""
-        return bone_matrices(self.rig, self.bones)
 
     def differences(self, there: FloatArray, here: FloatArray) -> FloatArray:
         """(6 B,) differences between matrices (B, 4, 4) as lengths: distances, and angles times bone lengths."""
@@ -329,7 +332,7 @@ class LimbOnIk:
 
     def end_errors(self, wanted: FloatArray) -> FloatArray:
         """(2,) how far the limb's end, and the worst of all held bones, are from matrices (B, 4, 4), as lengths."""
-        off = np.abs(self.differences(wanted, self.current_matrices()).reshape(len(self.bones), 6))
+        off = np.abs(self.differences(wanted, self.here).reshape(len(self.bones), 6))
         end = max((off[self.bones.index(bone)].max() for bone in self.goes_by), default=0.0)
         # Ignore the positions of heels' and toes' bones, because they depend on lengths that IK changes.
         turned = (off[self.bones.index(bone), 3:].max() for bone in self.turned_by)
@@ -340,10 +343,10 @@ class LimbOnIk:
 
         as_at_rest: each bone keeps its offset from its control at rest; otherwise that in the current pose.
         """
-        here, carried, end = self.current_matrices(), Matrix(), len(self.bones)
+        carried, end = Matrix(), len(self.bones)
         for bone, leader in (self.goes_by | self.turned_by).items():
             control, rests, row = self.rig.pose.bones[leader], self.rig.data.bones, self.bones.index(bone)
-            held = rests[bone].matrix_local if as_at_rest else Matrix(here[row].tolist())
+            held = rests[bone].matrix_local if as_at_rest else Matrix(self.here[row].tolist())
             there = Matrix(wanted[row].tolist()) @ held.inverted()
             there = there @ (rests[leader].matrix_local if as_at_rest else control.matrix)
             if bone in self.goes_by:
@@ -353,30 +356,44 @@ class LimbOnIk:
                 there = carried @ there
             self._move_to(control, there, turns_only=bone in self.turned_by)
 
+    def place_ahead(self, wanted: FloatArray, motion: FloatArray) -> None:
+        """Move the controls so that the bones will be near matrices (B, 4, 4) once the rig is evaluated.
+
+        motion: (4, 4) how the parent of the limb will have moved.
+        """
+        in_parent = np.linalg.inv(motion) @ wanted
+        if self.pole in self.with_parent:
+            self.rotate(self.pole, self.plane_angle(in_parent) / self.follows, in_parent)
+        self.lead(in_parent if self.with_parent.issuperset(self.goes_by.values()) else wanted, as_at_rest=False)
+
     def plane_angle(self, wanted: FloatArray) -> float:
         """Radians about the line from root to end, from the limb's bend plane to the plane of matrices (B, 4, 4).
 
-        Zero if the limb is straight, or the angle is negligible.
+        If the two lines differ, the limb is first swung from one to the other. Zero if the limb is straight, or the
+        angle is negligible.
         """
-        sides = []
-        for matrices in (self.current_matrices(), wanted):
-            heads = matrices[:, :3, 3]
-            axis = heads[self._first_held] - heads[0]
-            axis = axis / max(float(np.linalg.norm(axis)), 1e-12)
-            arms = heads[1 : self._first_held] - heads[0]
+        axes, sides = [], []
+        for matrices in (self.here, wanted):
+            axis, arms = self._line(matrices), matrices[1 : self._first_held, :3, 3] - matrices[0, :3, 3]
+            axes.append(axis)
             sides.append((arms - np.outer(arms @ axis, axis)).sum(axis=0))
         least = min(float(np.linalg.norm(side)) for side in sides)
         if least < _STRAIGHT * self.size:
             return 0.0
-        angle = float(np.arctan2(np.cross(*sides) @ axis, sides[0] @ sides[1]))
+        sides[0] = matrix_from_quaternion(rotation_between(*axes)) @ sides[0]
+        angle = float(np.arctan2(np.cross(*sides) @ axes[1], sides[0] @ sides[1]))
         return angle if abs(angle) > _IN_PLANE else 0.0
 
-    def rotate(self, name: str, angle: float) -> None:
-        """Rotate a control about the line from the limb's root to its end; IK follows its pole or its root."""
-        heads, control = self.current_matrices()[:, :3, 3], self.rig.pose.bones[name]
-        axis, root = heads[self._first_held] - heads[0], Matrix.Translation(heads[0].tolist())
-        turn = root @ Matrix.Rotation(angle, 4, Vector(axis.tolist())) @ root.inverted()
+    def rotate(self, name: str, angle: float, wanted: FloatArray) -> None:
+        """Rotate a control about the line from root to end of matrices (B, 4, 4); IK follows its pole or its root."""
+        control, root = self.rig.pose.bones[name], Matrix.Translation(wanted[0, :3, 3].tolist())
+        turn = root @ Matrix.Rotation(angle, 4, Vector(self._line(wanted).tolist())) @ root.inverted()
         self._move_to(control, turn @ (_by_channels(control) if name in self._in_chains else control.matrix))
+
+    def _line(self, matrices: FloatArray) -> FloatArray:
+        """(3,) the direction from the limb's root to its end, for matrices (B, 4, 4)."""
+        line = matrices[self._first_held, :3, 3] - matrices[0, :3, 3]
+        return np.asarray(line / max(float(np.linalg.norm(line)), 1e-12))
 
     @property
     def _first_held(self) -> int:
@@ -433,7 +450,8 @@ def limbs_kept_on_ik(
     found, limbs = {}, limbs_of(setup)
     for path, controls in kept_on_ik(rig, setup, paths, baked=baked):
         rows = limbs[path]
-        limb = LimbOnIk(rig, [row.name for row in rows], controls)
+        with_parent = [name for name in controls if setup.controls[name].turns_with]
+        limb = LimbOnIk(rig, [row.name for row in rows], controls, with_parent)
         if path in known and known[path].controls == controls:
             limb = known[path]
         else:
@@ -459,13 +477,22 @@ def kept_on_ik(
             yield path, controls
 
 
+def evaluate(update: Update, limbs: Sequence[LimbOnIk]) -> None:
+    """Evaluate the rig, and read the matrices of the limbs' bones."""
+    update()
+    # One call for all limbs costs little more than one for each.
+    every = bone_matrices(limbs[0].rig, [bone for limb in limbs for bone in limb.bones]) if limbs else np.empty(0)
+    for limb in limbs:
+        limb.here, every = every[: len(limb.bones)], every[len(limb.bones) :]
+
+
 def place_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[FloatArray]) -> None:
     """Place the controls of limbs in closed form, so that the limbs' bones get matrices (B, 4, 4).
 
     The limb's end gets there if IK can reach it, and the limb bends in the plane of the wanted pose. The rig determines
     the lengths of the bones. Channels that need no change are not written.
     """
-    update()
+    evaluate(update, limbs)
     pairs = list(zip(limbs, wanted, strict=True))
     for _ in range(_MOST_TURNS):
         # The heels of paws follow the rotation of their limb.
@@ -475,11 +502,11 @@ def place_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[Floa
                 _find_pole(update, limb, each)
         angles = [(limb, each, limb.plane_angle(each)) for limb, each in pairs if limb.pole]
         turning = [(*row, HeldChannels(row[0].rig, [row[0].pole])) for row in angles if row[2]]
-        for limb, _, angle, _ in turning:
-            limb.rotate(limb.pole, angle / limb.follows)
+        for limb, each, angle, _ in turning:
+            limb.rotate(limb.pole, angle / limb.follows, each)
         if not turning:
             break
-        update()
+        evaluate(update, limbs)
         worse = []
         for limb, each, angle, held in turning:
             left = limb.plane_angle(each)
@@ -490,22 +517,28 @@ def place_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[Floa
         for held in worse:
             held.restore()
         if worse:
-            update()
+            evaluate(update, limbs)
             break
 
 
 def _move_ends(update: Update, pairs: Sequence[tuple[LimbOnIk, FloatArray]]) -> None:
-    """Move IK controls and heels until the limbs' ends are at their wanted matrices (B, 4, 4), or get no nearer."""
-    torn, done = set[int](), set[int]()
+    """Move IK controls and heels until the limbs' ends are at their wanted matrices (B, 4, 4), or get no nearer.
+
+    Poles are rotated too, as if the limbs were only swung.
+    """
+    torn, done, limbs = set[int](), set[int](), [limb for limb, _ in pairs]
     errors = [limb.end_errors(each) for limb, each in pairs]
     for _ in range(_MOST_LEADS):
-        off = [row for row, (limb, _) in enumerate(pairs) if row not in done and errors[row][1] > PLACED * limb.size]
+        off = [row for row, limb in enumerate(limbs) if row not in done and errors[row][1] > PLACED * limb.size]
         if not off:
             break
-        before = [HeldChannels(pairs[row][0].rig, pairs[row][0].controls) for row in off]
+        before = [HeldChannels(limbs[row].rig, limbs[row].controls) for row in off]
         for row in off:
-            pairs[row][0].lead(pairs[row][1], as_at_rest=row in torn)
-        update()
+            limb, each = pairs[row]
+            if limb.pole and (angle := limb.plane_angle(each)):
+                limb.rotate(limb.pole, angle / limb.follows, each)
+            limb.lead(each, as_at_rest=row in torn)
+        evaluate(update, limbs)
         undone = False
         for row, held in zip(off, before, strict=True):
             (limb, each), error = pairs[row], errors[row]
@@ -521,7 +554,7 @@ def _move_ends(update: Update, pairs: Sequence[tuple[LimbOnIk, FloatArray]]) -> 
             else:
                 errors[row] = left
         if undone:
-            update()
+            evaluate(update, limbs)
 
 
 def _find_pole(update: Update, limb: LimbOnIk, wanted: FloatArray) -> None:
@@ -530,13 +563,13 @@ def _find_pole(update: Update, limb: LimbOnIk, wanted: FloatArray) -> None:
     for name in [name for name in limb.controls if name not in held_by] if angle else ():
         held = HeldChannels(limb.rig, [name])
         tried = float(np.copysign(max(abs(angle), _TRIED), angle))
-        limb.rotate(name, tried)
-        update()
+        limb.rotate(name, tried, wanted)
+        evaluate(update, [limb])
         if (angle - limb.plane_angle(wanted)) / tried > _FOLLOWS:
             limb.pole = name
             break
         held.restore()
-        update()
+        evaluate(update, [limb])
 
 
 # Meters. If a location changes by less, its value is not changed.
@@ -619,10 +652,8 @@ class ControlWriter:
 
     def write(self, rotations: FloatArray, head: FloatArray | None) -> None:
         """Pose the body by local rotations (J, 4) and its root's head (3,) in armature space; None: its rest head."""
-        model = self.ready_model()
-        self._wanted = forward_kinematics(self._skeleton, rotations, head)
-        self._apply(model, self._wanted)
-        self._place_limbs()
+        wanted = forward_kinematics(self._skeleton, rotations, head)
+        self.apply(wanted, *self.ready_model().pose(wanted))
 
     def settle(self) -> list[str]:
         """Check the body's pose and correct it; returns a warning on each bone that cannot be corrected."""
@@ -635,28 +666,13 @@ class ControlWriter:
             self._update()
             if not self.deviations():
                 break
-            self._apply(self._look(), self._wanted)
-            self._place_limbs()
+            self.apply(self._wanted, *self._look().pose(self._wanted))
         self._update()
         missed, rows = self.deviations(), self._setup.carriers
         # If a bone is off, the bones below it are off too. Name the first ones, and the one that is farthest away.
         names, farthest = {each.bone for each in missed}, max((each.distance for each in missed), default=0.0)
         named = [each for each in missed if rows[each.bone].parent not in names or each.distance == farthest]
         return [deviation_warning(self._setup, each, self.limbs) for each in named]
-
-    def _place_limbs(self) -> None:
-        """Bring limbs on IK, and those that a bake switches to FK, to the body's wanted pose."""
-        every, poses = [*self.limbs.values(), *self.leaving.values()], []
-        rows = {name: row for row, name in enumerate(self._skeleton.names)}
-        for limb in every:
-            # Bones outside the tree keep their current matrices.
-            wanted = limb.current_matrices()
-            for index, bone in enumerate(limb.bones):
-                if bone in rows and self._wanted is not None:
-                    wanted[index] = self._wanted[rows[bone]]
-            poses.append(wanted)
-        if every:
-            place_limbs(self._update, every, poses)
 
     def leave_ik(self) -> list[str]:
         """Switch limbs that miss their pose on any frame of a bake to FK, if allowed; returns a warning on each."""
@@ -731,16 +747,32 @@ class ControlWriter:
     def _look(self) -> ControlModel:
         return ControlModel(self._rig, self._setup, self._skeleton, moves=self._is_root)
 
-    def _apply(self, model: ControlModel, wanted: FloatArray) -> None:
-        """Set channels that bring the tree's bones to matrices (J, 4, 4), except limbs on IK or left to the rig."""
-        rotations, location = model.pose(wanted)
+    def apply(self, wanted: FloatArray, rotations: FloatArray, location: FloatArray | None) -> None:
+        """Bring the tree's bones to matrices (J, 4, 4), except those that are left to the rig.
+
+        rotations, location: the channels of the controls for these matrices, as from `ControlModel.pose`. Limbs on IK,
+        and those that a bake switches to FK, are placed with their IK controls.
+        """
+        before, self._wanted = self._wanted, wanted
         idle = {row.control for row in self._setup.carriers if row.switch in self.limbs or row.name in self._left}
         for group in self._groups:
             group.write(self._rig, rotations[group.rows], but=idle)
         if location is not None:
-            bone = self._rig.pose.bones[model.place]
+            bone = self._rig.pose.bones[self.ready_model().place]
             stays = (np.abs(location - self._place) < _LEAST_MOVE) | np.array(bone.lock_location)
             bone.location = np.where(stays, self._place, location).tolist()
+        limbs, poses = [*self.limbs.values(), *self.leaving.values()], []
+        rows, carriers = {name: row for row, name in enumerate(self._skeleton.names)}, self._setup.carriers
+        for limb in limbs:
+            inside = [index for index, bone in enumerate(limb.bones) if bone in rows]
+            # Bones outside the tree keep their current matrices.
+            poses.append(limb.here.copy() if len(inside) == len(limb.bones) else bone_matrices(self._rig, limb.bones))
+            poses[-1][inside] = wanted[[rows[limb.bones[index]] for index in inside]]
+            above = rows.get(carriers[limb.bones[0]].parent)
+            if self._baked and before is not None and above is not None:
+                limb.place_ahead(poses[-1], wanted[above] @ np.linalg.inv(before[above]))
+        if limbs:
+            place_limbs(self._update, limbs, poses)
 
 
 def deviations(rig: Object, setup: FabrikControlRig, names: Sequence[str], wanted: FloatArray) -> list[Deviation]:
