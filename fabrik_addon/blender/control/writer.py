@@ -362,8 +362,8 @@ class LimbOnIk:
         motion: (4, 4) how the parent of the limb will have moved.
         """
         in_parent = np.linalg.inv(motion) @ wanted
-        if self.pole in self.with_parent:
-            self.rotate(self.pole, self.plane_angle(in_parent) / self.follows, in_parent)
+        if self.pole in self.with_parent and (angle := self.plane_angle(in_parent)):
+            self.rotate(self.pole, angle / self.follows, in_parent)
         self.lead(in_parent if self.with_parent.issuperset(self.goes_by.values()) else wanted, as_at_rest=False)
 
     def plane_angle(self, wanted: FloatArray) -> float:
@@ -372,28 +372,27 @@ class LimbOnIk:
         If the two lines differ, the limb is first swung from one to the other. Zero if the limb is straight, or the
         angle is negligible.
         """
-        axes, sides = [], []
-        for matrices in (self.here, wanted):
-            axis, arms = self._line(matrices), matrices[1 : self._first_held, :3, 3] - matrices[0, :3, 3]
-            axes.append(axis)
-            sides.append((arms - np.outer(arms @ axis, axis)).sum(axis=0))
-        least = min(float(np.linalg.norm(side)) for side in sides)
-        if least < _STRAIGHT * self.size:
+        (axis, side), (line, other) = self._bend(self.here), self._bend(wanted)
+        if min(float(np.linalg.norm(each)) for each in (side, other)) < _STRAIGHT * self.size:
             return 0.0
-        sides[0] = matrix_from_quaternion(rotation_between(*axes)) @ sides[0]
-        angle = float(np.arctan2(np.cross(*sides) @ axes[1], sides[0] @ sides[1]))
+        side = side - (line @ side) / max(1.0 + float(axis @ line), 1e-12) * (axis + line)
+        angle = float(np.arctan2(np.linalg.det([line, side, other]), side @ other))
         return angle if abs(angle) > _IN_PLANE else 0.0
 
     def rotate(self, name: str, angle: float, wanted: FloatArray) -> None:
         """Rotate a control about the line from root to end of matrices (B, 4, 4); IK follows its pole or its root."""
         control, root = self.rig.pose.bones[name], Matrix.Translation(wanted[0, :3, 3].tolist())
-        turn = root @ Matrix.Rotation(angle, 4, Vector(self._line(wanted).tolist())) @ root.inverted()
+        turn = root @ Matrix.Rotation(angle, 4, Vector(self._bend(wanted)[0].tolist())) @ root.inverted()
         self._move_to(control, turn @ (_by_channels(control) if name in self._in_chains else control.matrix))
 
-    def _line(self, matrices: FloatArray) -> FloatArray:
-        """(3,) the direction from the limb's root to its end, for matrices (B, 4, 4)."""
-        line = matrices[self._first_held, :3, 3] - matrices[0, :3, 3]
-        return np.asarray(line / max(float(np.linalg.norm(line)), 1e-12))
+    def _bend(self, matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(3,) the direction from the limb's root to its end, and (3,) to which side of it the joints are.
+
+        matrices: (B, 4, 4) of the bones.
+        """
+        *joints, end = matrices[1 : self._first_held + 1, :3, 3] - matrices[0, :3, 3]
+        axis, side = end / max(float(np.linalg.norm(end)), 1e-12), np.sum(joints, axis=0)
+        return axis, side - axis * (axis @ side)
 
     @property
     def _first_held(self) -> int:
@@ -522,10 +521,7 @@ def place_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[Floa
 
 
 def _move_ends(update: Update, pairs: Sequence[tuple[LimbOnIk, FloatArray]]) -> None:
-    """Move IK controls and heels until the limbs' ends are at their wanted matrices (B, 4, 4), or get no nearer.
-
-    Poles are rotated too, as if the limbs were only swung.
-    """
+    """Move IK controls and heels until the limbs' ends are at their wanted matrices (B, 4, 4), or get no nearer."""
     torn, done, limbs = set[int](), set[int](), [limb for limb, _ in pairs]
     errors = [limb.end_errors(each) for limb, each in pairs]
     for _ in range(_MOST_LEADS):
@@ -534,10 +530,7 @@ def _move_ends(update: Update, pairs: Sequence[tuple[LimbOnIk, FloatArray]]) -> 
             break
         before = [HeldChannels(limbs[row].rig, limbs[row].controls) for row in off]
         for row in off:
-            limb, each = pairs[row]
-            if limb.pole and (angle := limb.plane_angle(each)):
-                limb.rotate(limb.pole, angle / limb.follows, each)
-            limb.lead(each, as_at_rest=row in torn)
+            limbs[row].lead(pairs[row][1], as_at_rest=row in torn)
         evaluate(update, limbs)
         undone = False
         for row, held in zip(off, before, strict=True):
@@ -678,7 +671,7 @@ class ControlWriter:
         """Switch limbs that miss their pose on any frame of a bake to FK, if allowed; returns a warning on each."""
         off = {
             self._setup.carriers[each.bone].switch: each
-            for each in sorted(self.deviations(), key=lambda one: one.distance)
+            for each in sorted(self.deviations() if self.limbs else (), key=lambda one: one.distance)
         }
         left = []
         for path in [path for path in self.limbs if path in off]:
@@ -762,15 +755,15 @@ class ControlWriter:
             stays = (np.abs(location - self._place) < _LEAST_MOVE) | np.array(bone.lock_location)
             bone.location = np.where(stays, self._place, location).tolist()
         limbs, poses = [*self.limbs.values(), *self.leaving.values()], []
-        rows, carriers = {name: row for row, name in enumerate(self._skeleton.names)}, self._setup.carriers
+        inside = dict(zip(self._skeleton.names, wanted, strict=True))
+        earlier = {} if before is None or not self._baked else dict(zip(inside, np.linalg.inv(before), strict=True))
         for limb in limbs:
-            inside = [index for index, bone in enumerate(limb.bones) if bone in rows]
             # Bones outside the tree keep their current matrices.
-            poses.append(limb.here.copy() if len(inside) == len(limb.bones) else bone_matrices(self._rig, limb.bones))
-            poses[-1][inside] = wanted[[rows[limb.bones[index]] for index in inside]]
-            above = rows.get(carriers[limb.bones[0]].parent)
-            if self._baked and before is not None and above is not None:
-                limb.place_ahead(poses[-1], wanted[above] @ np.linalg.inv(before[above]))
+            now = [inside[bone] if bone in inside else bone_matrices(self._rig, [bone])[0] for bone in limb.bones]
+            poses.append(np.array(now))
+            above = self._setup.carriers[limb.bones[0]].parent
+            if above in earlier:
+                limb.place_ahead(poses[-1], inside[above] @ earlier[above])
         if limbs:
             place_limbs(self._update, limbs, poses)
 
