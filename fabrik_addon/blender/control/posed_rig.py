@@ -478,8 +478,8 @@ class ControlRig(PlainRig):
             if angle_between(turned, local_rotation(rig.pose.bones[name])).max() > _STILL:
                 moved[name] = turned
         # The locations and rotation channels on the frames, by IK control.
-        every = (writer.limbs | writer.leaving).values()
-        placed = {name: list[tuple[float, ...]]() for limb in every for name in limb.controls}
+        limbs = writer.limbs | writer.leaving
+        placed = {name: list[tuple[float, ...]]() for limb in limbs.values() for name in limb.controls}
         left = list[str]()
         writer.switch((*writer.limbs, *writer.leaving), to_ik=True)
         for row in range(len(heads) if placed else 0):

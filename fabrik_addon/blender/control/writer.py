@@ -7,7 +7,6 @@ end.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -213,7 +212,15 @@ class ControlModel:
             new[..., number, :, :] = matrix_from_quaternion(swing).reshape(kept.shape) @ kept
         local = _inverse(self._carried(new) @ self._frames) @ new
         rotations = quaternion_from_matrix(_inverse(self._added(local)) @ local)
-        return rotations, self._placed(wanted, heads, new) if self.place else None
+        if not self.place:
+            return rotations, None
+        # Move the heads that are fixed to the root control to where they are wanted.
+        bone, point, own = self._bodies[self._fixed], self._heads[..., self._fixed, :], self._heads[..., self._own, :]
+        from_bone = times(self._inverse[..., bone, :, :], point - self._bone_heads[..., bone, :])
+        there = heads[..., bone, :] + times(wanted[..., bone, :, :], from_bone)
+        arm = times(_inverse(self._turned[..., self._own, :, :]), point - own)
+        head = there - times(new[..., self._own, :, :], arm)
+        return rotations, np.asarray(self._location + times(_inverse(self._axes), head - own) / self._size[..., None])
 
     def _added(self, local: FloatArray) -> FloatArray:
         """([F,] C, 3, 3) rotations that constraints add to the controls' own, for `local` rotations ([F,] C, 3, 3)."""
@@ -236,15 +243,6 @@ class ControlModel:
             mixed = slerp(first.reshape(-1, 4), second.reshape(-1, 4), shares.ravel())
             carried[..., self._sharing, :, :] = matrix_from_quaternion(mixed).reshape(ends[0].shape)
         return carried
-
-    def _placed(self, wanted: FloatArray, heads: FloatArray, new: FloatArray) -> FloatArray:
-        """([F,] 3) the root control's location that moves `heads`, which are fixed to it, to `wanted`."""
-        bone, point, own = self._bodies[self._fixed], self._heads[..., self._fixed, :], self._heads[..., self._own, :]
-        from_bone = times(self._inverse[..., bone, :, :], point - self._bone_heads[..., bone, :])
-        there = heads[..., bone, :] + times(wanted[..., bone, :, :], from_bone)
-        arm = times(_inverse(self._turned[..., self._own, :, :]), point - own)
-        head = there - times(new[..., self._own, :, :], arm)
-        return np.asarray(self._location + times(_inverse(self._axes), head - own) / self._size[..., None])
 
 
 def _read_matrices(
@@ -303,11 +301,13 @@ class LimbOnIk:
         follows: the angle by which the limb rotates if its pole rotates by 1.
     """
 
-    def __init__(
-        self, rig: Object, bones: Sequence[str], controls: Sequence[str], with_parent: Collection[str] = ()
-    ) -> None:
+    def __init__(self, rig: Object, bones: Sequence[str], controls: Sequence[str]) -> None:
         self.rig, self.bones, self.controls = rig, list(bones), list(controls)
-        self.with_parent, self.here = {*with_parent, *self._in_chains}, bone_matrices(rig, bones)
+        iks = ((bone, each) for bone in rig.pose.bones for each in bone.constraints if each.type == "IK")
+        chained = {each.name for bone, ik in iks if moves(ik) for each in moved_by(bone, ik)}
+        # The controls that are rotated by IK, so that their matrices are results of the IK.
+        self._in_chains = chained.intersection(controls)
+        self.with_parent, self.here = set(self._in_chains), bone_matrices(rig, bones)
         self.lengths = np.array([rig.data.bones[name].length for name in bones])
         self.size = float(self.lengths.sum())
         self.goes_by: dict[str, str] = {}
@@ -357,10 +357,7 @@ class LimbOnIk:
             self._move_to(control, there, turns_only=bone in self.turned_by)
 
     def place_ahead(self, wanted: FloatArray, motion: FloatArray) -> None:
-        """Move the controls so that the bones will be near matrices (B, 4, 4) once the rig is evaluated.
-
-        motion: (4, 4) how the parent of the limb will have moved.
-        """
+        """Place controls for matrices (B, 4, 4) and a `motion` (4, 4) of the limb's parent before it is evaluated."""
         in_parent = np.linalg.inv(motion) @ wanted
         if self.pole in self.with_parent and (angle := self.plane_angle(in_parent)):
             self.rotate(self.pole, angle / self.follows, in_parent)
@@ -390,27 +387,11 @@ class LimbOnIk:
 
         matrices: (B, 4, 4) of the bones.
         """
-        *joints, end = matrices[1 : self._first_held + 1, :3, 3] - matrices[0, :3, 3]
+        # The limb ends at the first bone that a heel or an IK control holds.
+        held = [self.bones.index(bone) for bone in (*self.turned_by, *self.goes_by)]
+        *joints, end = matrices[1 : min(held, default=len(self.bones) - 1) + 1, :3, 3] - matrices[0, :3, 3]
         axis, side = end / max(float(np.linalg.norm(end)), 1e-12), np.sum(joints, axis=0)
         return axis, side - axis * (axis @ side)
-
-    @property
-    def _first_held(self) -> int:
-        """The index of the first bone held by a heel or an IK control; that of the last bone if none is known."""
-        held = (*self.turned_by, *self.goes_by)
-        return min((self.bones.index(bone) for bone in held), default=len(self.bones) - 1)
-
-    @cached_property
-    def _in_chains(self) -> set[str]:
-        """The controls that are rotated by IK, so that their matrices are results of the IK."""
-        chained = (
-            each.name
-            for bone in self.rig.pose.bones
-            for ik in bone.constraints
-            if ik.type == "IK" and moves(ik)
-            for each in moved_by(bone, ik)
-        )
-        return set(chained).intersection(self.controls)
 
     def _move_to(self, control: PoseBone, there: Matrix, *, turns_only: bool = False) -> None:
         """Set a control's unlocked channels to bring it to a matrix in armature space.
@@ -449,15 +430,15 @@ def limbs_kept_on_ik(
     found, limbs = {}, limbs_of(setup)
     for path, controls in kept_on_ik(rig, setup, paths, baked=baked):
         rows = limbs[path]
-        with_parent = [name for name in controls if setup.controls[name].turns_with]
-        limb = LimbOnIk(rig, [row.name for row in rows], controls, with_parent)
         if path in known and known[path].controls == controls:
             limb = known[path]
         else:
+            limb = LimbOnIk(rig, [row.name for row in rows], controls)
             standing = {row.stands_for: row.name for row in setup.controls if row.name in controls}
             ends = {row.name: row.goes_by for row in rows if row.goes_by in controls}
             below = {each.name for each in rig.data.bones[[*ends][-1]].children_recursive} if ends else set[str]()
             limb.hold(ends, {bone: control for bone, control in standing.items() if bone in below})
+            limb.with_parent.update(name for name in controls if setup.controls[name].turns_with)
         found[path] = limb
     return found
 
@@ -499,10 +480,11 @@ def place_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[Floa
         for limb, each in pairs:
             if not limb.pole:
                 _find_pole(update, limb, each)
-        angles = [(limb, each, limb.plane_angle(each)) for limb, each in pairs if limb.pole]
-        turning = [(*row, HeldChannels(row[0].rig, [row[0].pole])) for row in angles if row[2]]
-        for limb, each, angle, _ in turning:
-            limb.rotate(limb.pole, angle / limb.follows, each)
+        turning = []
+        for limb, each in pairs:
+            if limb.pole and (angle := limb.plane_angle(each)):
+                turning.append((limb, each, angle, HeldChannels(limb.rig, [limb.pole])))
+                limb.rotate(limb.pole, angle / limb.follows, each)
         if not turning:
             break
         evaluate(update, limbs)
@@ -598,6 +580,7 @@ class ControlWriter:
         limbs: by switch, the posed limbs that are on IK and stay on it.
         on_fk: by switch, its value on FK, for limbs that are on FK or are switched to it.
         leaving: by switch, limbs on IK that a bake switches to FK. Their IK controls are placed as well.
+        held: the former channels of the controls.
     """
 
     def __init__(
@@ -633,7 +616,7 @@ class ControlWriter:
         self._is_root, self._baked = not rows[0].parent, baked
         self._model: ControlModel | None = None
         self._groups: list[ChannelGroup] = []
-        self._held = HeldChannels(armature, ())
+        self.held = HeldChannels(armature, ())
         self._place = np.zeros(3)
         self._wanted: FloatArray | None = None
 
@@ -676,7 +659,7 @@ class ControlWriter:
         left = []
         for path in [path for path in self.limbs if path in off]:
             if self._setup.limbs == "AUTO" and not self._setup.switches[path].only_ik:
-                self._held.restore(self.limbs.pop(path).controls)
+                self.held.restore(self.limbs.pop(path).controls)
                 self.switch([path], to_ik=False)
                 control, by = self._setup.carriers[off[path].bone].control, _apart(off[path])
                 left.append(f"The limb of {control!r} was switched to FK: with IK it would be off by {by}")
@@ -687,10 +670,6 @@ class ControlWriter:
         switches = {path: self._setup.switches[path] for path in paths}
         values = {path: each.ik if to_ik else each.fk for path, each in switches.items()}
         write_switches(self._rig, with_linked_values(self._setup, values))
-
-    def take_back(self) -> None:
-        """Restore the former channels of the controls."""
-        self._held.restore()
 
     def deviations(self) -> list[Deviation]:
         """The bones that miss their written pose.
@@ -708,7 +687,7 @@ class ControlWriter:
 
     def changed(self) -> dict[tuple[str, str], tuple[float, ...]]:
         """Former values of all changed channels, by (bone, channel)."""
-        return self._held.changed()
+        return self.held.changed()
 
     def switched(self) -> dict[str, float]:
         """Former values of the switches that have changed since the start, by path."""
@@ -732,7 +711,7 @@ class ControlWriter:
             self._model = self._look()
             self._groups = channel_groups(self._rig, self._model.controls)
             on_ik = [name for limb in self.limbs.values() for name in limb.controls]
-            self._held = HeldChannels(self._rig, [*self._model.controls, *on_ik])
+            self.held = HeldChannels(self._rig, [*self._model.controls, *on_ik])
             if self._model.place:
                 self._place = np.array(self._rig.pose.bones[self._model.place].location, dtype=np.float64)
         return self._model

@@ -371,12 +371,13 @@ def solve_tree(problem: RigProblem, places: SampledTargets, start: FloatArray, s
     skeleton = problem.tree.skeleton
     turned = np.array(solution.rotations)
     turned[kept] = [allowed[bone] for bone in kept]
-    names = [skeleton.names[bone] for bone in kept]
-    frozen = freeze(Tree(skeleton, turned, solution.root_location), names)
-    others = places.solve(problem.for_pose(frozen, names).solver(), frozen.rotations, frozen.root_location)
-    rotations = np.array(others.rotations)
+    held = dict.fromkeys((skeleton.names[bone] for bone in kept), "its rotation is locked")
+    frozen = freeze(Tree(skeleton, turned, solution.root_location), held)
+    others = replace(problem, tree=frozen, held={**problem.held, **held})
+    solution = places.solve(others.solver(), frozen.rotations, frozen.root_location)
+    rotations = np.array(solution.rotations)
     rotations[kept] = turned[kept]
-    return replace(others, skeleton=skeleton, rotations=rotations)
+    return replace(solution, skeleton=skeleton, rotations=rotations)
 
 
 def stretch_factors(problem: RigProblem, solution: Solution) -> dict[str, float]:
