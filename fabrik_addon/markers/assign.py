@@ -94,12 +94,8 @@ def bones_by_motion(
     residuals, away = residuals / meter, away / meter
     costs = np.hypot(residuals / _MOTION, away / _PLACE)
     costs = np.where((away > _FARTHEST) | (residuals > loosest) | ~np.isfinite(residuals), np.inf, costs)
-    best = np.argmin(costs, axis=1)
-    rows = np.arange(len(best))
-    lowest = costs[rows, best]
-    others = costs.copy()
-    others[rows, best] = np.inf
-    second = others.min(axis=1)
+    best, rows = np.argmin(costs, axis=1), np.arange(len(costs))
+    lowest, second = np.sort(np.pad(costs, ((0, 0), (0, 1)), constant_values=np.inf), axis=1)[:, :2].T
     found = np.isfinite(lowest)
     margins = np.where(found, second - np.where(found, lowest, 0.0), 0.0)
     return ByMotion(np.where(found, best, -1), residuals[rows, best] * meter, margins, usual[rows, best])

@@ -146,15 +146,19 @@ def true_spans(flags: BoolArray) -> list[tuple[int, int]]:
     return [(int(first), int(end)) for first, end in zip(edges[::2], edges[1::2], strict=True)]
 
 
-def trim(clip: Clip, first: int, last: int) -> Clip:
-    """The frames from ``first`` to ``last``, both included, counted from 0.
+def part_of(clip: Clip, first: int = 1, last: int = 0) -> Clip:
+    """The frames from ``first`` to ``last``, counted from 1; if ``last`` is 0, up to the end.
 
-    Raises ClipError if these are not frames of the clip, in this order.
+    Raises ClipError, naming the file, if the range is not inside the recording.
     """
-    if not 0 <= first <= last < clip.frame_count:
-        raise ClipError(f"cannot keep frames {first} to {last}: they must be from 0 to {clip.frame_count - 1}")
-    start_time = clip.start_time + first / clip.rate
-    return replace(clip, positions=clip.positions[first : last + 1], start_time=start_time)
+    end = last or clip.frame_count
+    if not 1 <= first <= end <= clip.frame_count:
+        raise ClipError(
+            f"{clip.source}: there are no frames {first} to {end}: choose a range within 1 to {clip.frame_count}"
+        )
+    return replace(
+        clip, positions=clip.positions[first - 1 : end], start_time=clip.start_time + (first - 1) / clip.rate
+    )
 
 
 def _seen(positions: FloatArray) -> BoolArray:

@@ -78,16 +78,23 @@ class StandingSettings:
             if not (np.isfinite(value) and (value > 0.0 or (name == "blend" and value == 0.0))):
                 raise FeetError(f"The feet's {name} is {value}: it must be more than 0")
 
+    @classmethod
+    def at_size(cls, size: float) -> "StandingSettings":
+        """The usual thresholds for a body that is `size` times as large."""
+        return cls(speed=cls.speed * size, height=cls.height * size)
+
+
+_USUAL: Final = StandingSettings()
+
 
 def find_stances(
-    points: FloatArray, rate: float, *, up: int = 2, settings: StandingSettings | None = None
+    points: FloatArray, rate: float, *, up: int = 2, settings: StandingSettings = _USUAL
 ) -> list[tuple[int, int]]:
     """Half-open spans of frames in which a point (F, 3) is in contact: slow and low.
 
     Contact begins when the point's speed and height are below the settings, and ends when one of them is clearly above.
     rate: frames per second. up: index of the up axis.
     """
-    settings = settings or StandingSettings()
     if len(points) < 2:
         return []
     heights = points[:, up] - np.percentile(points[:, up], _FLOOR_PERCENT)
@@ -115,14 +122,11 @@ def faded(span: tuple[int, int], blend: int, count: int) -> tuple[IntArray, Floa
     return frames, smoothstep(1.0 - away)
 
 
-def ground_velocity(
-    points: FloatArray, rate: float, *, up: int = 2, settings: StandingSettings | None = None
-) -> FloatArray:
+def ground_velocity(points: FloatArray, rate: float, *, up: int = 2, settings: StandingSettings = _USUAL) -> FloatArray:
     """(3,) velocity of the ground under points (F, P, 3), units per second, such as that of a treadmill's belt.
 
     It is the common velocity of low points, or zero if most of them are nearly still or have different velocities.
     """
-    settings = settings or StandingSettings()
     low = []
     for positions in np.moveaxis(points, 1, 0):
         heights = positions[:, up] - np.percentile(positions[:, up], _FLOOR_PERCENT)
@@ -226,29 +230,18 @@ def plant_feet(
     *,
     limits: Mapping[str, Limit] | None = None,
     up: int = 2,
-    settings: StandingSettings | None = None,
+    settings: StandingSettings = _USUAL,
 ) -> tuple[Solution, tuple[Stance, ...]]:
     """Hold every foot point in place during its contacts, with transitions before and after; the hips do not move.
 
-    Returns the poses, and the contacts.
-
-    Args:
-        solution: F poses.
-        points: heels and toes.
-        rate: frames per second.
-        limits: bone name to limit; they are respected.
-        up: index of the axis that points up.
-        settings: when a point is in contact, and how long transitions last.
-
-    Raises:
-        FeetError: if there are no points.
-        SkeletonError: if a bone does not exist.
+    Returns the poses, and the contacts. solution: F poses. points: heels and toes. rate: frames per second. limits:
+    bone name to limit; they are respected. up: index of the axis that points up. settings: when a point is in contact,
+    and how long transitions last. Raises FeetError if there are no points, and SkeletonError if a bone does not exist.
     """
-    settings = settings or StandingSettings()
     if not points:
         raise FeetError("There are no feet to plant: name at least one point on a foot")
     pins = [Effector(point.bone, point.offset, _PIN_WEIGHT) for point in points]
-    positions = _positions(solution, pins)
+    positions = point_positions(solution, pins)
     ground = ground_velocity(positions, rate, up=up, settings=settings)
     carried = (np.arange(len(positions)) / rate)[:, None, None] * ground
     positions = positions - carried
@@ -256,7 +249,7 @@ def plant_feet(
     blend = round(settings.blend * rate)
     held = [_pinned(positions[:, i], found[i], blend) for i in range(len(points))]
     planted = _solved(solution, pins, np.stack(held, axis=1) + carried, limits)
-    after = _positions(planted, pins) - carried
+    after = point_positions(planted, pins) - carried
     stances = [
         Stance(point, first, end - 1, drift(positions[first:end, i]), drift(after[first:end, i]))
         for i, point in enumerate(points)
@@ -265,7 +258,7 @@ def plant_feet(
     return planted, tuple(sorted(stances, key=lambda stance: stance.first))
 
 
-def _positions(solution: Solution, effectors: Sequence[Effector]) -> FloatArray:
+def point_positions(solution: Solution, effectors: Sequence[Effector]) -> FloatArray:
     """(F, E, 3) positions of effectors in the poses, armature space."""
     skeleton = solution.skeleton
     bones = sorted({bone for effector in effectors for bone in skeleton.path(skeleton.index(effector.bone))})

@@ -113,9 +113,7 @@ def solve_take_steps(
         marked = [(each, each.offset, factors[solver.skeleton.index(each.bone)]) for each in effectors if each.offset]
         effectors = [replace(each, offset=tuple((np.array(offset) / size).tolist())) for each, offset, size in marked]
     if settings.plant_feet and (points := list(foot_points(solver.skeleton, effectors, settings.up))):
-        usual = StandingSettings()
-        standing = replace(usual, speed=usual.speed * settings.meter, height=usual.height * settings.meter)
-        rate, limits, up = settings.rate, solver.limits, settings.up
+        rate, limits, up, standing = settings.rate, solver.limits, settings.up, StandingSettings.at_size(settings.meter)
         solution, stances = plant_feet(solution, points, rate, limits=limits, up=up, settings=standing)
         # The errors are those of the recorded person's body, since the targets have its size.
         recording.solution.rotations[:] = solution.rotations

@@ -11,7 +11,7 @@ below the floor. Toes that are still below it bend up.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -315,8 +315,7 @@ class LimbGoals:
         self.stances: list[Stance] = []
         if not settings.plant_feet or settings.places <= 0.0:
             return
-        size, usual = self._leg / USUAL_LEG, StandingSettings()
-        standing = replace(usual, speed=usual.speed * size, height=usual.height * size)
+        standing = StandingSettings.at_size(self._leg / USUAL_LEG)
         for end in ends:
             if end.sole is not None:
                 positions = self._alignment.to_rig(self._motion.heads[:, end.source])

@@ -10,8 +10,7 @@ from ..core.arrays import CLOSE, ROUNDING, FloatArray, lengths
 from ..core.kernel.joint_limits import at_limit
 from ..core.limits import Limit
 from ..core.rotations import angle_between, conjugate, product, quaternion_from_matrix
-from ..markers.calibrate.size import points_on
-from ..markers.feet import Stance, drift
+from ..markers.feet import Stance, drift, point_positions
 from ..markers.steps import at_once
 from .alignment import Reference, Transfer, align, find_reference, is_same_body
 from .doubts import retarget_doubts
@@ -75,11 +74,9 @@ def retarget_steps(
     for stance in work.goals.stances:
         first, last = max(stance.first - beside, 0), min(stance.last - beside, len(motion) - 1)
         if first <= last:
-            path, planted = skeleton.path(skeleton.index(stance.point.bone)), slice(first, last + 1)
-            local, root = solution.rotations[planted][:, path], solution.root_location[planted]
-            posed = forward_kinematics(skeleton.part(path), local, root)
-            points = points_on(posed, [len(path) - 1], np.array([stance.point.offset]))
-            stances.append(replace(stance, first=first, last=last, drift_after=drift(points[:, 0])))
+            point = Effector(stance.point.bone, stance.point.offset)
+            planted = point_positions(solution.part(slice(first, last + 1)), [point])[:, 0]
+            stances.append(replace(stance, first=first, last=last, drift_after=drift(planted)))
     off = work.turned_off[beside : beside + len(motion)]
     axes, reference = work.transfer.alignment.axes, work.reference
     doubts = retarget_doubts(motion, work.bodies, reference, skeleton, solution, work.effectors, work.pairs, off, axes)

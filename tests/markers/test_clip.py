@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabrik_addon.markers.clip import Clip, ClipError, to_z_up, trim, true_spans, up_axis_by_markers
+from fabrik_addon.markers.clip import Clip, ClipError, part_of, to_z_up, true_spans, up_axis_by_markers
 from fabrik_addon.markers.signals import resample
 
 # A person 1.75 m tall, arms hanging, Z up, looking along -Y: x, y, z in meters.
@@ -210,22 +210,25 @@ class TestResample:
             resample(clip_of(STANDING[None]), rate)
 
 
-class TestTrim:
+class TestPart:
     def test_both_ends_are_kept(self) -> None:
         positions = np.arange(30.0).reshape(10, 1, 3)
-        clip = trim(clip_of(positions, rate=10.0, start_time=1.0), 2, 5)
+        clip = part_of(clip_of(positions, rate=10.0, start_time=1.0), 3, 6)
         np.testing.assert_array_equal(clip.positions, positions[2:6])
         assert clip.start_time == pytest.approx(1.2)
         assert clip.times[-1] == pytest.approx(1.5)
 
-    def test_the_whole_recording_is_kept(self) -> None:
+    @pytest.mark.parametrize("last", [0, 10])
+    def test_the_whole_recording_is_kept(self, last: int) -> None:
         clip = clip_of(np.arange(30.0).reshape(10, 1, 3))
-        np.testing.assert_array_equal(trim(clip, 0, 9).positions, clip.positions)
+        np.testing.assert_array_equal(part_of(clip, 1, last).positions, clip.positions)
 
-    @pytest.mark.parametrize(("first", "last"), [(-1, 3), (5, 4), (0, 10), (10, 10)])
+    @pytest.mark.parametrize(("first", "last"), [(0, 4), (6, 5), (1, 11), (11, 11), (11, 0)])
     def test_missing_frames(self, first: int, last: int) -> None:
-        with pytest.raises(ClipError, match=f"{first} to {last}: they must be from 0 to 9"):
-            trim(clip_of(np.zeros((10, 1, 3))), first, last)
+        with pytest.raises(
+            ClipError, match=f"there are no frames {first} to {last or 10}: choose a range within 1 to 10"
+        ):
+            part_of(clip_of(np.zeros((10, 1, 3))), first, last)
 
 
 class TestClip:

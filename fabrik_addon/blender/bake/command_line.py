@@ -23,7 +23,7 @@ from bpy.types import Object, Scene
 from ...core.errors import FabrikError
 from ...markers.calibrate.calibrate import positions_of
 from ...markers.calibrate.size import first_scale, guessed_offsets
-from ...markers.clip import Clip
+from ...markers.clip import Clip, part_of
 from ...markers.files.any_file import read_markers
 from ...markers.files.suffixes import ARMATURE_SUFFIXES, SUFFIXES
 from ...markers.mapping.labels import Matched
@@ -34,11 +34,12 @@ from ...markers.signals import Timing, retimed
 from ...markers.steps import finish
 from ...markers.whole_files import prepared
 from ..capture.calibrate import CalibrationResult, calibrate_markers
-from ..capture.import_markers import choose_performer, import_clip, part_of, remove_take
+from ..capture.import_markers import choose_performer, import_clip, remove_take
 from ..capture.matching import guess_markers, marked_skeletons, match_markers, scaled_entry, scene_rate, set_entry
 from ..capture.takes import follow_take
 from ..control.set_up import set_up_first
 from ..rig.armature import check_editable, check_rig, meters_per_unit
+from ..rig.keyframes import set_aside
 from ..settings.motion import CALIBRATION_OPTIONS, IMPORT_OPTIONS, MARKER_NAME, OPTIONS
 from ..settings.rig import rig_settings
 from . import batch
@@ -117,6 +118,7 @@ def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> BakeFileResu
             skeleton, own = marked_skeletons(rig, entries)[0]
             scale = meters * first_scale(skeleton, own, guessed_offsets(skeleton, own), positions_of(clip, own))
     recorded = import_clip(context, clip, timing=timing, start_frame=start, scale=scale)
+    set_aside(list(recorded.objects))
     capture, matched = rig_settings(rig).capture, None
     if entries is None:
         matched = match_markers(context, rig, preset=chosen.preset, take=recorded)

@@ -122,19 +122,14 @@ def calibrate_markers_steps(
 ) -> Generator[float, None, CalibrationResult]:
     """Measure the positions of the rig's markers on their bones, and scale the markers in the scene to the rig.
 
-    Works in small steps: yields progress, and may be closed at any time.
+    Works in small steps: yields progress, and may be closed at any time. If something is missing or does not fit,
+    raises a FabrikError that names it; nothing is changed.
 
-    Args:
-        context: its scene holds the markers.
-        rig: an armature whose markers have been matched.
-        proportions: "UNIFORM", "LIMBS", "REST" (changes the rig's rest pose to the person's proportions) or "NONE".
-        reference: first and last scene frame to measure on; None, or twice 0, for still frames.
-        static: the markers of another recording of the same person, to measure on instead of the take.
-        refine: improve the positions with the whole take.
-        on_floor: move the markers up or down so that the feet are on the rig's floor; ignored with "NONE".
-
-    Raises:
-        FabrikError: names the thing that is missing or does not fit; nothing is changed.
+    context: its scene holds the markers. rig: an armature whose markers have been matched. proportions: "UNIFORM",
+    "LIMBS", "REST" (changes the rig's rest pose to the person's proportions) or "NONE". reference: first and last scene
+    frame to measure on; None, or twice 0, for still frames. static: the markers of another recording of the same
+    person, to measure on instead of the take. refine: improve the positions with the whole take. on_floor: move the
+    markers up or down so that the feet are on the rig's floor; ignored with "NONE".
     """
     scene, capture = context.scene, rig_settings(rig).capture
     # All listed markers that have an object, with or without a bone.
@@ -164,7 +159,9 @@ def calibrate_markers_steps(
     names = [marker.marker for calibration in found for marker in calibration.markers]
     place, rms = int(np.argmax(np.nan_to_num(residuals))), float(np.sqrt(np.nanmean(residuals**2)))
     worst, pose = (names[place], float(residuals[place])), found[0].pose
-    doubts = tuple(calibration_doubts(found[0].stature, left_out, is_unsure=found[0].is_unsure))
+    # "As Recorded" does not measure the person's size.
+    height = np.nan if proportions == "NONE" else meters_per_unit(rig) * found[0].height
+    doubts = tuple(calibration_doubts(found[0].stature, left_out, height, is_unsure=found[0].is_unsure))
     result = CalibrationResult(take_name(rig), len(names), factor, rms, worst, pose, float(lift[2]), doubts)
     capture.calibrated, capture.calibration_doubts = "\n".join(result.lines), "\n".join(doubts)
     return result

@@ -10,7 +10,7 @@ from bpy.types import Context, Scene
 
 from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
-from ...markers.clip import Clip, ClipError, to_z_up, trim
+from ...markers.clip import Clip, to_z_up
 from ...markers.files.any_file import performers, select_performer
 from ...markers.signals import Timing, retimed
 from ..rig.keyframes import new_action, write_curves
@@ -54,38 +54,19 @@ def choose_performer(clip: Clip, name: str) -> Clip:
     return select_performer(clip, name or there[0]) if name or there else clip
 
 
-def part_of(clip: Clip, first: int = 1, last: int = 0) -> Clip:
-    """The frames of a recording from `first` to `last`, counted from 1; if `last` is 0, up to the end.
-
-    Raises ImportMarkersError, naming the file, if the range is not inside the recording.
-    """
-    end = last or clip.frame_count
-    try:
-        return trim(clip, first - 1, end - 1)
-    except ClipError:
-        raise ImportMarkersError(
-            f"{clip.source}: there are no frames {first} to {end}: choose a range within 1 to {clip.frame_count}"
-        ) from None
-
-
 def import_clip(
     context: Context, clip: Clip, *, timing: Timing = "SET_SCENE_RATE", start_frame: int = 1, scale: float = 1.0
 ) -> bpy.types.Collection:
     """Make an animated empty for each marker of a clip, in a new collection named after the clip's file.
 
     Keys the locations, with Z up, on the frames on which the marker is visible. Extends the scene's range to include
-    the clip, unless it is static. If an error is raised, nothing is changed.
+    the clip, unless it is static.
 
-    Args:
-        context: its scene receives the markers.
-        clip: the recording, in meters.
-        timing: "SET_SCENE_RATE": one sample per frame, and the scene gets the clip's rate. "KEEP_TIME": the scene
-            keeps its rate, and the clip is resampled. "KEEP_FRAMES": one sample per frame; the rate is ignored.
-        start_frame: frame of the first sample.
-        scale: factor for positions.
-
-    Raises:
-        ImportMarkersError: if the clip has no frames or markers, or exceeds Blender's limits.
+    context: its scene receives the markers. clip: the recording, in meters. timing: "SET_SCENE_RATE": one sample per
+    frame, and the scene gets the clip's rate. "KEEP_TIME": the scene keeps its rate, and the clip is resampled.
+    "KEEP_FRAMES": one sample per frame; the rate is ignored. start_frame: frame of the first sample. scale: factor for
+    positions. Raises ImportMarkersError if the clip has no frames or markers, or exceeds Blender's limits; nothing is
+    changed.
     """
     if timing not in get_args(Timing):
         raise ImportMarkersError(f"The timing is {timing!r}: it must be one of {', '.join(get_args(Timing))}")

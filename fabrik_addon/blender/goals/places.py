@@ -48,16 +48,11 @@ def sample_steps(
     (with parents, constraints, drivers, or bones), the scene is evaluated, at most once on each frame. The scene is on
     its own frame at each yield.
 
-    Args:
-        scene: the scene that the targets are in.
-        targets: E objects, each with the name of one of its bones, whose head is used, or "" for its own origin.
-        turning: M objects, each with the name of one of its bones or "", whose rotations are needed.
-        frames: (F,) frames or subframes.
-        recorded: the targets are markers, perhaps imported by other add-ons. A marker with keys on nearly every frame
-            is not visible on frames without a key.
-
-    Raises:
-        TargetError: for a target whose bone does not exist, or that is not part of the evaluated scene.
+    scene: the scene that the targets are in. targets: E objects, each with the name of one of its bones, whose head is
+    used, or "" for its own origin. turning: M objects, each with the name of one of its bones or "", whose rotations
+    are needed. frames: (F,) frames or subframes. recorded: the targets are markers, perhaps imported by other add-ons.
+    A marker with keys on nearly every frame is not visible on frames without a key. Raises TargetError for a target
+    whose bone does not exist, or that is not part of the evaluated scene.
     """
     times = np.asarray(frames, dtype=np.float64)
     for target in (*targets, *turning):
@@ -79,10 +74,9 @@ def sample_steps(
     if columns:
         yield from _evaluated(scene, times, columns)
     for place, target in enumerate(targets):
-        animation = target[0].animation_data
-        gaps = animation is not None and animation.action is not None if is_imported(target) else recorded
         path = _location_path(target)
         own = [curve for curve in keyframes.curves(target[0]) if curve.data_path == path]
+        gaps = bool(own) if is_imported(target) else recorded
         keyed = {curve: keyframes.keys(curve) for curve in own} if gaps or plain[place] else {}
         there = _is_there(target, keyed.values(), times) if gaps else np.ones(len(times), dtype=np.bool_)
         if plain[place]:

@@ -208,6 +208,8 @@ _FEW_FRAMES: Final = 20
 _KEY_KINDS: Final = {"interpolation": "LINEAR", "handle_left_type": "AUTO_CLAMPED", "handle_right_type": "AUTO_CLAMPED"}
 # The properties of a key other than its frame, value and handles.
 KEY_KINDS: Final = ("interpolation", "easing", "handle_left_type", "handle_right_type", "amplitude", "back", "period")
+# The ID property with the name of an action that was set aside.
+_ASIDE: Final = "fabrik_aside"
 _BONE: Final = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
 ROTATION_CHANNELS: Final = ("rotation_quaternion", "rotation_axis_angle", "rotation_euler")
 
@@ -298,8 +300,31 @@ def set_curve_keys(
     curve.update()
 
 
+def set_aside(owners: Collection[Object]) -> None:
+    """Take new actions off their owners until another file is opened. `curves` finds them, and files have them.
+
+    To evaluate an action, Blender copies all of its keys.
+    """
+
+    def toggle(*_saved: object) -> None:
+        for owner in owners:
+            animation, name = owner.animation_data, owner.pop(_ASIDE, "")
+            if name:
+                animation.action = bpy.data.actions[name, None]
+                animation.action_slot = animation.action.slots[0]
+            else:
+                owner[_ASIDE], animation.action = animation.action.name, None
+
+    toggle()
+    bpy.app.handlers.save_pre.append(toggle)
+    bpy.app.handlers.save_post.append(toggle)
+
+
 def curves(owner: Object) -> list[FCurve]:
     """The curves of the current action for `owner`; empty without an action, or without a slot in it."""
+    if name := owner.get(_ASIDE):
+        action = bpy.data.actions[name, None]
+        return curves_of(action, action.slots[0])
     animation = owner.animation_data
     return [] if animation is None else curves_of(animation.action, animation.action_slot)
 
@@ -432,7 +457,7 @@ def scale_values(curve: FCurve, factor: float, shift: float | FloatArray) -> Non
     handles = [
         side
         for side in ("handle_left", "handle_right")
-        if not (_get(points, f"{side}_type", 1, np.int32) == automatic).all()
+        if not (_get(points, f"{side}_type", 1, np.uint8) == automatic).all()
     ]
     for name in ("co", *handles):
         table = _get(points, name, 2, np.float32)
@@ -448,7 +473,7 @@ def copy_keys(source: FCurve, target: FCurve, places: slice) -> None:
     for name in (*KEY_KINDS, "co", "handle_left", "handle_right"):
         is_number = name in {"amplitude", "back", "period", "co", "handle_left", "handle_right"}
         width = 2 if name in {"co", "handle_left", "handle_right"} else 1
-        values = _get(points, name, width, np.float32 if is_number else np.int32)
+        values = _get(points, name, width, np.float32 if is_number else np.uint8)
         copies.foreach_set(name, values[places].ravel())
     target.update()
 
@@ -456,13 +481,13 @@ def copy_keys(source: FCurve, target: FCurve, places: slice) -> None:
 def make_steps(curve: FCurve) -> None:
     """Make a curve keep the value of each key until the next key."""
     points, kind = curve.keyframe_points, _enum_value("interpolation", "CONSTANT")
-    points.foreach_set("interpolation", np.full(len(points), kind, dtype=np.int32))
+    points.foreach_set("interpolation", np.full(len(points), kind, dtype=np.uint8))
     curve.update()
 
 
 def all_linear(curve: FCurve) -> bool:
     """Whether every key of a curve has linear interpolation."""
-    kinds = _get(curve.keyframe_points, "interpolation", 1, np.int32)
+    kinds = _get(curve.keyframe_points, "interpolation", 1, np.uint8)
     return bool((kinds == _enum_value("interpolation", "LINEAR")).all())
 
 
@@ -494,7 +519,7 @@ def _replace_keys(curve: FCurve, frames: FloatArray, values: FloatArray) -> None
     for name, item in _KEY_KINDS.items():
         # New keys all have the same properties. Setting them again is slow.
         if not (was_empty and getattr(points[0], name) == item):
-            _set(points, name, np.full(len(rows), _enum_value(name, item), dtype=np.int32), rows)
+            _set(points, name, np.full(len(rows), _enum_value(name, item), dtype=np.uint8), rows)
     curve.update()
 
 

@@ -52,6 +52,7 @@ class Calibration:
         pose: the pose that the person is assumed to hold at the reference.
         stature: distance from feet to head in that pose, as a fraction of the distance at rest; NaN if feet and head
             are not recognized from bone names.
+        height: distance from feet to head of the recorded person at rest, before scaling; NaN likewise.
         poses: the poses measured last, of the reference or of frames of the take.
     """
 
@@ -63,6 +64,7 @@ class Calibration:
     guesses: FloatArray
     pose: Kind
     stature: float
+    height: float
     poses: Solution
 
     @cached_property
@@ -103,16 +105,11 @@ def calibrate_steps(
 ) -> Generator[float, None, Calibration]:
     """Find scale, offsets and pose from a reference, in small steps; yields progress, 0 to 1.
 
-    Args:
-        skeleton: the rig's bones at rest.
-        mapping: the bone of each marker, and its approximate position there.
-        clip: the recording, in the armature's axes.
-        frames: the first and last reference frame, counted from 0; None: the stillest frames with the most markers.
-        limits: bone name to limit.
-        scale: "uniform" finds one factor for everything, "limbs" also the proportions of the limbs; or a known factor.
-
-    Raises:
-        CalibrationError: if a marker or the frames are not in the clip, or no marker is seen on them.
+    skeleton: the rig's bones at rest. mapping: the bone of each marker, and its approximate position there. clip: the
+    recording, in the armature's axes. frames: the first and last reference frame, counted from 0; None: the stillest
+    frames with the most markers. limits: bone name to limit. scale: "uniform" finds one factor for everything, "limbs"
+    also the proportions of the limbs; or a known factor. Raises CalibrationError if a marker or the frames are not in
+    the clip, or no marker is seen on them.
     """
     mapping = _used(mapping, clip)
     positions = positions_of(clip, mapping)
@@ -234,6 +231,7 @@ def _result(fit: Fit, poses: Solution, positions: FloatArray, guesses: FloatArra
     distances = fit.distances(solution, positions)
     count = (~np.isnan(distances)).sum(axis=0)
     squares = np.nansum(distances**2, axis=0) / np.maximum(count, 1)
+    posed, height = _heights(solution)
     return Calibration(
         skeleton=fit.skeleton,
         markers=tuple(
@@ -245,22 +243,23 @@ def _result(fit: Fit, poses: Solution, positions: FloatArray, guesses: FloatArra
         residuals=np.where(count > 0, np.sqrt(squares), np.nan),
         guesses=guesses,
         pose=fit.expected.kind,
-        stature=_stature(solution),
+        stature=posed / height,
+        height=height / fit.scale,
         poses=solution,
     )
 
 
-def _stature(solution: Solution) -> float:
-    """Median distance from feet to head in F poses, as a fraction of the distance at rest; NaN if either is missing."""
+def _heights(solution: Solution) -> tuple[float, float]:
+    """Median distance from feet to head in F poses, and the distance at rest; NaN if either is missing."""
     skeleton, roles = solution.skeleton, match(solution.skeleton.names)
     heads, feet = (
         [bone for bone, name in enumerate(skeleton.names) if name in roles and roles[name].part == part]
         for part in ("head", "foot")
     )
     if not heads or not feet:
-        return np.nan
+        return np.nan, np.nan
     posed, rest = (
-        lengths(places[:, heads].mean(axis=1) - places[:, feet].mean(axis=1))
+        float(np.median(lengths(places[:, heads].mean(axis=1) - places[:, feet].mean(axis=1))))
         for places in (solution.heads, skeleton.rest[None, :, :3, 3])
     )
-    return float(np.median(posed) / rest[0])
+    return posed, rest

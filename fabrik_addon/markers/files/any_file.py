@@ -238,6 +238,8 @@ def performers(clip: Clip) -> tuple[str, ...]:
     """
     labels: dict[str, list[str]] = {}
     prefixed = _prefixed(clip.names)
+    if not prefixed:
+        return ()
     for name in clip.names:
         prefix, label = prefixed.get(name, ("", name))
         labels.setdefault(prefix, []).append(label)
@@ -273,9 +275,8 @@ def _places_of(clip: Clip, prefixed: Mapping[str, tuple[str, str]], name: str) -
 
 def _prefixed(names: Sequence[str]) -> Mapping[str, tuple[str, str]]:
     """Each label with a prefix, split into prefix and rest."""
-    by_colon = {
-        name: (prefix, rest) for name in names for prefix, _, rest in (name.rpartition(":"),) if prefix and rest
-    }
+    pieces = ((name, *map(str.strip, name.rpartition(":")[::2])) for name in names)
+    by_colon = {name: (prefix, rest) for name, prefix, rest in pieces if prefix and rest}
     if not by_colon:
         return _with_underscores(names)
     # The part before the colon may be a session, followed by a person's name, as in Session:Anna_LASI.

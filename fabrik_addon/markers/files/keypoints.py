@@ -289,17 +289,15 @@ def _with_hands_on_wrists(points: FloatArray, names: list[str], notes: list[str]
 
     near = _AT_WRIST * np.nanmean([apart(f"{side}_elbow", f"{side}_wrist") for side in hands])
     named = list(names)
-    for side, places in hands.items():
+    for (side, places), other in zip(hands.items(), ("right", "left"), strict=True):
         wrist = f"{side}_hand_wrist"
         if wrist not in names:
             continue
-        own, other = (apart(wrist, f"{one}_wrist") for one in (side, "right" if side == "left" else "left"))
-        if other < own and other <= near:
-            swapped = "right" if side == "left" else "left"
-            for place in places:
-                named[place] = names[place].replace(side, swapped, 1)
-        elif own > near:
-            for place in places:
+        own, across = (apart(wrist, f"{one}_wrist") for one in (side, other))
+        for place in places:
+            if across < own and across <= near:
+                named[place] = names[place].replace(side, other, 1)
+            elif own > near:
                 named[place] = ""
     if named.count("") > names.count(""):
         notes.append(f"left out hands that are not at the wrists: {first_few(sorted(set(names) - set(named)))}")

@@ -101,9 +101,15 @@ def file_bytes(path: Path) -> bytes:
 
 
 def decoded(content: bytes) -> str:
-    """The decoded text: by its byte order mark, else UTF-8, else Latin-1, which accepts any bytes."""
+    """The decoded text: by its byte order mark or zero bytes, else UTF-8, else Latin-1, which accepts any bytes.
+
+    Zero bytes at its end are left out. A file has these if it was not saved completely.
+    """
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         return content.decode("utf-16", errors="replace")
+    if b"\0" in content[:2]:
+        return content.decode("utf-16-le" if content[0] else "utf-16-be", errors="replace")
+    content = content.rstrip(b"\0\x1a")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -214,19 +220,12 @@ def to_clip(
 ) -> Clip:
     """A clip in meters with unique names, and NaN for missing samples.
 
-    Args:
-        chosen: the user's choices, which override the file's values.
-        names: M labels.
-        points: (F, M, 3) in the file's unit and axes.
-        unit: the unit of the file; None: detected from a person's size.
-        usual_up: the up axis if the markers do not show it; then a doubt is added.
-        rate: Hz, from the header.
-        timed: Hz, from the times in the file.
-        no_rate: the error message if neither rate is known; "": assume the rate of most cameras, with a doubt.
-        notes: sentences about the file.
-        start_time: seconds of the first frame.
-
-    Raises MarkerFileError for an unknown unit or rate, and if no point is ever seen.
+    chosen: the user's choices, which override the file's values. names: M labels. points: (F, M, 3) in the file's unit
+    and axes. unit: the unit of the file; None: detected from a person's size. usual_up: the up axis if the markers do
+    not show it; then a doubt is added. rate: Hz, from the header. timed: Hz, from the times in the file. no_rate: the
+    error message if neither rate is known; "": assume the rate of most cameras, with a doubt. notes: sentences about
+    the file. start_time: seconds of the first frame. Raises MarkerFileError for an unknown unit or rate, and if no
+    point is ever seen.
     """
     # The copy is converted in place, to save memory.
     points = without_unseen(points)

@@ -2,16 +2,20 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 
 from ...core.errors import FabrikError
 from ..clip import BoolArray, FloatArray, true_spans
 from ..solving.course import FilledSpan
+
+# Frames whose rows are made together, so that memory does not grow with the take.
+_TOGETHER: Final = 1000
 
 
 class ReportError(FabrikError):
@@ -103,13 +107,13 @@ class Report:
         rows = zip(self.markers, _rows(self.used.T, self.seen.T), strict=True)
         return [replace(row, name=name, worst_frame=self._frame(worst)) for name, (row, worst) in rows]
 
-    def per_frame(self) -> list[Row]:
+    def per_frame(self) -> Iterator[Row]:
         """One row for each frame, in the given order."""
-        rows = zip(self.frames, self.status, _rows(self.used, self.seen), strict=True)
-        return [
-            replace(row, frame=int(frame), worst_marker=self._marker(worst), status=_name_of(status))
-            for frame, status, (row, worst) in rows
-        ]
+        for first in range(0, len(self.frames), _TOGETHER):
+            part = slice(first, first + _TOGETHER)
+            rows = _rows(self.used[part], self.seen[part])
+            for frame, status, (row, worst) in zip(self.frames[part], self.status[part], rows, strict=True):
+                yield replace(row, frame=int(frame), worst_marker=self._marker(worst), status=_name_of(status))
 
     def total(self) -> Row:
         """One row for all samples."""

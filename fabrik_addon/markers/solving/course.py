@@ -156,18 +156,15 @@ def solve_every_frame(recording: Recording, *, steady: bool) -> Generator[float,
         recording.expected[frames] = recording.legal(_between(rotations, knots, frames, unit=True))
     # Knots and the frames halfway between them are solved first: the curve through those is closer to the other frames.
     first = np.union1d(knots, (knots[1:] + knots[:-1]) // 2)
-    for frames in parts(first):
-        solution.rotations[frames] = recording.expected[frames]
-        solution.root_location[frames] = _between(roots[:, None], knots, frames)[:, 0]
-        recording.solve_bridged(frames)
-        yield 0.5 + 0.5 * len(first) / count * (frames[-1] + 1) / count
-    rotations, roots = _aligned(solution.rotations[first]), solution.root_location[first]
-    others = np.setdiff1d(every, first, assume_unique=True)
-    for frames in parts(others):
-        solution.rotations[frames] = recording.legal(_between(rotations, first, frames, unit=True))
-        solution.root_location[frames] = _between(roots[:, None], first, frames)[:, 0]
-        recording.solve_bridged(frames)
-        yield 1.0 - 0.5 * len(others) / count * (1.0 - (frames[-1] + 1) / count)
+    done = 0
+    for chosen in (first, np.setdiff1d(every, first, assume_unique=True)):
+        for frames in parts(chosen):
+            solution.rotations[frames] = recording.legal(_between(rotations, knots, frames, unit=True))
+            solution.root_location[frames] = _between(roots[:, None], knots, frames)[:, 0]
+            recording.solve_bridged(frames)
+            done += len(frames)
+            yield 0.5 + 0.5 * done / count
+        knots, rotations, roots = first, _aligned(solution.rotations[first]), solution.root_location[first]
 
 
 def _solve_knots(recording: Recording, knots: IntArray, *, steady: bool) -> Generator[float, None, Solution]:
@@ -183,7 +180,7 @@ def _solve_knots(recording: Recording, knots: IntArray, *, steady: bool) -> Gene
     recording.rest_weights[:] = at_rest
     near = _between(_aligned(found.rotations), first, np.arange(len(knots)), unit=True)
     found = yield from within(0.2, 0.5, _near_rest(recording, knots, counts + at_rest, near))
-    lost, misplaced = added_uncertainty(recording.solver, found, ~np.isnan(recording.bridged[knots]).any(axis=2))
+    lost, misplaced = added_uncertainty(recording.solver, found, ~np.isnan(recording.bridged(knots)).any(axis=2))
     rotations, roots = np.array(found.rotations), found.root_location
     for bone in np.flatnonzero((lost > LOST).any(axis=0)):
         rotations[:, [bone]] = interpolate_gaps(rotations[:, [bone]], lost[:, bone] <= LOST, unit=True)
@@ -206,7 +203,7 @@ def _near_rest(
     prior = PosePrior(np.tile(IDENTITY, (len(at_rest), 1)), at_rest)
     for part in parts(np.arange(len(knots))):
         frames, first = knots[part], None if start is None else start[part]
-        targets, weights = recording.bridged[frames], recording.sample_weights(frames)
+        targets, weights = recording.bridged(frames), recording.sample_weights(frames)
         heads = None if recording.root_heads is None else recording.root_heads[frames]
         found.put(part, solver.solve(targets, start=first, start_location=heads, weights=weights, prior=prior))
         yield (part[-1] + 1) / len(knots)

@@ -141,9 +141,7 @@ def reject_implausible_samples(recording: Recording) -> None:
     child = skeleton.parents[bones][:, None] == bones
     together = (bones[:, None] == bones) | child | child.T
     away = implausible_samples(recording.targets, recording.rate, skeleton.size)
-    recording.outliers = away & (away.astype(np.int64) @ together.astype(np.int64) == 1)
-    if recording.outliers.any():
-        recording.bridge()
+    recording.reject(away & (away.astype(np.int64) @ together.astype(np.int64) == 1))
 
 
 def reject_outliers(recording: Recording) -> None:
@@ -157,13 +155,12 @@ def reject_outliers(recording: Recording) -> None:
     allowed = np.clip(usual, _ALWAYS_SHARE * size, _NEVER_SHARE * size)
     # The rejected samples also affected the course up to the next knots.
     near = round(SPACING * recording.rate)
-    frames = np.flatnonzero(near_flagged((distances > allowed).any(axis=1), near))
+    good = ~near_flagged((distances > allowed).any(axis=1), near)
+    frames = np.flatnonzero(~good)
     if not len(frames):
         return
     trusted = recording.state(frames)
     recording.prior_weights[frames] = _EXPECTED * prior_weight(recording, FROM_COURSE)
-    good = np.ones(len(distances), dtype=bool)
-    good[frames] = False
     longest, short = CARRIED * recording.rate, np.zeros_like(good)
     for first, end in true_spans(~good):
         short[first:end] = end - first <= longest and first > 0 and end < len(good)
@@ -179,15 +176,12 @@ def reject_outliers(recording: Recording) -> None:
     wrong = recording.solution.errors[frames] > _OUTLYING * allowed
     left = (recording.seen[frames] & ~wrong).sum(axis=1)
     enough = left >= _MIN_INLIERS * recording.seen[frames].sum(axis=1)
-    recording.outliers[frames] = wrong & enough[:, None]
-    changed = near_flagged(recording.outliers.any(axis=1), near)[frames]
+    outliers = recording.outliers.copy()
+    outliers[frames] = wrong & enough[:, None]
+    changed = near_flagged(outliers.any(axis=1), near)[frames]
     # Restore the other frames: the course had so little weight that bones without limits may have folded.
     recording.restore(frames, trusted, ~changed)
-    before = recording.bridged
-    recording.bridge()
-    missing = np.isnan(before) & np.isnan(recording.bridged)
-    beside = np.flatnonzero(((before != recording.bridged) & ~missing).any(axis=(1, 2)))
-    frames = np.union1d(frames[changed], beside)
+    frames = np.union1d(frames[changed], recording.reject(outliers))
     recording.expected[frames] = recording.solution.rotations[frames]
     for part in parts(frames):
         recording.solve_bridged(part, is_far=True)

@@ -33,7 +33,6 @@ class Recording:
         seen: (F, E) whether a sample is seen.
         outliers: (F, E) whether a sample is rejected as wrong.
         close: (F, E) whether a sample is missing or rejected only briefly, so that it is bridged.
-        bridged: (F, E, 3) targets without outliers, with short gaps bridged; NaN where there is none.
         expected: (F, J, 4) local rotations to which undetermined bones are held.
         prior_weights: (F, J) weight of a squared radian away from `expected`.
         rest_weights: (F, J) weight of a squared radian away from rest, in addition.
@@ -47,8 +46,9 @@ class Recording:
         )
         self.root_heads = root_heads
         self.seen: BoolArray = ~np.isnan(targets).any(axis=-1)
-        self.outliers = np.zeros(self.seen.shape, dtype=bool)
-        self.bridge()
+        self.outliers: BoolArray = np.zeros(self.seen.shape, dtype=bool)
+        self.close, self._bridges = np.zeros_like(self.outliers), np.empty((0, 3))
+        self.reject(self.outliers)
         self.solution = Solution.empty(solver.skeleton, len(targets), len(solver.effectors))
         self.expected = np.array(self.solution.rotations)
         self.prior_weights = np.zeros((len(targets), len(solver.skeleton)))
@@ -57,11 +57,30 @@ class Recording:
         self.bones = [solver.skeleton.index(effector.bone) for effector in solver.effectors]
         self.offsets = np.array([effector_offset(solver.skeleton, effector) for effector in solver.effectors])
 
-    def bridge(self) -> None:
-        """Interpolate markers that are briefly missing or rejected."""
-        inliers = np.where(self.outliers[..., None], np.nan, self.targets)
-        self.bridged = bridge(inliers, self.rate, max(1, round(_MOMENT * self.rate)))
-        self.close: BoolArray = np.isnan(inliers).any(axis=2) & ~np.isnan(self.bridged).any(axis=2)
+    def reject(self, outliers: BoolArray) -> IntArray:
+        """Set the outliers (F, E), and bridge short gaps; returns the frames (N,) whose bridged targets change."""
+        longest, changed = max(1, round(_MOMENT * self.rate)), np.zeros(len(outliers), dtype=bool)
+        close, bridges = np.zeros_like(outliers), [self._bridges[:0]]
+        # In parts, each with the samples that its bridges depend on.
+        for part in parts(np.arange(len(outliers))):
+            near = np.arange(max(part[0] - longest - 2, 0), min(part[-1] + longest + 3, len(outliers)))
+            inliers, own = np.where(outliers[near, :, None], np.nan, self.targets[near]), part - near[0]
+            before, after = self.bridged(part), bridge(inliers, self.rate, longest)[own]
+            changed[part] = ((before != after) & ~(np.isnan(before) & np.isnan(after))).any(axis=(1, 2))
+            close[part] = np.isnan(inliers[own]).any(axis=2) & ~np.isnan(after).any(axis=2)
+            bridges.append(after[close[part]])
+        self.outliers, self.close, self._bridges = outliers, close, np.concatenate(bridges)
+        # The number of bridged samples before each frame.
+        self._bridged_before = close.sum(axis=1).cumsum() - close.sum(axis=1)
+        return np.flatnonzero(changed)
+
+    def bridged(self, frames: Any) -> FloatArray:
+        """(N, E, 3) targets on some frames without outliers, with short gaps bridged; NaN where there is none."""
+        targets, close = np.where(self.outliers[frames, :, None], np.nan, self.targets[frames]), self.close[frames]
+        if close.any():
+            places = self._bridged_before[frames][:, None] + close.cumsum(axis=1) - 1
+            targets[close] = self._bridges[places[close]]
+        return targets
 
     def sample_weights(self, frames: Any) -> FloatArray:
         """(N, E) weights of the bridged targets on some frames."""
@@ -72,7 +91,7 @@ class Recording:
 
         is_far: see `solve_again`.
         """
-        self.solve_again(frames, self.sample_weights(frames), self.bridged[frames], is_far=is_far)
+        self.solve_again(frames, self.sample_weights(frames), self.bridged(frames), is_far=is_far)
 
     def solve_again(self, frames: Any, weights: FloatArray, targets: FloatArray, *, is_far: bool = False) -> None:
         """Solve some frames again from their current poses.

@@ -136,6 +136,17 @@ class TestBake:
         assert before.keys() == after.keys()
         assert all(np.allclose(before[key], after[key], atol=1e-5) for key in before)
 
+    def test_keys_of_markers_are_not_copied_to_be_evaluated(self, files):
+        """Blender's copies would take as much memory as the keys. The saved file still has all of them."""
+        assert cli.run_command(files.arguments("--action-name", "Walk")) == 0
+        evaluated = bpy.context.evaluated_depsgraph_get().ids
+        assert [each.name for each in evaluated if isinstance(each, bpy.types.Action)] == ["Walk"]
+        bpy.ops.wm.open_mainfile(filepath=str(files.output))
+        empties = bpy.data.collections["walk"].objects
+        assert {empty.name: len(empty.animation_data.action.slots) for empty in empties} == dict.fromkeys(POINTS, 1)
+        assert all(empty.animation_data.action_slot is not None for empty in empties)
+        assert {key for empty in empties for key in empty.keys()} == {"fabrik_marker", "fabrik_marker_step"}  # noqa: SIM118
+
     def test_only_markers_of_the_map_are_used(self, files):
         bpy.ops.wm.open_mainfile(filepath=str(files.rig))
         scenes.aim(bpy.data.objects["Rig"], "head", scenes.empty_at((9, 9, 9)))

@@ -85,6 +85,30 @@ def test_wrong_units_and_rates_give_warnings(tmp_path, capfd, old, new, doubt):
 
 
 @pytest.mark.one_blender
+@pytest.mark.parametrize(("factor", "doubt"), [(1.0 / 2.54, "Warning: The person is 0.7"), (0.6, ""), (1.25, "")])
+def test_inches_read_as_centimeters_give_a_warning(tmp_path, capfd, factor, doubt):
+    """The markers of a sitting child extend as far as those of such a person. Children and tall people are right."""
+    recorded = to_z_up(read_markers(SAMPLES / "walk.trc"))
+    scenes.write_trc(tmp_path / "walk.trc", recorded.names, factor * recorded.positions[:60])
+    assert cli.run_command(arguments(tmp_path, tmp_path / "walk.trc")) == 0
+    printed = capfd.readouterr().out
+    assert ("The person is " in printed) == bool(doubt)
+    assert doubt in printed
+
+
+@pytest.mark.one_blender
+@pytest.mark.parametrize("label", ["LSHO", "LKNE"])
+def test_a_mirrored_marker_gives_a_warning(tmp_path, capfd, label):
+    """Its position on its bone is measured, so its error is small."""
+    recorded = to_z_up(read_markers(SAMPLES / "walk.trc"))
+    positions, marker = np.array(recorded.positions[:60]), recorded.names.index(label)
+    positions[:, marker, 0] = 2.0 * np.nanmean(positions[..., 0], axis=1) - positions[:, marker, 0]
+    scenes.write_trc(tmp_path / "walk.trc", recorded.names, positions)
+    assert cli.run_command(arguments(tmp_path, tmp_path / "walk.trc")) == 0
+    assert f"Warning: Markers are far from where their labels belong: {label}; check" in capfd.readouterr().out
+
+
+@pytest.mark.one_blender
 def test_strict_fails_if_one_of_several_takes_has_a_warning(tmp_path, capfd):
     other = tmp_path / "other.trc"
     other.write_bytes(cart_file(tmp_path).read_bytes())

@@ -12,14 +12,13 @@ from fabrik_addon.blender.capture.import_markers import (
     ImportMarkersError,
     choose_performer,
     import_clip,
-    part_of,
 )
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.settings.motion import MARKER_NAME, MARKER_STEP
 from fabrik_addon.blender.ui.entries import FABRIK_FH_markers
 from fabrik_addon.blender.ui.operators.motion import performers_at_hand
 from fabrik_addon.core.errors import FabrikError
-from fabrik_addon.markers.clip import Clip
+from fabrik_addon.markers.clip import Clip, ClipError, part_of
 from fabrik_addon.markers.signals import resample
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
@@ -314,7 +313,7 @@ def test_a_part_of_a_recording_is_imported():
     ],
 )
 def test_a_part_outside_the_recording_is_refused(choice, sentence):
-    with pytest.raises(ImportMarkersError, match=sentence):
+    with pytest.raises(ClipError, match=sentence):
         part_of(wandering_clip(frames=20), *choice)
 
 

@@ -31,7 +31,7 @@ def clip_of(*names: str) -> Clip:
 
 class TestReadMarkers:
     @pytest.mark.parametrize("name", ["a.trc", "a.TRC", "a.c3d", "a.txt", "a"])
-    @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+    @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
     def test_a_trc_file_of_any_name(self, tmp_path: Path, name: str, encoding: str) -> None:
         (tmp_path / name).write_bytes(TRC.encode(encoding))
         assert read_markers(tmp_path / name).names == ("A",)
@@ -40,6 +40,14 @@ class TestReadMarkers:
     def test_a_c3d_file_of_any_name(self, tmp_path: Path, name: str) -> None:
         (tmp_path / name).write_bytes(C3d().bytes())
         assert read_markers(str(tmp_path / name)).names == LABELS
+
+    @pytest.mark.parametrize("end", [b"\0" * 512, b"\x1a"])
+    def test_text_that_was_not_saved_completely(self, tmp_path: Path, end: bytes) -> None:
+        """A disk that was full, or a crash, leaves zero bytes; DOS ends text with Ctrl Z."""
+        (tmp_path / "a.trc").write_bytes(TRC.encode() + end)
+        (tmp_path / "b.trc").write_text(TRC)
+        whole = read_markers(tmp_path / "b.trc")
+        np.testing.assert_array_equal(read_markers(tmp_path / "a.trc").positions, whole.positions)
 
     def test_overrides_are_passed_on(self, tmp_path: Path) -> None:
         for name, content in (("a.trc", TRC.encode()), ("a.c3d", C3d().bytes())):
@@ -436,6 +444,11 @@ class TestPerformers:
         assert performers(clip_of(*strange, "Box:corner")) == ()
         both = [f"{name}:{label}" for name in ("Bob", "Anna") for label in strange]
         assert performers(clip_of(*both, "Box:corner")) == ("Bob", "Anna")
+
+    def test_spaces_beside_the_colon_are_not_part_of_a_name(self) -> None:
+        clip = clip_of("John Doe : LASI", "John Doe : RASI", "John Doe : LKNE")
+        assert performers(clip) == ("John Doe",)
+        assert select_performer(clip, "John Doe").names == ("LASI", "RASI", "LKNE")
 
     def test_the_markers_of_one_performer_are_selected(self) -> None:
         clip = clip_of("Bob:LASI", "Anna:LASI", "*12", "Bob:RASI")

@@ -6,6 +6,7 @@ from support import walker
 
 from fabrik_addon.core import Effector, Options, Solver
 from fabrik_addon.core.rotations import angle_between
+from fabrik_addon.markers.signals import bridge
 from fabrik_addon.markers.solving.course import solve_every_frame
 from fabrik_addon.markers.solving.outliers import implausible_samples, reject_outliers
 from fabrik_addon.markers.solving.recording import Recording
@@ -28,6 +29,24 @@ def test_poses_stay_on_frames_without_outliers():
     assert not recording.outliers.any()
     assert (recording.solution.rotations == rotations).all()
     assert (recording.expected == expected).all()
+
+
+def test_gaps_are_bridged_in_parts_as_in_one(monkeypatch):
+    """Bridged samples, and the frames on which they change, do not depend on how a take is divided."""
+    monkeypatch.setattr("fabrik_addon.markers.solving.recording._TOGETHER", 7)
+    rng, targets = np.random.default_rng(8), np.array(walker.true_positions()[FRAMES])
+    targets[rng.random(targets.shape[:2]) < 0.3] = np.nan
+    recording = Recording(Solver(walker.skeleton(), walker.effectors(), root="FREE"), targets, None, walker.RATE)
+    frames, before = np.arange(len(targets)), bridge(targets, walker.RATE, round(0.1 * walker.RATE))
+    assert np.array_equal(recording.bridged(frames), before, equal_nan=True)
+    outliers = rng.random(targets.shape[:2]) < 0.02
+    inliers = np.where(outliers[..., None], np.nan, targets)
+    after = bridge(inliers, walker.RATE, round(0.1 * walker.RATE))
+    differs = [not np.array_equal(*pair, equal_nan=True) for pair in zip(before, after, strict=True)]
+    assert recording.reject(outliers).tolist() == np.flatnonzero(differs).tolist()
+    odd = frames[::-2]
+    assert np.array_equal(recording.bridged(odd), after[odd], equal_nan=True)
+    assert (recording.close == (np.isnan(inliers) & ~np.isnan(after)).any(axis=2)).all()
 
 
 def test_keypoints_that_jump_away_for_a_moment():

@@ -233,7 +233,7 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
         if self.holds == "ARMATURE" or (self.holds == "AUTO" and pose_files.holds_poses(path)):
             return pose_files.read_recorded(path, up_axis, rate).part(self.first, self.last)
         clip = importing.choose_performer(marker_files.read_markers(path, units, up_axis, layout, rate), self.performer)
-        return importing.part_of(clip, self.first, self.last)
+        return clips.part_of(clip, self.first, self.last)
 
 
 def _paths(chosen: Any) -> list[Path]:
