@@ -234,9 +234,19 @@ def plant_feet(
 ) -> tuple[Solution, tuple[Stance, ...]]:
     """Hold every foot point in place during its contacts, with transitions before and after; the hips do not move.
 
-    Returns the poses, and the contacts. solution: F poses. points: heels and toes. rate: frames per second. limits:
-    bone name to limit; they are respected. up: index of the axis that points up. settings: when a point is in contact,
-    and how long transitions last. Raises FeetError if there are no points, and SkeletonError if a bone does not exist.
+    Returns the poses, and the contacts.
+
+    Args:
+        solution: F poses.
+        points: heels and toes.
+        rate: frames per second.
+        limits: bone name to limit; they are respected.
+        up: index of the axis that points up.
+        settings: when a point is in contact, and how long transitions last.
+
+    Raises:
+        FeetError: if there are no points.
+        SkeletonError: if a bone does not exist.
     """
     if not points:
         raise FeetError("There are no feet to plant: name at least one point on a foot")

@@ -60,13 +60,18 @@ def import_clip(
     """Make an animated empty for each marker of a clip, in a new collection named after the clip's file.
 
     Keys the locations, with Z up, on the frames on which the marker is visible. Extends the scene's range to include
-    the clip, unless it is static.
+    the clip, unless it is static. If an error is raised, nothing is changed.
 
-    context: its scene receives the markers. clip: the recording, in meters. timing: "SET_SCENE_RATE": one sample per
-    frame, and the scene gets the clip's rate. "KEEP_TIME": the scene keeps its rate, and the clip is resampled.
-    "KEEP_FRAMES": one sample per frame; the rate is ignored. start_frame: frame of the first sample. scale: factor for
-    positions. Raises ImportMarkersError if the clip has no frames or markers, or exceeds Blender's limits; nothing is
-    changed.
+    Args:
+        context: its scene receives the markers.
+        clip: the recording, in meters.
+        timing: "SET_SCENE_RATE": one sample per frame, and the scene gets the clip's rate. "KEEP_TIME": the scene
+            keeps its rate, and the clip is resampled. "KEEP_FRAMES": one sample per frame; the rate is ignored.
+        start_frame: frame of the first sample.
+        scale: factor for positions.
+
+    Raises:
+        ImportMarkersError: if the clip has no frames or markers, or exceeds Blender's limits.
     """
     if timing not in get_args(Timing):
         raise ImportMarkersError(f"The timing is {timing!r}: it must be one of {', '.join(get_args(Timing))}")

@@ -58,10 +58,16 @@ def match_markers(
 ) -> Matched:
     """Add the scene's markers to the rig's list, each with the bone for its label if there is one.
 
-    context: its selected empties are the markers if no others are found. rig: an armature with a known naming scheme.
-    preset: a key of `PRESETS`, or "AUTO" for the one that fits. take: the collection of the markers. take_armature: the
-    armature whose bones are the markers, as io_anim_c3d imports them. keep: do not change markers that already have a
-    bone. Raises MarkerError if there are no markers, or the names of the rig's bones are unknown; nothing is changed.
+    Args:
+        context: its selected empties are the markers if no others are found.
+        rig: an armature with a known naming scheme.
+        preset: a key of `PRESETS`, or "AUTO" for the one that fits.
+        take: the collection of the markers.
+        take_armature: the armature whose bones are the markers, as io_anim_c3d imports them.
+        keep: do not change markers that already have a bone.
+
+    Raises:
+        MarkerError: if there are no markers, or the names of the rig's bones are unknown; nothing is changed.
     """
     check_rig(rig)
     check_editable(rig)

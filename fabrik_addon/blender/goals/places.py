@@ -48,11 +48,16 @@ def sample_steps(
     (with parents, constraints, drivers, or bones), the scene is evaluated, at most once on each frame. The scene is on
     its own frame at each yield.
 
-    scene: the scene that the targets are in. targets: E objects, each with the name of one of its bones, whose head is
-    used, or "" for its own origin. turning: M objects, each with the name of one of its bones or "", whose rotations
-    are needed. frames: (F,) frames or subframes. recorded: the targets are markers, perhaps imported by other add-ons.
-    A marker with keys on nearly every frame is not visible on frames without a key. Raises TargetError for a target
-    whose bone does not exist, or that is not part of the evaluated scene.
+    Args:
+        scene: the scene that the targets are in.
+        targets: E objects, each with the name of one of its bones, whose head is used, or "" for its own origin.
+        turning: M objects, each with the name of one of its bones or "", whose rotations are needed.
+        frames: (F,) frames or subframes.
+        recorded: the targets are markers, perhaps imported by other add-ons. A marker with keys on nearly every frame
+            is not visible on frames without a key.
+
+    Raises:
+        TargetError: for a target whose bone does not exist, or that is not part of the evaluated scene.
     """
     times = np.asarray(frames, dtype=np.float64)
     for target in (*targets, *turning):

@@ -105,11 +105,16 @@ def calibrate_steps(
 ) -> Generator[float, None, Calibration]:
     """Find scale, offsets and pose from a reference, in small steps; yields progress, 0 to 1.
 
-    skeleton: the rig's bones at rest. mapping: the bone of each marker, and its approximate position there. clip: the
-    recording, in the armature's axes. frames: the first and last reference frame, counted from 0; None: the stillest
-    frames with the most markers. limits: bone name to limit. scale: "uniform" finds one factor for everything, "limbs"
-    also the proportions of the limbs; or a known factor. Raises CalibrationError if a marker or the frames are not in
-    the clip, or no marker is seen on them.
+    Args:
+        skeleton: the rig's bones at rest.
+        mapping: the bone of each marker, and its approximate position there.
+        clip: the recording, in the armature's axes.
+        frames: the first and last reference frame, counted from 0; None: the stillest frames with the most markers.
+        limits: bone name to limit.
+        scale: "uniform" finds one factor for everything, "limbs" also the proportions of the limbs; or a known factor.
+
+    Raises:
+        CalibrationError: if a marker or the frames are not in the clip, or no marker is seen on them.
     """
     mapping = _used(mapping, clip)
     positions = positions_of(clip, mapping)

@@ -220,12 +220,19 @@ def to_clip(
 ) -> Clip:
     """A clip in meters with unique names, and NaN for missing samples.
 
-    chosen: the user's choices, which override the file's values. names: M labels. points: (F, M, 3) in the file's unit
-    and axes. unit: the unit of the file; None: detected from a person's size. usual_up: the up axis if the markers do
-    not show it; then a doubt is added. rate: Hz, from the header. timed: Hz, from the times in the file. no_rate: the
-    error message if neither rate is known; "": assume the rate of most cameras, with a doubt. notes: sentences about
-    the file. start_time: seconds of the first frame. Raises MarkerFileError for an unknown unit or rate, and if no
-    point is ever seen.
+    Args:
+        chosen: the user's choices, which override the file's values.
+        names: M labels.
+        points: (F, M, 3) in the file's unit and axes.
+        unit: the unit of the file; None: detected from a person's size.
+        usual_up: the up axis if the markers do not show it; then a doubt is added.
+        rate: Hz, from the header.
+        timed: Hz, from the times in the file.
+        no_rate: the error message if neither rate is known; "": assume the rate of most cameras, with a doubt.
+        notes: sentences about the file.
+        start_time: seconds of the first frame.
+
+    Raises MarkerFileError for an unknown unit or rate, and if no point is ever seen.
     """
     # The copy is converted in place, to save memory.
     points = without_unseen(points)

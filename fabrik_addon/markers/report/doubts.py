@@ -110,8 +110,7 @@ def calibration_doubts(
     """Warnings about a calibration.
 
     stature, is_unsure: see `Calibration`. height: from feet to head of the person, meters; NaN if it is not known.
-    left_out: None, or if the static recording was left out, the take's RMS
-    errors with it and without it, meters.
+    left_out: None, or if the static recording was left out, the take's RMS errors with it and without it, meters.
     """
     if left_out is not None:
         yield (
