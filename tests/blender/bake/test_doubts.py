@@ -13,7 +13,7 @@ from fabrik_addon.markers.clip import Clip, to_z_up
 from fabrik_addon.markers.files.any_file import read_markers
 from fabrik_addon.markers.mapping.marker_map import read_map
 
-pytestmark = pytest.mark.usefixtures("clean_scene")
+pytestmark = [pytest.mark.one_blender, pytest.mark.usefixtures("clean_scene")]
 
 SAMPLES = Path(__file__).parents[3] / "sample_rigs"
 CART = tuple(f"Cart{number}" for number in range(12))
@@ -43,7 +43,6 @@ def arguments(folder, markers, *more):
     ]
 
 
-@pytest.mark.one_blender
 @pytest.mark.parametrize(("more", "status"), [((), 0), (("--strict",), 1)])
 def test_a_cart_gives_a_warning(tmp_path, capfd, more, status):
     assert cli.run_command(arguments(tmp_path, cart_file(tmp_path), *more)) == status
@@ -67,7 +66,6 @@ def test_a_person_gives_no_warning(tmp_path, capfd):
     assert "Warning" not in capfd.readouterr().out
 
 
-@pytest.mark.one_blender
 @pytest.mark.parametrize(
     ("old", "new", "doubt"),
     [
@@ -84,7 +82,6 @@ def test_wrong_units_and_rates_give_warnings(tmp_path, capfd, old, new, doubt):
     assert f"Warning: {doubt}" in capfd.readouterr().out
 
 
-@pytest.mark.one_blender
 def test_strict_fails_if_one_of_several_takes_has_a_warning(tmp_path, capfd):
     other = tmp_path / "other.trc"
     other.write_bytes(cart_file(tmp_path).read_bytes())
@@ -148,7 +145,6 @@ def test_several_takes_have_their_notes_and_only_warnings_are_failures(tmp_path,
     assert f'warning,"{doubt.removeprefix("Warning: ")}"' in (tmp_path / "out" / "cut.csv").read_text()
 
 
-@pytest.mark.one_blender
 def test_several_performers(tmp_path, capfd):
     path = tmp_path / "two.trc"
     clip = Clip(("Anna:LASI", "Bob:LASI"), 50.0, np.ones((4, 2, 3)))
@@ -176,7 +172,6 @@ def test_legs_that_constraints_move_are_the_reason(tmp_path, capfd):
     assert len(doubts) == 2
 
 
-@pytest.mark.one_blender
 def test_swapped_sides_give_a_warning(tmp_path, capfd):
     """A person whose markers have the other side's labels would come out walking backward, without a word."""
     clip = read_markers(SAMPLES / "walk.trc")
@@ -188,7 +183,6 @@ def test_swapped_sides_give_a_warning(tmp_path, capfd):
 
 
 # Which axes of the upright person become X, Y and Z: upside down, and on the side.
-@pytest.mark.one_blender
 @pytest.mark.parametrize(
     ("axes", "doubt"), [((0, -1, -2), "is upside down on most"), ((2, 0, 1), "lies or crawls on most frames: if the")]
 )
@@ -202,7 +196,6 @@ def test_a_wrong_up_axis_gives_a_warning(tmp_path, capfd, axes, doubt):
     assert line.startswith(f"Warning: The person {doubt}")
 
 
-@pytest.mark.one_blender
 def test_markers_that_are_never_seen_are_on_no_bone(tmp_path, capfd):
     """The file has the arms' labels but no positions: without a warning, the arms would stay at rest unnoticed."""
     clip = to_z_up(read_markers(SAMPLES / "walk.trc"))

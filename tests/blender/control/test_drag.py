@@ -293,6 +293,7 @@ def test_locked_channels_of_controls_are_kept(human, locks):
     assert wrist.rotation_euler[:] == pytest.approx((0.0, 0.0, 0.0), abs=1e-6)
 
 
+@pytest.mark.one_blender
 @pytest.mark.parametrize(
     ("locked", "locks", "mode", "parts"),
     [

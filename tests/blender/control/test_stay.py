@@ -17,7 +17,7 @@ from fabrik_addon.blender.rig.armature import length_text
 from fabrik_addon.core import forward_kinematics
 from fabrik_addon.core.rotations import angle_between
 
-pytestmark = pytest.mark.usefixtures("clean_scene", "preferences")
+pytestmark = [pytest.mark.one_blender, pytest.mark.usefixtures("clean_scene", "preferences")]
 
 FIRST, LAST = 1, 40
 LIMBS = {f"{limb}.{side}": f"{limb}_parent.{side}" for limb in ("upper_arm", "thigh") for side in "LR"}
