@@ -164,7 +164,7 @@ def test_legs_that_constraints_move_are_the_reason(tmp_path, capfd):
         constraint.target.location = rig.data.bones[f"shin.{side}"].tail_local
         constraint.chain_count = 2
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "legs.blend"))
-    told = arguments(tmp_path, SAMPLES / "walk.trc", "--samples", "1", "60")
+    told = arguments(tmp_path, SAMPLES / "walk.trc", "--samples", "1", "25")
     assert cli.run_command([str(tmp_path / "legs.blend"), *told[1:]]) == 0
     doubts = [line for line in capfd.readouterr().out.splitlines() if line.startswith("Warning: ")]
     assert "is high because constraints move thigh.L, shin.L, thigh.R and shin.R: press Set Up Control Rig" in doubts[0]
@@ -177,7 +177,7 @@ def test_swapped_sides_give_a_warning(tmp_path, capfd):
     clip = read_markers(SAMPLES / "walk.trc")
     sides = str.maketrans("LR", "RL")
     names = [name[0].translate(sides) + name[1:] for name in clip.names]
-    scenes.write_trc(tmp_path / "swapped.trc", names, to_z_up(clip).positions[:60], rate=clip.rate)
+    scenes.write_trc(tmp_path / "swapped.trc", names, to_z_up(clip).positions[:25], rate=clip.rate)
     assert cli.run_command(arguments(tmp_path, tmp_path / "swapped.trc", "--strict")) == 1
     assert "Warning: Markers are far from where their labels belong: " in capfd.readouterr().out
 
@@ -189,7 +189,7 @@ def test_swapped_sides_give_a_warning(tmp_path, capfd):
 def test_a_wrong_up_axis_gives_a_warning(tmp_path, capfd, axes, doubt):
     """The solver follows the markers exactly, on the rig's head or on its side, so no error shows it."""
     clip = to_z_up(read_markers(SAMPLES / "walk.trc"))
-    turned = np.stack([np.sign(axis + 0.5) * clip.positions[:60, :, abs(axis)] for axis in axes], axis=-1)
+    turned = np.stack([np.sign(axis + 0.5) * clip.positions[:25, :, abs(axis)] for axis in axes], axis=-1)
     scenes.write_trc(tmp_path / "turned.trc", clip.names, turned, rate=clip.rate)
     assert cli.run_command(arguments(tmp_path, tmp_path / "turned.trc", "--up", "y", "--strict")) == 1
     (line,) = [line for line in capfd.readouterr().out.splitlines() if line.startswith("Warning: ")]

@@ -117,15 +117,17 @@ class TestGeneratedHuman:
         assert kept_rows(set_up()) == rows
         assert everything(rig) == before
 
-    def test_another_set_up_keeps_locks_and_controls_chosen_by_hand(self, known):
-        """A locked location is found all the same."""
-        row = next(row for row in known.carriers if row.control == "neck")
-        row.control = "tweak_spine.004"
-        assert row.found == "HAND"
+    def test_a_locked_location_is_found_and_stays_locked(self, known):
         rows, torso = kept_rows(known), known.id_data.pose.bones["torso"]
         torso.lock_location = (True, False, False)
         assert kept_rows(set_up()) == rows
         assert torso.lock_location[:] == (True, False, False)
+
+    def test_controls_chosen_by_hand_stay(self, known):
+        row = next(row for row in known.carriers if row.control == "neck")
+        name, row.control = row.name, "tweak_spine.004"
+        assert row.found == "HAND"
+        assert carriers(set_up())[name] == "tweak_spine.004"
 
     def test_the_set_up_is_saved(self, known, tmp_path):
         rows = kept_rows(known)
