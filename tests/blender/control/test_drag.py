@@ -45,6 +45,7 @@ def stands_for(rig, control):
     return rig.fabrik.control.controls[control].stands_for
 
 
+@pytest.mark.one_blender
 @pytest.mark.parametrize(
     ("control", "shift"),
     [

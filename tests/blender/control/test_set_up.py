@@ -143,6 +143,7 @@ class TestGeneratedHuman:
         assert kept_rows(rig.fabrik.control) == rows
 
 
+@pytest.mark.one_blender
 def test_the_body_has_the_written_pose_however_each_joint_is_rotated():
     """A bird, whose tail and claws have controls that rotate each other.
 
@@ -248,6 +249,7 @@ def test_controls_of_a_renamed_bone_mean_themselves():
     assert {each.name for each in selection.selected_bones(bpy.context, rig)} <= {*rig.pose.bones.keys()}
 
 
+@pytest.mark.one_blender
 def test_targets_and_pins_that_a_rig_had_before_are_those_of_its_body():
     """Solve refused them: the controls were no longer solved."""
     rig = open_rigify(HUMAN)

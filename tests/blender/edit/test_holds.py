@@ -120,6 +120,7 @@ def test_a_held_bone_follows_a_moving_object(walk):
     assert np.abs(there[HELD]).max() > 0.01
 
 
+@pytest.mark.one_blender
 def test_values_that_cannot_be_kept_are_reported(walk, capfd):
     """In the held frames the table moves farther away than the arm can reach."""
     hold(bone="hand.L")

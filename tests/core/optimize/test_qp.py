@@ -34,7 +34,7 @@ def problem(rng, columns, count, sides, scale=1.0):
     return matrix, scale * slope, rows, wanted, constraints, gaps
 
 
-@settings(max_examples=80)
+@settings(max_examples=150)
 @given(
     st.integers(0, 2**32 - 1),
     st.integers(1, 8),
@@ -100,7 +100,7 @@ def test_infinite_gaps_and_rows_of_zeros_do_nothing():
     assert np.abs(more.step - few.step).max() < 1e-9
 
 
-@settings(max_examples=80)
+@settings(max_examples=150)
 @given(st.integers(0, 2**32 - 1), st.floats(0.01, 10.0))
 def test_forces_stay_below_their_caps_and_goals_below_them_are_exact(seed, cap):
     rng = np.random.default_rng(seed)
