@@ -111,7 +111,7 @@ def test_the_lower_limb_hangs_below_a_dragged_knee_or_elbow(human, control, lowe
 
 @pytest.mark.one_blender
 def test_a_cats_paw_is_dragged_its_spine_follows_and_the_other_paws_stay():
-    cat = open_set_up("Animals.cat")
+    cat = open_set_up("Animals.cat without face")
     cat.fabrik.control.limbs = "FK"
     bpy.ops.fabrik.pin(bones="hand_ik.R,foot_ik.L,foot_ik.R")
     spine = [row.name for row in cat.fabrik.control.carriers if row.control.startswith("spine_fk")]
