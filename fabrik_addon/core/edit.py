@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from .arrays import ROUNDING, SINGLE, TINY, BoolArray, FloatArray, IntArray, joined, lengths, squares, times
-from .kernel.bodies import AT_REST, Bodies, Pose, joint_axes
+from .arrays import CLOSE, ROUNDING, SINGLE, TINY, BoolArray, FloatArray, IntArray, joined, lengths, squares, times
+from .kernel.bodies import AT_REST, MAX_ROTATION, Bodies, Pose, joint_axes
 from .kernel.capsules import NEAR, Capsules, SelfCollision
 from .kernel.goals import LEVER, Goals, Wanted
 from .kernel.joint_limits import JointLimits
@@ -36,10 +36,10 @@ from .rotations import (
     rotation_vector_from_quaternion,
 )
 
-# Radians. No joint rotates by more than _MAX_TURN in a step. A change whose held goals are met is found once no joint
-# rotates by more than _LAST_TURN. In a drag, it is also found once a step reduces the misses of the other goals by less
-# than the fraction _LEAST_GAIN: more steps only toggle contacts, for a hand over 240 frames 5 of 12.
-_MAX_TURN, _LAST_TURN, _LEAST_GAIN = 1.0, 1e-3, 0.01
+# A change whose held goals are met is found once no joint rotates by more than _LAST_TURN radians. In a drag, it is
+# also found once a step reduces the misses of the other goals by less than the fraction _LEAST_GAIN: more steps toggle
+# contacts, for a hand over 240 frames 5 of 12.
+_LAST_TURN, _LEAST_GAIN = 1e-3, 0.01
 # The largest number of steps.
 _MAX_STEPS: Final = 12
 # The largest number of changes of the stops in a step. They also end once one rotates no joint by more than this many
@@ -47,8 +47,6 @@ _MAX_STEPS: Final = 12
 _ROUNDS, _SETTLED = 4, 1e-2
 # A limit replaces one that the joint met before if the cosine between their rows is above this.
 _ALIKE: Final = 0.9
-# The distance by which an effector may miss its target, as a fraction of the body's size.
-_MISSED: Final = 1e-5
 # The slack of points that are not held: the variance of their errors, as a fraction of that of their movements. Paths
 # within reach are followed to 1 %. With a tenth of it, points that are held near the edge of reach miss by millimeters;
 # with ten times as much, dragged feet go through the floor. On frames with the whole change of a drag, they are exact.
@@ -177,7 +175,7 @@ class EditSolver:
         pose = self._followed(targets, rotations, frames, ease, known)
         points, turned = self._effectors(pose)
         held = self._is_held[: self._goals.count]
-        far = (lengths(targets - points)[:, held] > _MISSED * self._size).any(axis=1)
+        far = (lengths(targets - points)[:, held] > CLOSE * self._size).any(axis=1)
         if known is None and far.any():
             # Targets out of reach would bend limbs on other frames too, so they become the nearest points within reach.
             seen = far[:, None, None] & ~np.isnan(targets)
@@ -258,7 +256,7 @@ class EditSolver:
                 turn = last - even
                 share = float((last * turn).sum()) / max(float(squares(turn).sum()), TINY)
                 relaxed = float(np.clip(relaxed * share, 0.1, 1.0))
-            last, step = even, relaxed * min(1.0, _MAX_TURN / max(longest, ROUNDING)) * step
+            last, step = even, relaxed * min(1.0, MAX_ROTATION / max(longest, ROUNDING)) * step
             before = spent
             for _ in range(MAX_SHORTER):
                 stopped = self._moved(own, change + step)

@@ -10,6 +10,7 @@ from .arrays import CLOSE, BoolArray, FloatArray, IntArray, lengths
 from .attempt import attempt, bend_straight_limbs
 from .backend import array
 from .kernel.bodies import Pose
+from .kernel.goals import PRIORITY
 from .limits import Limit
 from .model.effector import Effector, Options
 from .model.skeleton import Skeleton
@@ -23,9 +24,8 @@ from .strategy.chains import ChainSolver
 from .strategy.restarts import STEPS, restart, take_better
 from .strategy.temporal import repair_pops
 
-# Weight of a priority relative to the previous one: small enough that the previous one hardly gives way, large enough
-# to be effective.
-_GRADE = 1e-4
+# Weight of a priority relative to the previous one. It counts squared distances, and PRIORITY the distances themselves.
+_GRADE = PRIORITY**-2.0
 
 
 def solve(  # noqa: PLR0913  the one public door: what it takes is the contract

@@ -28,7 +28,7 @@ from ..rig import armature as plain
 from ..rig.keyframes import ROTATION_CHANNELS
 from ..rig.locks import WithLocks, bones_with_locks, constrained_bones, hinge_of_locks, unkeyable_bones, with_locks
 from ..rig.pose_writer import PoseWriter, has_property, read_switch
-from ..rig.rotation_modes import local_rotation, property_name
+from ..rig.rotation_modes import from_channels, local_rotation, property_name
 from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig, solved_parents
 from . import writer as writing
 from .switches import keyed_switches, limbs_of, with_linked_values
@@ -470,32 +470,34 @@ class ControlRig(PlainRig):
         rig, setup, (rotations, heads) = self.rig, self._setup, poses
         writer = writing.ControlWriter(context.view_layer.update, rig, setup, skeleton, baked=True)
         model = writer.ready_model()
-        turns, location = model.pose(forward_kinematics(skeleton, rotations, heads))
+        wanted = forward_kinematics(skeleton, rotations, heads)
+        turns, location = model.pose(wanted)
         moved = {}
         for index, name in enumerate(model.controls):
             turned = turns[:, index]
             if angle_between(turned, local_rotation(rig.pose.bones[name])).max() > _STILL:
                 moved[name] = turned
-        # (F, 7) location and rotation on the frames, by IK control.
-        every = (writer.limbs | writer.leaving).values()
-        placed = {name: np.empty((len(heads), 7)) for limb in every for name in limb.controls}
+        # The locations and rotation channels on the frames, by IK control.
+        limbs = writer.limbs | writer.leaving
+        placed = {name: list[tuple[float, ...]]() for limb in limbs.values() for name in limb.controls}
         left = list[str]()
         writer.switch((*writer.limbs, *writer.leaving), to_ik=True)
         for row in range(len(heads) if placed else 0):
-            writer.write(rotations[row], heads[row])
+            writer.apply(wanted[row], turns[row], None if location is None else location[row])
             left += [f"{sentence} on one frame" for sentence in writer.leave_ik()]
             staying = {name for limb in (writer.limbs | writer.leaving).values() for name in limb.controls}
             placed = {name: channels for name, channels in placed.items() if name in staying}
             for name, channels in placed.items():
-                bone = rig.pose.bones[name]
-                channels[row, :3], channels[row, 3:] = bone.location, local_rotation(bone)
+                bone: Any = rig.pose.bones[name]
+                channels.append((*bone.location, *getattr(bone, property_name(bone.rotation_mode))))
             yield row / len(heads)
         writer.switch(writer.leaving, to_ik=False)
         idle = {row.control for row in setup.carriers if row.switch in writer.limbs}
         moved = {name: turned for name, turned in moved.items() if name not in idle}
-        moved |= {name: channels[:, 3:] for name, channels in placed.items()}
         locations = {} if location is None else {model.place: location}
-        locations |= {name: channels[:, :3] for name, channels in placed.items()}
+        for name, channels in placed.items():
+            locations[name], turned = np.split(np.array(channels), [3], axis=1)
+            moved[name] = from_channels(rig.pose.bones[name].rotation_mode, turned)
         bodies = {row.control: row.name for row in setup.carriers}
         bodies |= {name: setup.controls[name].stands_for for name in placed}
         values = writer.on_fk | {path: setup.switches[path].ik for path in writer.limbs}

@@ -32,6 +32,7 @@ from .writer import (
     Update,
     add_to_channels,
     curling_constraint,
+    evaluate,
     free_channels,
     is_additive,
     place_limbs,
@@ -123,9 +124,8 @@ class _TriedLimb(LimbOnIk):
 
 def _try_channels(update: Update, limbs: Sequence[_TriedLimb]) -> None:
     """Measure the effects of the limbs' control channels on their bones, one channel of each limb at a time."""
-    update()
-    held = [HeldChannels(limb.rig, limb.controls) for limb in limbs]
-    here = [limb.current_matrices() for limb in limbs]
+    evaluate(update, limbs)
+    held, here = [HeldChannels(limb.rig, limb.controls) for limb in limbs], [limb.here for limb in limbs]
     for column in range(max((len(limb.columns) for limb in limbs), default=0)):
         trying = [row for row, limb in enumerate(limbs) if column < len(limb.columns)]
         for row in trying:
@@ -133,11 +133,11 @@ def _try_channels(update: Update, limbs: Sequence[_TriedLimb]) -> None:
             place, axis = limb.columns[column]
             steps = np.where(np.arange(6) == axis, limb.units, 0.0)
             add_to_channels(limb.rig.pose.bones[limb.controls[place]], steps)
-        update()
+        evaluate(update, limbs)
         for row in trying:
-            limbs[row].jacobian[:, column] = limbs[row].differences(limbs[row].current_matrices(), here[row])
+            limbs[row].jacobian[:, column] = limbs[row].differences(limbs[row].here, here[row])
             held[row].restore()
-    update()
+    evaluate(update, limbs)
 
 
 def _hinge(turned: FloatArray, upper: Matrix, lower: Matrix) -> tuple[str, float, float]:
@@ -404,7 +404,12 @@ class _Search:
             control = self.setup.controls.add()
             control.name, control.turns_with, control.moves_with = name, frame.turns_with, frame.moves_with
             control.shares_turn, control.share = frame.shares_turn, frame.share
-            control.stands_for = _stands_for(found, name)
+            # The bone of the body that belongs to the control, or else the uppermost bone that it rotates.
+            names = [carrier.bone for carrier in found.carriers if carrier.control == name]
+            for trials in (found.on_fk, found.on_ik):
+                turned = trials.follows[trials.controls.index(name)]
+                names += [each.bone for each in found.carriers if turned[trials.bones.index(each.bone)]]
+            control.stands_for = next(iter(names), "")
         for switch, value in found.switches.items():
             row = self.setup.switches.add()
             row.name, row.fk, row.ik, row.only_ik = switch.path, value, 1.0 - value, switch.only_ik
@@ -475,7 +480,7 @@ class _Search:
                         found = {each for each in mine if not set(mine) & set(self._above(each))}
                     blamed |= found
                     again |= {name} if found else set()
-                writer.take_back()
+                writer.held.restore()
             self.update()
         return blamed, again
 
@@ -627,7 +632,7 @@ class _Search:
         moved, turned = np.split(limb.jacobian[:, own].reshape(len(limb.bones), 6, -1), 2, axis=1)
         turned = turned / limb.lengths[:, None, None]
         rest = [limb.rig.data.bones[name].matrix_local for name in limb.bones]
-        here = limb.current_matrices()
+        here = limb.here
         for place in range(1, len(limb.bones)):
             row = self.setup.carriers[limb.bones[place]]
             above = limb.bones.index(row.parent) if row.parent in limb.bones else -1
@@ -682,12 +687,3 @@ def _switch_of(found: _Found, carrier: Carrier) -> str:
         above.append(names[bone])
         bone = parents[bone]
     return next((each.path for each in found.switches if _has(each, carrier) or not each.bones.isdisjoint(above)), "")
-
-
-def _stands_for(found: _Found, control: str) -> str:
-    """The bone of the body that belongs to a control, or else the uppermost bone that it rotates."""
-    names = [carrier.bone for carrier in found.carriers if carrier.control == control]
-    for trials in (found.on_fk, found.on_ik):
-        turned = trials.follows[trials.controls.index(control)]
-        names += [carrier.bone for carrier in found.carriers if turned[trials.bones.index(carrier.bone)]]
-    return next(iter(names), "")

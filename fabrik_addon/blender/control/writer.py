@@ -7,7 +7,6 @@ end.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -79,7 +78,9 @@ def add_to_channels(bone: PoseBone, steps: FloatArray) -> None:
     mode, channel = bone.rotation_mode, property_name(bone.rotation_mode)
     before = np.array(getattr(bone, channel), dtype=np.float64)
     start = from_channels(mode, before)
-    turned, lock = product(start, quaternion_from_rotation_vector(steps[3:])), with_locks(bone, start)
+    turned = product(start, quaternion_from_rotation_vector(steps[3:]))
+    # Locked Euler angles keep their values below.
+    lock = with_locks(bone, start) if channel_count(mode) != 3 else None
     turned = turned if lock is None else lock(turned)
     values = to_channels(mode, turned[None], previous=before)[1][0]
     setattr(bone, channel, np.where(locked_channels(bone), before, values).tolist())
@@ -211,7 +212,15 @@ class ControlModel:
             new[..., number, :, :] = matrix_from_quaternion(swing).reshape(kept.shape) @ kept
         local = _inverse(self._carried(new) @ self._frames) @ new
         rotations = quaternion_from_matrix(_inverse(self._added(local)) @ local)
-        return rotations, self._placed(wanted, heads, new) if self.place else None
+        if not self.place:
+            return rotations, None
+        # Move the heads that are fixed to the root control to where they are wanted.
+        bone, point, own = self._bodies[self._fixed], self._heads[..., self._fixed, :], self._heads[..., self._own, :]
+        from_bone = times(self._inverse[..., bone, :, :], point - self._bone_heads[..., bone, :])
+        there = heads[..., bone, :] + times(wanted[..., bone, :, :], from_bone)
+        arm = times(_inverse(self._turned[..., self._own, :, :]), point - own)
+        head = there - times(new[..., self._own, :, :], arm)
+        return rotations, np.asarray(self._location + times(_inverse(self._axes), head - own) / self._size[..., None])
 
     def _added(self, local: FloatArray) -> FloatArray:
         """([F,] C, 3, 3) rotations that constraints add to the controls' own, for `local` rotations ([F,] C, 3, 3)."""
@@ -234,15 +243,6 @@ class ControlModel:
             mixed = slerp(first.reshape(-1, 4), second.reshape(-1, 4), shares.ravel())
             carried[..., self._sharing, :, :] = matrix_from_quaternion(mixed).reshape(ends[0].shape)
         return carried
-
-    def _placed(self, wanted: FloatArray, heads: FloatArray, new: FloatArray) -> FloatArray:
-        """([F,] 3) the root control's location that moves `heads`, which are fixed to it, to `wanted`."""
-        bone, point, own = self._bodies[self._fixed], self._heads[..., self._fixed, :], self._heads[..., self._own, :]
-        from_bone = times(self._inverse[..., bone, :, :], point - self._bone_heads[..., bone, :])
-        there = heads[..., bone, :] + times(wanted[..., bone, :, :], from_bone)
-        arm = times(_inverse(self._turned[..., self._own, :, :]), point - own)
-        head = there - times(new[..., self._own, :, :], arm)
-        return np.asarray(self._location + times(_inverse(self._axes), head - own) / self._size[..., None])
 
 
 def _read_matrices(
@@ -294,6 +294,8 @@ class LimbOnIk:
         bones, controls: their names.
         goes_by: the IK control that holds a bone, by name of this bone.
         turned_by: the control that rotates another bone, such as a paw's heel or a toe, by name of this bone.
+        with_parent: the controls that follow the parent of the limb.
+        here: (B, 4, 4) matrices of the bones in armature space, without scale, when they were last read.
         lengths: (B,) bone lengths. size: length of the limb.
         pole: the control that rotates the limb about the line from its root to its end, "" while unknown.
         follows: the angle by which the limb rotates if its pole rotates by 1.
@@ -301,16 +303,17 @@ class LimbOnIk:
 
     def __init__(self, rig: Object, bones: Sequence[str], controls: Sequence[str]) -> None:
         self.rig, self.bones, self.controls = rig, list(bones), list(controls)
+        iks = ((bone, each) for bone in rig.pose.bones for each in bone.constraints if each.type == "IK")
+        chained = {each.name for bone, ik in iks if moves(ik) for each in moved_by(bone, ik)}
+        # The controls that are rotated by IK, so that their matrices are results of the IK.
+        self._in_chains = chained.intersection(controls)
+        self.with_parent, self.here = set(self._in_chains), bone_matrices(rig, bones)
         self.lengths = np.array([rig.data.bones[name].length for name in bones])
         self.size = float(self.lengths.sum())
         self.goes_by: dict[str, str] = {}
         self.turned_by: dict[str, str] = {}
         self.pole = ""
         self.follows = 1.0
-
-    def current_matrices(self) -> FloatArray:
-        """(B, 4, 4) current matrices of the bones in armature space, without scale."""
-        return bone_matrices(self.rig, self.bones)
 
     def differences(self, there: FloatArray, here: FloatArray) -> FloatArray:
         """(6 B,) differences between matrices (B, 4, 4) as lengths: distances, and angles times bone lengths."""
@@ -329,7 +332,7 @@ class LimbOnIk:
 
     def end_errors(self, wanted: FloatArray) -> FloatArray:
         """(2,) how far the limb's end, and the worst of all held bones, are from matrices (B, 4, 4), as lengths."""
-        off = np.abs(self.differences(wanted, self.current_matrices()).reshape(len(self.bones), 6))
+        off = np.abs(self.differences(wanted, self.here).reshape(len(self.bones), 6))
         end = max((off[self.bones.index(bone)].max() for bone in self.goes_by), default=0.0)
         # Ignore the positions of heels' and toes' bones, because they depend on lengths that IK changes.
         turned = (off[self.bones.index(bone), 3:].max() for bone in self.turned_by)
@@ -340,10 +343,10 @@ class LimbOnIk:
 
         as_at_rest: each bone keeps its offset from its control at rest; otherwise that in the current pose.
         """
-        here, carried, end = self.current_matrices(), Matrix(), len(self.bones)
+        carried, end = Matrix(), len(self.bones)
         for bone, leader in (self.goes_by | self.turned_by).items():
             control, rests, row = self.rig.pose.bones[leader], self.rig.data.bones, self.bones.index(bone)
-            held = rests[bone].matrix_local if as_at_rest else Matrix(here[row].tolist())
+            held = rests[bone].matrix_local if as_at_rest else Matrix(self.here[row].tolist())
             there = Matrix(wanted[row].tolist()) @ held.inverted()
             there = there @ (rests[leader].matrix_local if as_at_rest else control.matrix)
             if bone in self.goes_by:
@@ -353,48 +356,42 @@ class LimbOnIk:
                 there = carried @ there
             self._move_to(control, there, turns_only=bone in self.turned_by)
 
+    def place_ahead(self, wanted: FloatArray, motion: FloatArray) -> None:
+        """Place controls for matrices (B, 4, 4) and a `motion` (4, 4) of the limb's parent before it is evaluated."""
+        in_parent = np.linalg.inv(motion) @ wanted
+        if self.pole in self.with_parent and (angle := self.plane_angle(in_parent)):
+            self.rotate(self.pole, angle / self.follows, in_parent)
+        self.lead(in_parent if self.with_parent.issuperset(self.goes_by.values()) else wanted, as_at_rest=False)
+
     def plane_angle(self, wanted: FloatArray) -> float:
         """Radians about the line from root to end, from the limb's bend plane to the plane of matrices (B, 4, 4).
 
-        Zero if the limb is straight, or the angle is negligible.
+        If the two lines differ, the limb is first swung from one to the other. Zero if the limb is straight, or the
+        angle is negligible.
         """
-        sides = []
-        for matrices in (self.current_matrices(), wanted):
-            heads = matrices[:, :3, 3]
-            axis = heads[self._first_held] - heads[0]
-            axis = axis / max(float(np.linalg.norm(axis)), 1e-12)
-            arms = heads[1 : self._first_held] - heads[0]
-            sides.append((arms - np.outer(arms @ axis, axis)).sum(axis=0))
-        least = min(float(np.linalg.norm(side)) for side in sides)
-        if least < _STRAIGHT * self.size:
+        (axis, side), (line, other) = self._bend(self.here), self._bend(wanted)
+        if min(float(np.linalg.norm(each)) for each in (side, other)) < _STRAIGHT * self.size:
             return 0.0
-        angle = float(np.arctan2(np.cross(*sides) @ axis, sides[0] @ sides[1]))
+        side = side - (line @ side) / max(1.0 + float(axis @ line), 1e-12) * (axis + line)
+        angle = float(np.arctan2(np.linalg.det([line, side, other]), side @ other))
         return angle if abs(angle) > _IN_PLANE else 0.0
 
-    def rotate(self, name: str, angle: float) -> None:
-        """Rotate a control about the line from the limb's root to its end; IK follows its pole or its root."""
-        heads, control = self.current_matrices()[:, :3, 3], self.rig.pose.bones[name]
-        axis, root = heads[self._first_held] - heads[0], Matrix.Translation(heads[0].tolist())
-        turn = root @ Matrix.Rotation(angle, 4, Vector(axis.tolist())) @ root.inverted()
+    def rotate(self, name: str, angle: float, wanted: FloatArray) -> None:
+        """Rotate a control about the line from root to end of matrices (B, 4, 4); IK follows its pole or its root."""
+        control, root = self.rig.pose.bones[name], Matrix.Translation(wanted[0, :3, 3].tolist())
+        turn = root @ Matrix.Rotation(angle, 4, Vector(self._bend(wanted)[0].tolist())) @ root.inverted()
         self._move_to(control, turn @ (_by_channels(control) if name in self._in_chains else control.matrix))
 
-    @property
-    def _first_held(self) -> int:
-        """The index of the first bone held by a heel or an IK control; that of the last bone if none is known."""
-        held = (*self.turned_by, *self.goes_by)
-        return min((self.bones.index(bone) for bone in held), default=len(self.bones) - 1)
+    def _bend(self, matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(3,) the direction from the limb's root to its end, and (3,) to which side of it the joints are.
 
-    @cached_property
-    def _in_chains(self) -> set[str]:
-        """The controls that are rotated by IK, so that their matrices are results of the IK."""
-        chained = (
-            each.name
-            for bone in self.rig.pose.bones
-            for ik in bone.constraints
-            if ik.type == "IK" and moves(ik)
-            for each in moved_by(bone, ik)
-        )
-        return set(chained).intersection(self.controls)
+        matrices: (B, 4, 4) of the bones.
+        """
+        # The limb ends at the first bone that a heel or an IK control holds.
+        held = [self.bones.index(bone) for bone in (*self.turned_by, *self.goes_by)]
+        *joints, end = matrices[1 : min(held, default=len(self.bones) - 1) + 1, :3, 3] - matrices[0, :3, 3]
+        axis, side = end / max(float(np.linalg.norm(end)), 1e-12), np.sum(joints, axis=0)
+        return axis, side - axis * (axis @ side)
 
     def _move_to(self, control: PoseBone, there: Matrix, *, turns_only: bool = False) -> None:
         """Set a control's unlocked channels to bring it to a matrix in armature space.
@@ -433,14 +430,15 @@ def limbs_kept_on_ik(
     found, limbs = {}, limbs_of(setup)
     for path, controls in kept_on_ik(rig, setup, paths, baked=baked):
         rows = limbs[path]
-        limb = LimbOnIk(rig, [row.name for row in rows], controls)
         if path in known and known[path].controls == controls:
             limb = known[path]
         else:
+            limb = LimbOnIk(rig, [row.name for row in rows], controls)
             standing = {row.stands_for: row.name for row in setup.controls if row.name in controls}
             ends = {row.name: row.goes_by for row in rows if row.goes_by in controls}
             below = {each.name for each in rig.data.bones[[*ends][-1]].children_recursive} if ends else set[str]()
             limb.hold(ends, {bone: control for bone, control in standing.items() if bone in below})
+            limb.with_parent.update(name for name in controls if setup.controls[name].turns_with)
         found[path] = limb
     return found
 
@@ -459,13 +457,22 @@ def kept_on_ik(
             yield path, controls
 
 
+def evaluate(update: Update, limbs: Sequence[LimbOnIk]) -> None:
+    """Evaluate the rig, and read the matrices of the limbs' bones."""
+    update()
+    # One call for all limbs costs little more than one for each.
+    every = bone_matrices(limbs[0].rig, [bone for limb in limbs for bone in limb.bones]) if limbs else np.empty(0)
+    for limb in limbs:
+        limb.here, every = every[: len(limb.bones)], every[len(limb.bones) :]
+
+
 def place_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[FloatArray]) -> None:
     """Place the controls of limbs in closed form, so that the limbs' bones get matrices (B, 4, 4).
 
     The limb's end gets there if IK can reach it, and the limb bends in the plane of the wanted pose. The rig determines
     the lengths of the bones. Channels that need no change are not written.
     """
-    update()
+    evaluate(update, limbs)
     pairs = list(zip(limbs, wanted, strict=True))
     for _ in range(_MOST_TURNS):
         # The heels of paws follow the rotation of their limb.
@@ -473,13 +480,14 @@ def place_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[Floa
         for limb, each in pairs:
             if not limb.pole:
                 _find_pole(update, limb, each)
-        angles = [(limb, each, limb.plane_angle(each)) for limb, each in pairs if limb.pole]
-        turning = [(*row, HeldChannels(row[0].rig, [row[0].pole])) for row in angles if row[2]]
-        for limb, _, angle, _ in turning:
-            limb.rotate(limb.pole, angle / limb.follows)
+        turning = []
+        for limb, each in pairs:
+            if limb.pole and (angle := limb.plane_angle(each)):
+                turning.append((limb, each, angle, HeldChannels(limb.rig, [limb.pole])))
+                limb.rotate(limb.pole, angle / limb.follows, each)
         if not turning:
             break
-        update()
+        evaluate(update, limbs)
         worse = []
         for limb, each, angle, held in turning:
             left = limb.plane_angle(each)
@@ -490,22 +498,22 @@ def place_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[Floa
         for held in worse:
             held.restore()
         if worse:
-            update()
+            evaluate(update, limbs)
             break
 
 
 def _move_ends(update: Update, pairs: Sequence[tuple[LimbOnIk, FloatArray]]) -> None:
     """Move IK controls and heels until the limbs' ends are at their wanted matrices (B, 4, 4), or get no closer."""
-    torn, done = set[int](), set[int]()
+    torn, done, limbs = set[int](), set[int](), [limb for limb, _ in pairs]
     errors = [limb.end_errors(each) for limb, each in pairs]
     for _ in range(_MOST_LEADS):
-        off = [row for row, (limb, _) in enumerate(pairs) if row not in done and errors[row][1] > PLACED * limb.size]
+        off = [row for row, limb in enumerate(limbs) if row not in done and errors[row][1] > PLACED * limb.size]
         if not off:
             break
-        before = [HeldChannels(pairs[row][0].rig, pairs[row][0].controls) for row in off]
+        before = [HeldChannels(limbs[row].rig, limbs[row].controls) for row in off]
         for row in off:
-            pairs[row][0].lead(pairs[row][1], as_at_rest=row in torn)
-        update()
+            limbs[row].lead(pairs[row][1], as_at_rest=row in torn)
+        evaluate(update, limbs)
         undone = False
         for row, held in zip(off, before, strict=True):
             (limb, each), error = pairs[row], errors[row]
@@ -521,7 +529,7 @@ def _move_ends(update: Update, pairs: Sequence[tuple[LimbOnIk, FloatArray]]) -> 
             else:
                 errors[row] = left
         if undone:
-            update()
+            evaluate(update, limbs)
 
 
 def _find_pole(update: Update, limb: LimbOnIk, wanted: FloatArray) -> None:
@@ -530,13 +538,13 @@ def _find_pole(update: Update, limb: LimbOnIk, wanted: FloatArray) -> None:
     for name in [name for name in limb.controls if name not in held_by] if angle else ():
         held = HeldChannels(limb.rig, [name])
         tried = float(np.copysign(max(abs(angle), _TRIED), angle))
-        limb.rotate(name, tried)
-        update()
+        limb.rotate(name, tried, wanted)
+        evaluate(update, [limb])
         if (angle - limb.plane_angle(wanted)) / tried > _FOLLOWS:
             limb.pole = name
             break
         held.restore()
-        update()
+        evaluate(update, [limb])
 
 
 # Meters. If a location changes by less, its value is not changed.
@@ -572,6 +580,7 @@ class ControlWriter:
         limbs: by switch, the posed limbs that are on IK and stay on it.
         on_fk: by switch, its value on FK, for limbs that are on FK or are switched to it.
         leaving: by switch, limbs on IK that a bake switches to FK. Their IK controls are placed as well.
+        held: the former channels of the controls.
     """
 
     def __init__(
@@ -607,7 +616,7 @@ class ControlWriter:
         self._is_root, self._baked = not rows[0].parent, baked
         self._model: ControlModel | None = None
         self._groups: list[ChannelGroup] = []
-        self._held = HeldChannels(armature, ())
+        self.held = HeldChannels(armature, ())
         self._place = np.zeros(3)
         self._wanted: FloatArray | None = None
 
@@ -619,10 +628,8 @@ class ControlWriter:
 
     def write(self, rotations: FloatArray, head: FloatArray | None) -> None:
         """Pose the body by local rotations (J, 4) and its root's head (3,) in armature space; None: its rest head."""
-        model = self.ready_model()
-        self._wanted = forward_kinematics(self._skeleton, rotations, head)
-        self._apply(model, self._wanted)
-        self._place_limbs()
+        wanted = forward_kinematics(self._skeleton, rotations, head)
+        self.apply(wanted, *self.ready_model().pose(wanted))
 
     def settle(self) -> list[str]:
         """Check the body's pose and correct it; returns a warning on each bone that cannot be corrected."""
@@ -635,8 +642,7 @@ class ControlWriter:
             self._update()
             if not self.deviations():
                 break
-            self._apply(self._look(), self._wanted)
-            self._place_limbs()
+            self.apply(self._wanted, *self._look().pose(self._wanted))
         self._update()
         missed, rows = self.deviations(), self._setup.carriers
         # If a bone is off, the bones below it are off too. Name the first ones, and the one that is farthest away.
@@ -644,30 +650,16 @@ class ControlWriter:
         named = [each for each in missed if rows[each.bone].parent not in names or each.distance == farthest]
         return [deviation_warning(self._setup, each, self.limbs) for each in named]
 
-    def _place_limbs(self) -> None:
-        """Bring limbs on IK, and those that a bake switches to FK, to the body's wanted pose."""
-        every, poses = [*self.limbs.values(), *self.leaving.values()], []
-        rows = {name: row for row, name in enumerate(self._skeleton.names)}
-        for limb in every:
-            # Bones outside the tree keep their current matrices.
-            wanted = limb.current_matrices()
-            for index, bone in enumerate(limb.bones):
-                if bone in rows and self._wanted is not None:
-                    wanted[index] = self._wanted[rows[bone]]
-            poses.append(wanted)
-        if every:
-            place_limbs(self._update, every, poses)
-
     def leave_ik(self) -> list[str]:
         """Switch limbs that miss their pose on any frame of a bake to FK, if allowed; returns a warning on each."""
         off = {
             self._setup.carriers[each.bone].switch: each
-            for each in sorted(self.deviations(), key=lambda one: one.distance)
+            for each in sorted(self.deviations() if self.limbs else (), key=lambda one: one.distance)
         }
         left = []
         for path in [path for path in self.limbs if path in off]:
             if self._setup.limbs == "AUTO" and not self._setup.switches[path].only_ik:
-                self._held.restore(self.limbs.pop(path).controls)
+                self.held.restore(self.limbs.pop(path).controls)
                 self.switch([path], to_ik=False)
                 control, by = self._setup.carriers[off[path].bone].control, _apart(off[path])
                 left.append(f"The limb of {control!r} was switched to FK: with IK it would be off by {by}")
@@ -678,10 +670,6 @@ class ControlWriter:
         switches = {path: self._setup.switches[path] for path in paths}
         values = {path: each.ik if to_ik else each.fk for path, each in switches.items()}
         write_switches(self._rig, with_linked_values(self._setup, values))
-
-    def take_back(self) -> None:
-        """Restore the former channels of the controls."""
-        self._held.restore()
 
     def deviations(self) -> list[Deviation]:
         """The bones that miss their written pose.
@@ -699,7 +687,7 @@ class ControlWriter:
 
     def changed(self) -> dict[tuple[str, str], tuple[float, ...]]:
         """Former values of all changed channels, by (bone, channel)."""
-        return self._held.changed()
+        return self.held.changed()
 
     def switched(self) -> dict[str, float]:
         """Former values of the switches that have changed since the start, by path."""
@@ -723,7 +711,7 @@ class ControlWriter:
             self._model = self._look()
             self._groups = channel_groups(self._rig, self._model.controls)
             on_ik = [name for limb in self.limbs.values() for name in limb.controls]
-            self._held = HeldChannels(self._rig, [*self._model.controls, *on_ik])
+            self.held = HeldChannels(self._rig, [*self._model.controls, *on_ik])
             if self._model.place:
                 self._place = np.array(self._rig.pose.bones[self._model.place].location, dtype=np.float64)
         return self._model
@@ -731,16 +719,32 @@ class ControlWriter:
     def _look(self) -> ControlModel:
         return ControlModel(self._rig, self._setup, self._skeleton, moves=self._is_root)
 
-    def _apply(self, model: ControlModel, wanted: FloatArray) -> None:
-        """Set channels that bring the tree's bones to matrices (J, 4, 4), except limbs on IK or left to the rig."""
-        rotations, location = model.pose(wanted)
+    def apply(self, wanted: FloatArray, rotations: FloatArray, location: FloatArray | None) -> None:
+        """Bring the tree's bones to matrices (J, 4, 4), except those that are left to the rig.
+
+        rotations, location: the channels of the controls for these matrices, as from `ControlModel.pose`. Limbs on IK,
+        and those that a bake switches to FK, are placed with their IK controls.
+        """
+        before, self._wanted = self._wanted, wanted
         idle = {row.control for row in self._setup.carriers if row.switch in self.limbs or row.name in self._left}
         for group in self._groups:
             group.write(self._rig, rotations[group.rows], but=idle)
         if location is not None:
-            bone = self._rig.pose.bones[model.place]
+            bone = self._rig.pose.bones[self.ready_model().place]
             stays = (np.abs(location - self._place) < _LEAST_MOVE) | np.array(bone.lock_location)
             bone.location = np.where(stays, self._place, location).tolist()
+        limbs, poses = [*self.limbs.values(), *self.leaving.values()], []
+        inside = dict(zip(self._skeleton.names, wanted, strict=True))
+        earlier = {} if before is None or not self._baked else dict(zip(inside, np.linalg.inv(before), strict=True))
+        for limb in limbs:
+            # Bones outside the tree keep their current matrices.
+            now = [inside[bone] if bone in inside else bone_matrices(self._rig, [bone])[0] for bone in limb.bones]
+            poses.append(np.array(now))
+            above = self._setup.carriers[limb.bones[0]].parent
+            if above in earlier:
+                limb.place_ahead(poses[-1], inside[above] @ earlier[above])
+        if limbs:
+            place_limbs(self._update, limbs, poses)
 
 
 def deviations(rig: Object, setup: FabrikControlRig, names: Sequence[str], wanted: FloatArray) -> list[Deviation]:

@@ -114,13 +114,6 @@ class RigProblem:
         """The locks of the solved bones, by index in the skeleton, relative to local rotations (J, 4)."""
         return self.posed.locks(self.tree.skeleton, self.bones, rotations)
 
-    def for_pose(self, tree: Tree, locked: Collection[str]) -> "RigProblem":
-        """Copy this problem for a tree in another pose; the bones in `locked` may not rotate."""
-        held = {**self.held, **dict.fromkeys(locked, "its rotation is locked")}
-        bones = [bone for bone in self.bones if tree.skeleton.names[bone] not in locked]
-        limits = {name: limit for name, limit in self.limits.items() if name not in locked}
-        return replace(self, tree=tree, bones=bones, held=held, limits=limits)
-
     def pins_first(self) -> "RigProblem":
         """Copy this problem so that pins are met before targets of the same priority."""
         pairs = zip(self.effectors, self.targets, strict=True)

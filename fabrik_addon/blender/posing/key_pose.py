@@ -1,6 +1,6 @@
 """Keys a pose: the bones posed since their last key, the whole body, or the selected bones."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -74,7 +74,7 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
     """
     check_editable(rig)
     check_action(rig, new=False)
-    frame, posed = context.scene.frame_current_final, posed_rig(rig)
+    frame, posed, read = context.scene.frame_current_final, posed_rig(rig), RigCurves(rig, curves(rig))
     if bones == "SELECTED":
         chosen: list[_Channel] = [pair for bone in picked_bones(context, rig) for pair in _all_channels(bone)]
     elif bones == "WHOLE":
@@ -90,7 +90,15 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
             roots = [problem.tree.skeleton.names[0] for problem in trees if problem.free_root]
             chosen += posed.keyed([bone for problem in trees for bone in problem.bone_names], roots)
             chosen += [(bone, "scale") for problem in trees for bone in problem.slides]
-        chosen = list(dict.fromkeys([*chosen, *_posed_since_last_key(rig, frame)]))
+        # The channels that drags have changed, if they differ from their keys.
+        for (name, channel), was in _before(rig).items():
+            bone = rig.pose.bones[name]
+            near = read.values(name, np.array([frame]), channel)[0] if read.channel(name, channel) else np.array(was)
+            if (name, channel) in _all_channels(bone) and np.abs(
+                np.array(getattr(bone, channel)) - near
+            ).max() > _ROUNDING:
+                chosen.append((name, channel))
+        chosen = list(dict.fromkeys(chosen))
     if not chosen:
         raise RigError(
             f"No bone of {rig.name!r} was posed since its last key: drag one, or set Bones to Key to Whole Body"
@@ -98,7 +106,6 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
     switches = posed.switches({bone for bone, _ in chosen})
     turned = dict.fromkeys(bone for bone, channel in chosen if channel not in ("location", "scale"))
     held = HeldChannels(rig, turned)
-    read = RigCurves(rig, curves(rig))
     for bone in [rig.pose.bones[name] for name in turned if read.channel(name)]:
         # Use the values nearest to the existing keys. Otherwise the rotation between two keys could take the longer
         # path.
@@ -117,16 +124,6 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
         key_in_steps(context, rig, path, switched.get(path, read_switch(rig, path)))
     forget_posed(rig, [*keyed, *switches])
     return keyed
-
-
-def _posed_since_last_key(rig: Object, frame: float) -> Iterator[_Channel]:
-    """The channels that drags have changed, if they differ from their keys."""
-    read = RigCurves(rig, curves(rig))
-    for pair, was in _before(rig).items():
-        bone = rig.pose.bones[pair[0]]
-        keyed = read.values(pair[0], np.array([frame]), pair[1])[0] if read.channel(*pair) else was
-        if pair in _all_channels(bone) and np.abs(np.array(getattr(bone, pair[1])) - keyed).max() > _ROUNDING:
-            yield pair
 
 
 def _before(rig: Object) -> dict[_Channel, tuple[float, ...]]:

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 import bpy
 import numpy as np
-from bpy.types import Context, Depsgraph, FCurve, Object, Scene
+from bpy.types import Context, Depsgraph, Object, Scene
 
 from ...core import Options, Solution
 from ...core.arrays import FloatArray
@@ -41,10 +41,10 @@ from ..rig.armature import (
     root_place,
     write_stretches,
 )
-from ..rig.keyframes import RigCurves, curves
+from ..rig.keyframes import RigCurves, active_strips, curves, curves_of
 from ..rig.locks import WithLocks
 from ..rig.pose_writer import PoseKeeper, channel_groups, pose_bytes, switches_of, write_switches
-from ..rig.rotation_modes import from_channels, to_channels
+from ..rig.rotation_modes import from_channels, property_name, to_channels
 from ..settings.control import solved_parents
 from ..settings.limit_properties import read_limits
 from ..settings.rig import rig_settings
@@ -108,6 +108,7 @@ class BasePose:
     Attributes:
         key: the frame and the channels of a control rig that was evaluated.
         body: its pose, by bone: the local rotation (4,), and the head (3,) of the tree's root.
+        frame: the frame. blended: the values of channels that strips blend, by bone, channel and curve values.
     """
 
     def __init__(self, scene: Scene, rig: Object, update: Update, last: "BasePose | None") -> None:
@@ -116,10 +117,16 @@ class BasePose:
         update: evaluates the scene without calling handlers. last: the rig's last base pose, which may still hold.
         """
         self.settings = rig_settings(rig)
-        self._rig, self._frame, stored = rig, scene.frame_current_final, self.settings.stored_pose
+        self._rig, self.frame, stored = rig, scene.frame_current_final, self.settings.stored_pose
         self._rows = {name: row for row, name in enumerate(stored.keys())}
         self._rotations, self._locations = floats(stored, "rotation", 4), floats(stored, "location", 3)
-        self._curves, posed = RigCurves(rig, curves(rig)), posed_rig(rig)
+        own, strips = curves(rig), active_strips(rig) if rig.animation_data else []
+        every = [*own, *(curve for each in strips for curve in curves_of(each.action, each.action_slot))]
+        self._curves, posed, self._is_layered = RigCurves(rig, every), posed_rig(rig), len(every) > len(own)
+        # Only Blender can blend strips. It has set their channels when a frame is read for the first time.
+        self.blended: dict[tuple[str | float, ...], FloatArray] = {}
+        if last is not None and last.frame == self.frame:
+            self.blended = last.blended
         self.key: tuple[float | bytes, ...] = ()
         self.body: dict[str, _Pose] = {}
         parents = {} if posed.by_channels else solved_parents(rig)
@@ -127,11 +134,11 @@ class BasePose:
         if not names:
             return
         rotations, locations = self._turned(names), np.array([self._moved(name) for name in names])
-        self.key = self._frame, rotations.tobytes(), locations.tobytes()
+        self.key = self.frame, rotations.tobytes(), locations.tobytes()
         if last is not None and last.key == self.key:
             self.body = last.body
             return
-        keyed, current = {curve.data_path for curve in curves(rig)}, switches_of(rig)
+        keyed, current = {curve.data_path for curve in every}, switches_of(rig)
         values = {path: stored[path].value for path in current if path in stored and path not in keyed}
         groups = channel_groups(rig, names)
         apart = [angle_between(group.rotations, rotations[group.rows]).max() for group in groups]
@@ -166,13 +173,13 @@ class BasePose:
         """(B, 4) local rotations by the channels of bones or controls."""
         known = np.concatenate([self._rotations, [IDENTITY]])
         found: FloatArray = known[[self._rows.get(bone, -1) for bone in bones]]
-        keyed = {row: curves for row, bone in enumerate(bones) if (curves := self._curves.channel(bone))}
+        keyed = [row for row, bone in enumerate(bones) if self._curves.channel(bone)]
         modes = {row: self._rig.pose.bones[bones[row]].rotation_mode for row in keyed}
         for mode in {*modes.values()}:
             rows = [row for row in keyed if modes[row] == mode]
             values = to_channels(mode, found[rows][None])[1][0]
             for row, own in zip(rows, values, strict=True):
-                self._keyed(keyed[row], own)
+                self._keyed(bones[row], property_name(mode), own)
             found[rows] = from_channels(mode, values)
         return found
 
@@ -180,12 +187,17 @@ class BasePose:
         """(3,) the location channel of a bone or control."""
         row = self._rows.get(bone)
         own = self._rig.pose.bones[bone].location if row is None else self._locations[row]
-        return self._keyed(self._curves.channel(bone, "location"), np.array(own, dtype=np.float64))
+        return self._keyed(bone, "location", np.array(own, dtype=np.float64))
 
-    def _keyed(self, curves: Iterable[FCurve], values: FloatArray) -> FloatArray:
+    def _keyed(self, bone: str, channel: str, values: FloatArray) -> FloatArray:
         """Replace a channel's values (n,) by the values of its curves on the frame, if it has curves."""
-        for curve in curves:
-            values[curve.array_index] = curve.evaluate(self._frame)
+        found = {curve.array_index: curve.evaluate(self.frame) for curve in self._curves.channel(bone, channel)}
+        if self._is_layered and found:
+            shown = np.array(getattr(self._rig.pose.bones[bone], channel), dtype=np.float64)
+            # If the keys have changed since, the current values are theirs.
+            shown = self.blended.setdefault((bone, channel, *found.values()), shown)
+            found = {index: shown[index] for index in found}
+        values[list(found)] = list(found.values())
         return values
 
 
@@ -359,12 +371,13 @@ def solve_tree(problem: RigProblem, places: SampledTargets, start: FloatArray, s
     skeleton = problem.tree.skeleton
     turned = np.array(solution.rotations)
     turned[kept] = [allowed[bone] for bone in kept]
-    names = [skeleton.names[bone] for bone in kept]
-    frozen = freeze(Tree(skeleton, turned, solution.root_location), names)
-    others = places.solve(problem.for_pose(frozen, names).solver(), frozen.rotations, frozen.root_location)
-    rotations = np.array(others.rotations)
+    held = dict.fromkeys((skeleton.names[bone] for bone in kept), "its rotation is locked")
+    frozen = freeze(Tree(skeleton, turned, solution.root_location), held)
+    others = replace(problem, tree=frozen, held={**problem.held, **held})
+    solution = places.solve(others.solver(), frozen.rotations, frozen.root_location)
+    rotations = np.array(solution.rotations)
     rotations[kept] = turned[kept]
-    return replace(others, skeleton=skeleton, rotations=rotations)
+    return replace(solution, skeleton=skeleton, rotations=rotations)
 
 
 def stretch_factors(problem: RigProblem, solution: Solution) -> dict[str, float]:

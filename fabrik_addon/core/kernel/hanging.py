@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import ROUNDING, BoolArray, FloatArray, IntArray, lengths, squares, times
+from ..arrays import CLOSE, ROUNDING, BoolArray, FloatArray, IntArray, lengths, squares, times
 from ..model.skeleton import Skeleton
 from ..rotations import IDENTITY, matrix_from_quaternion, quaternion_from_rotation_vector, rotation_between
 from .bodies import Bodies, Motions, Pose, cross
@@ -35,10 +35,9 @@ _ON_TRUNK, _ON_LIMB = 2, 3
 # distance on the unit sphere, some 40 degrees. Such a limb keeps its tilt. If it were drawn down, a raised arm would
 # fall by 9 degrees while the hips are lowered.
 _POSED = 0.7
-# Radians: the step of finite differences. _TURNS: (4, 4, 3, 3) rotations by the sum of two steps; index 0 is no step,
+# Steps of finite differences, in radians. _TURNS: (4, 4, 3, 3) rotations by the sum of two steps; index 0 is no step,
 # and 1 to 3 are steps about X, Y and Z.
-_DIFFERENCE = 1e-4
-_STEPS = _DIFFERENCE * np.eye(4, 3, -1)
+_STEPS = CLOSE * np.eye(4, 3, -1)
 _TURNS = matrix_from_quaternion(quaternion_from_rotation_vector(_STEPS[:, None] + _STEPS))
 
 
@@ -136,7 +135,7 @@ class HangingTerm:
         rows -= along[:, :, None] * (along[:, None] @ rows)
         changes = (strengths - strength)[..., None] * along - (pulls - pulls[0, 0])
         # One-sided differences of second order, from single and double steps.
-        by_carrier = (4.0 * changes[0, 1:] - np.einsum("iilk->ilk", changes[1:, 1:])) / (2.0 * _DIFFERENCE)
+        by_carrier = (4.0 * changes[0, 1:] - np.einsum("iilk->ilk", changes[1:, 1:])) / (2.0 * CLOSE)
         turns = self._bodies.turns(motions, self._carriers)
         rows += by_carrier.transpose(1, 2, 0) @ turns
         rows = rows.reshape(-1, self._bodies.columns)
@@ -146,7 +145,7 @@ class HangingTerm:
         forces = np.concatenate([forces, -forces])
         curvature = self._bodies.stiffness(pose, motions, points, self._ends, forces, torques)
         energies = (changes * residual).sum(axis=-1)
-        bent = (energies[1:, 1:] - energies[0, 1:, None] - energies[0, 1:]).transpose(2, 0, 1) / _DIFFERENCE**2
+        bent = (energies[1:, 1:] - energies[0, 1:, None] - energies[0, 1:]).transpose(2, 0, 1) / CLOSE**2
         curvature -= (np.swapaxes(turns, -1, -2) @ bent @ turns).sum(axis=0)
         return rows.T @ rows, rows.T @ residual.ravel(), curvature
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import CLOSE, ROUNDING, SINGLE, TINY, BoolArray, FloatArray, IntArray, lengths, squares, times
-from ..kernel.bodies import Bodies
+from ..kernel.bodies import MAX_ROTATION, Bodies
 from ..kernel.goals import Goals
 from ..kernel.joint_limits import JointLimits, Sides
 from ..state import State
@@ -41,9 +41,6 @@ _PREDICTABLE, _KEPT_BACK = 1e-5, 3e-3
 # After a step that gained at most this fraction of the cost, the next one includes the derivative of the goals' forces
 # (Newton's method). Farther away that matrix is often indefinite.
 _NEAR_END = 0.1
-# Radians: the largest rotation of a joint in a step, since the linear model is inaccurate beyond it. Limits farther
-# away do not count.
-_LONGEST_TURN = 0.7
 # Weight of the squared angle between a limb and its pole: comparable to that of the goals.
 _POLE_WEIGHT = 1e-2
 # The largest number of changes of the active set in a step. Sets that still change then mostly alternate.
@@ -199,7 +196,7 @@ class LeastSquares:
     def _block_step(self, state: State, away: FloatArray, cost: FloatArray, damping: FloatArray, curved: bool) -> _Step:
         system, bodies = self._system(state, away, curved), self.bodies
         gradient = system.gradient()
-        sides = self.limits.sides(state.pose.local, _LONGEST_TURN + CLOSE)
+        sides = self.limits.sides(state.pose.local, MAX_ROTATION + CLOSE)
         active = sides.push(bodies.vectors(gradient)) > ROUNDING * np.sqrt(cost)[sides.frames]
         active &= sides.gaps <= CLOSE
         change, pushes = self._constrained_step(system, damping, sides, active)
@@ -224,7 +221,7 @@ class LeastSquares:
         largest = np.sqrt(((balance / own) ** 2 @ self._groups).max(axis=1))
         step = change * system.scale
         longest = lengths(bodies.vectors(step)).max(axis=1)
-        share = np.minimum(1.0, _LONGEST_TURN / np.maximum(longest, _LONGEST_TURN))[:, None]
+        share = np.minimum(1.0, MAX_ROTATION / np.maximum(longest, MAX_ROTATION))[:, None]
         change *= share
         predicted = ((2.0 * gradient - system.times(change)) * change).sum(axis=1)
         return _Step(step * share, predicted, largest / np.sqrt(np.maximum(cost, TINY)), damping * squares(change))

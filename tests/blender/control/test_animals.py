@@ -13,7 +13,7 @@ from support.scenes import empty_at
 
 from fabrik_addon.blender.bake.bake import bake
 from fabrik_addon.blender.control.posed_rig import posed_rig
-from fabrik_addon.blender.control.writer import PLACED
+from fabrik_addon.blender.control.writer import PLACED, evaluate
 from fabrik_addon.blender.posing.drag import begin_drag
 from fabrik_addon.core import forward_kinematics
 from fabrik_addon.core.rotations import product, quaternion_from_rotation_vector
@@ -233,7 +233,7 @@ def test_paws_are_placed_although_their_heels_first_turn_the_wrong_way():
             bpy.context.view_layer.update, tree.skeleton, range(len(names)), moves_root=True
         )
         writer.write(rotations, tree.root_location)
-        bpy.context.view_layer.update()
+        evaluate(bpy.context.view_layer.update, list(writer.limbs.values()))
         wanted = forward_kinematics(tree.skeleton, rotations, tree.root_location)
         for limb in writer.limbs.values():
             rows_of_limb = [names.index(bone) for bone in limb.bones]

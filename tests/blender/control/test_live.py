@@ -212,12 +212,23 @@ def keyed_torso(rig):
     bpy.ops.fabrik.pin(bones=",".join(FEET))
 
 
-@pytest.mark.parametrize("limbs", ["AUTO", "FK"])
-def test_live_follows_the_keys_of_controls(limbs):
-    """The body stayed as it was when Live was switched on, since curves were looked up by names of its bones."""
+@pytest.mark.parametrize(("limbs", "layers"), [("AUTO", ""), ("FK", ""), ("FK", "REPLACE"), ("AUTO", "ADD")])
+def test_live_follows_the_keys_of_controls(limbs, layers):
+    """The body stayed as it was when Live was switched on, because only the curves of its bones were read.
+
+    Later, only the curves of the action were read, and not the strips below it.
+    """
     rig = open_set_up("Basic.basic_human")
     rig.fabrik.control.limbs = limbs
     keyed_torso(rig)
+    if layers:
+        animation = rig.animation_data
+        strip = animation.nla_tracks.new().strips.new("", 1, animation.action)
+        strip.action_slot, animation.action = animation.action_slot, None
+        animation.action_blend_type = layers
+    if layers == "ADD":
+        # The layer's keys change the head by nothing.
+        rig.pose.bones["head"].keyframe_insert("rotation_quaternion", frame=1)
     bpy.context.scene.frame_set(20)
     animated = posed(rig)
     bpy.context.scene.frame_set(1)
@@ -226,6 +237,8 @@ def test_live_follows_the_keys_of_controls(limbs):
     bpy.context.scene.frame_set(20)
     # IK shortens legs, so on FK their knees differ.
     rows = [row for row, name in enumerate(rig.fabrik.control.carriers.keys()) if "shin" not in name]
+    assert np.abs(posed(rig) - animated)[rows, :3, 3].max() < 5e-4
+    rig.update_tag()
     assert np.abs(posed(rig) - animated)[rows, :3, 3].max() < 5e-4
     bpy.context.scene.frame_set(1)
     assert np.abs(posed(rig) - before)[:, :3, 3].max() < 1e-4
