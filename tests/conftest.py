@@ -24,8 +24,10 @@ EXTENSION = f"bl_ext.{REPOSITORY}.fabrik"
 
 collect_ignore = [] if HAS_BLENDER else ["blender"]
 
-# Machines that are shared are slow at times, and a CI run has to come out the same each time.
-settings.register_profile("fabrik", deadline=None, derandomize="CI" in os.environ)
+# Machines that are shared are slow at times, and a CI run has to come out the same each time. Since it repeats its
+# examples, fewer are enough there.
+CI = "CI" in os.environ
+settings.register_profile("fabrik", deadline=None, derandomize=CI, max_examples=40 if CI else 100)
 settings.load_profile("fabrik")
 
 

@@ -4,10 +4,11 @@ import ast
 import re
 import subprocess
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
-from support.messages import all_messages
+from support.messages import all_messages, parsed
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -21,14 +22,19 @@ def test_the_files_named_in_pages_exist(page):
     assert not [path for path in named if not any((place / path).is_file() for place in places)]
 
 
+@cache
 def defined(path):
     """The classes, functions and constants of a module, and the members of its classes as Class.member."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    names = set()
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.ClassDef | ast.FunctionDef):
-            yield node.name
-            yield from (f"{node.name}.{each.name}" for each in node.body if isinstance(each, ast.FunctionDef))
+            names |= {
+                node.name,
+                *(f"{node.name}.{each.name}" for each in node.body if isinstance(each, ast.FunctionDef)),
+            }
         elif isinstance(node, ast.AnnAssign):
-            yield ast.unparse(node.target)
+            names.add(ast.unparse(node.target))
+    return names
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -7,13 +7,13 @@ import ast
 import os
 import subprocess
 import sys
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
+from support.messages import ADDON, parsed
 
-ADDON = Path(__file__).parents[1] / "fabrik_addon"
 MODULES = sorted(ADDON.rglob("*.py"))
 FOLDERS = sorted({path.parent for path in MODULES})
 
@@ -57,27 +57,43 @@ def name_of(path):
     return path.relative_to(ADDON.parent).with_suffix("").as_posix()
 
 
+@cache
+def names_imported(path):
+    """(level, dotted name) of each name that a file imports, from anywhere."""
+    names = []
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Import):
+            names += ((0, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            names += ((node.level, f"{node.module or ''}.{alias.name}") for alias in node.names)
+    return names
+
+
 def imported_by(path):
     """The add-on's own files that a file imports."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.level:
-            folder = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
-            for alias in node.names:
-                places = (folder / f"{alias.name}.py", folder / alias.name / "__init__.py", folder.with_suffix(".py"))
-                yield next((place for place in places if place.exists()), folder / "__init__.py")
+    for level, name in names_imported(path):
+        if level:
+            *folders, last = filter(None, name.split("."))
+            folder = path.parents[level - 1].joinpath(*folders)
+            places = (folder / f"{last}.py", folder / last / "__init__.py", folder.with_suffix(".py"))
+            yield next((place for place in places if place.exists()), folder / "__init__.py")
 
 
-IMPORTS = {path: set(imported_by(path)) - {path} for path in MODULES}
+@cache
+def imports():
+    """The add-on's own files that each file imports."""
+    return {path: set(imported_by(path)) - {path} for path in MODULES}
 
 
 def imports_between_parts(folder):
     """The imports between the files and folders of a folder."""
 
+    @cache
     def part(path):
         return path.relative_to(folder).parts[0] if path.is_relative_to(folder) else None
 
     graph = {}
-    for path, others in IMPORTS.items():
+    for path, others in imports().items():
         if part(path):
             graph.setdefault(part(path), set()).update({part(other) for other in others} - {part(path), None})
     return graph
@@ -91,7 +107,7 @@ def test_parts_of_a_folder_have_no_import_cycles(folder):
         circle = error.args[1]
         guilty = [
             f"{name_of(path)} imports {name_of(other)}"
-            for path, others in IMPORTS.items()
+            for path, others in imports().items()
             for other in others
             if any(
                 path.is_relative_to(folder / above) and other.is_relative_to(folder / below)
@@ -105,44 +121,34 @@ def test_parts_of_a_folder_have_no_import_cycles(folder):
     ("folder", "order"), [(ADDON, ROOMS), (ADDON / "blender", BLENDER_ROOMS)], ids=["rooms", "blender"]
 )
 def test_rooms_import_from_rooms_before_them(folder, order):
-    for path, others in IMPORTS.items():
-        own = [
-            place
-            for place, room in enumerate(order)
-            if (folder / room) in {path.parent, *path.parents, path.with_suffix("")}
-        ]
+    @cache
+    def room(path):
+        """The place in the order of the folder or module that a file is or is in, or None."""
+        part = path.relative_to(folder).parts[0].removesuffix(".py") if path.is_relative_to(folder) else None
+        return order.index(part) if part in order else None
+
+    for path, others in imports().items():
         for other in others:
-            used = [
-                place for place, room in enumerate(order) if (folder / room) in {*other.parents, other.with_suffix("")}
-            ]
-            assert not own or not used or used <= own, f"{name_of(path)} imports {name_of(other)}"
-
-
-def names_imported(path):
-    """(level, dotted name) of each name that a file imports, from anywhere."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from ((0, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield from ((node.level, f"{node.module or ''}.{alias.name}") for alias in node.names)
+            own, used = room(path), room(other)
+            assert own is None or used is None or used <= own, f"{name_of(path)} imports {name_of(other)}"
 
 
 def packages_imported(path):
     return {name.partition(".")[0] for level, name in names_imported(path) if not level}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_own_modules_are_imported_relatively_and_by_name(path):
-    assert "fabrik_addon" not in packages_imported(path)
-    assert not [name for _level, name in names_imported(path) if name.endswith("*")]
+def test_own_modules_are_imported_relatively_and_by_name():
+    assert not [path for path in MODULES if "fabrik_addon" in packages_imported(path)]
+    assert not [path for path in MODULES if any(name.endswith("*") for _level, name in names_imported(path))]
 
 
-@pytest.mark.parametrize("path", PURE_MODULES, ids=name_of)
-def test_pure_rooms_need_numpy_alone(path):
+def test_pure_rooms_need_numpy_alone():
     allowed = {"numpy", *sys.stdlib_module_names}
-    if path.name == SCALAR:
-        allowed |= {"mathutils"}
-    assert packages_imported(path) <= allowed
+    found = {
+        path: packages_imported(path) - allowed - ({"mathutils"} if path.name == SCALAR else set())
+        for path in PURE_MODULES
+    }
+    assert not {path: names for path, names in found.items() if names}
 
 
 def test_pure_rooms_import_where_all_but_numpy_is_blocked():

@@ -14,18 +14,17 @@ WANTED = re.compile(rf"(?:[:;,] (?:or )?|^)(?:{COMMANDS})\b|\bmust\b|\b(?:is|are
 # The message ends with another sentence, which says what to do itself.
 HANDED_ON = re.compile(r"(: \{\}(; \{\})?|property \{\} \{\})$")
 
-REFUSALS = [*refusals(), *reasons()]
+
+@pytest.fixture(scope="module")
+def errors():
+    """(where, message) of each."""
+    return [*refusals(), *reasons()]
 
 
-def test_there_are_error_messages():
-    assert len(REFUSALS) > 300
+def test_an_error_is_one_sentence_without_a_full_stop(errors):
+    assert len(errors) > 300
+    assert not {where: text for where, text in errors if text.endswith(".") or ". " in text}
 
 
-@pytest.mark.parametrize(("where", "text"), REFUSALS, ids=[where for where, _ in REFUSALS])
-def test_an_error_is_one_sentence_without_a_full_stop(where, text):
-    assert not text.endswith(".")
-    assert ". " not in text
-
-
-def test_an_error_names_the_remedy():
-    assert not {where: text for where, text in REFUSALS if not WANTED.search(text) and not HANDED_ON.search(text)}
+def test_an_error_names_the_remedy(errors):
+    assert not {where: text for where, text in errors if not WANTED.search(text) and not HANDED_ON.search(text)}

@@ -12,6 +12,8 @@ from benchmarks.run import PARTS, all_rows, function_of, results_page
 from benchmarks.tables import Aim, aims_table, table
 from fabrik_addon.blender.settings.limit_properties import read_limits
 
+pytestmark = pytest.mark.one_blender
+
 ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted((ROOT / "benchmarks").rglob("*.py"))
 OURS = ("benchmarks", "fabrik_addon", "sample_rigs", "support")

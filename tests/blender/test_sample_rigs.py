@@ -21,6 +21,8 @@ from sample_rigs.recipe.bones import other_side
 from sample_rigs.recipe.human import STATURE, human_bones
 from sample_rigs.recipe.paper_models import PAPER_MODELS
 
+pytestmark = pytest.mark.one_blender
+
 FOLDER = Path(__file__).parents[2] / "sample_rigs"
 RECIPES = {**PAPER_MODELS, "human": human_bones}
 SIGMA = markers.NOISE

@@ -193,7 +193,7 @@ def solved(solution):
     assert not np.isnan(errors[claimed]).all(axis=1).any()
 
 
-OFTEN = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+OFTEN = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @OFTEN

@@ -31,13 +31,25 @@ def assert_kept(skeleton, limits, effectors, targets, solution):
 def test_targets_within_the_limits_are_reached_from_a_cold_start(name):
     """`make bench` measures this on thousands of targets, and compares with the paper's plain method."""
     family = FAMILIES[name]
-    frames = 150 if len(family.ends) > 1 else 300
+    frames = 100 if len(family.ends) > 1 else 200
     targets = family.targets(np.random.default_rng(1), frames)
     options = Options(tolerance=1e-3)
     solution = solve(family.skeleton, family.effectors, targets, limits=family.limits, options=options)
     assert_kept(family.skeleton, family.limits, family.effectors, targets, solution)
     assert (solution.errors.max(axis=1) <= 1e-3 * family.size).mean() >= 0.999
     assert (solution.status == Status.SOLVED).mean() >= 0.999
+
+
+@pytest.mark.parametrize(
+    "name", ["arm, asymmetric", "finger, never straight", "8 windows beside rest", "hand, 5 goals"]
+)
+def test_targets_anywhere_break_no_limit(name):
+    family = FAMILIES[name]
+    rng = np.random.default_rng(6)
+    targets = rng.normal(size=(15, len(family.ends), 3)) * family.size * 0.5
+    targets[rng.random(targets.shape[:2]) < 0.2] = np.nan
+    solution = solve(family.skeleton, family.effectors, targets, limits=family.limits, options=Options(restarts=2))
+    assert_kept(family.skeleton, family.limits, family.effectors, targets, solution)
 
 
 def reachable_and_not(tree, rng):

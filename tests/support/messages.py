@@ -102,11 +102,12 @@ def _raised(pattern):
 
 def _sources(pattern):
     for path in sorted(ADDON.glob(pattern)):
-        yield path.relative_to(ADDON).as_posix(), _tree(path)
+        yield path.relative_to(ADDON).as_posix(), parsed(path)
 
 
 @cache
-def _tree(path):
+def parsed(path):
+    """The syntax tree of a file."""
     return ast.parse(path.read_text(encoding="utf-8"))
 
 

@@ -385,10 +385,13 @@ import bpy
 import fabrik_addon
 from fabrik_addon.blender.bake.command_line import run_command
 fabrik_addon.register()
-resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room}))
-status = run_command(sys.argv[1:] if "--" not in sys.argv else sys.argv[sys.argv.index("--") + 1:])
+arguments = sys.argv[1:] if "--" not in sys.argv else sys.argv[sys.argv.index("--") + 1:]
+_, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+for room in (100, 10_000, 50_000):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, most))
+    assert run_command(arguments) == 1, room
 sys.stderr.flush()
-os._exit(status)
+os._exit(0)
 """
 
 
@@ -479,19 +482,18 @@ class TestNothingIsLost:
         assert "is not a file that can be replaced" in capfd.readouterr().err
         assert not files.report.is_file()
 
-    @pytest.mark.parametrize("room", [100, 10_000, 50_000])
-    def test_a_full_disk_leaves_the_old_file(self, files, room):
-        """A limit on the size of files simulates a full disk: too small for the report, or for the .blend.
+    def test_a_full_disk_leaves_the_old_file(self, files):
+        """Limits on the size of files simulate a full disk: too small for the report, or for the .blend.
 
         Blender reports success even if it can't write all of a compressed file.
         """
         pytest.importorskip("resource")
         assert cli.run_command(files.arguments()) == 0
-        assert files.output.stat().st_size > room
+        assert files.output.stat().st_size > 50_000
         before = {path: path.read_bytes() for path in files.folder.iterdir()}
-        done = run_python(FULL_DISK.format(room=room), *files.arguments("--range", "1", "10"), path=ROOT)
-        assert done.returncode == 1
-        assert "out.csv: cannot be written" in done.stderr
+        done = run_python(FULL_DISK, *files.arguments("--range", "1", "10"), path=ROOT)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.count("out.csv: cannot be written") == 3
         assert {path: path.read_bytes() for path in files.folder.iterdir()} == before
 
     def test_an_output_with_a_trailing_slash_is_a_folder(self, files):
@@ -540,7 +542,7 @@ def run_module(addon_folder):
 class TestModule:
     """`python -m fabrik_addon` in its own process."""
 
-    def test_the_process_ends_although_a_driver_is_evaluated_in_python(self, files, run_module):
+    def test_a_bake_ends_although_a_driver_is_evaluated_in_python(self, files, run_module):
         """Blender 4.5 waits for one of its own threads when Python ends."""
         edit_rig(files, lambda rig: setattr(rig.driver_add("pass_index").driver, "expression", "max([1,frame])"))
         done = run_module("bake", *files.arguments())
@@ -599,11 +601,6 @@ runpy.run_module("fabrik_addon", run_name="__main__")
         assert lines[3] == f"{written} of 3 takes written"
         assert len(list((files.folder / "out").iterdir())) == written
 
-    def test_bake(self, files, run_module):
-        done = run_module("bake", *files.arguments())
-        assert (done.returncode, done.stderr) == (0, "")
-        assert files.written() == ["out.blend", "out.csv"]
-
     @pytest.mark.one_blender
     def test_failure(self, files, run_module):
         files.markers.write_text("")
@@ -630,8 +627,7 @@ runpy.run_module("fabrik_addon", run_name="__main__")
         assert files.written() == ["bad.trc"]
 
     @pytest.mark.one_blender
-    def test_help_and_wrong_arguments(self, run_module):
-        assert run_module("bake", "--help").returncode == 0
+    def test_wrong_arguments(self, run_module):
         wrong = run_module("simmer")
         assert wrong.returncode == 2
         assert wrong.stderr.count("\n") == 1

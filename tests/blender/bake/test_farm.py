@@ -12,7 +12,7 @@ from fabrik_addon.blender import registration
 from fabrik_addon.blender.bake.command_line import BAKE, run_command
 from fabrik_addon.blender.retarget.command_line import COMMAND
 
-pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
+pytestmark = [pytest.mark.one_blender, pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")]
 ROOT = Path(__file__).parents[3]
 RIGS = ROOT / "sample_rigs"
 COMMANDS = {f"fabrik_{command.name}": command for command in (BAKE, COMMAND)}

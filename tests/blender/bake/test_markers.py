@@ -56,6 +56,7 @@ def run(rig, **options):
     return bake(bpy.context, rig, frame_start=1, frame_end=FRAMES, **options)
 
 
+@pytest.mark.one_blender
 class TestFollowing:
     """Bakes follow markers by default, and effectors only on request."""
 
@@ -105,6 +106,7 @@ class TestFollowing:
         assert np.nanmax(np.delete(run(rig, robust=False).report.errors, column, axis=1)) > 0.02
 
 
+@pytest.mark.one_blender
 class TestGaps:
     """Bakes of a forearm whose markers are missing for some frames."""
 

@@ -17,7 +17,7 @@ DATA = Path(os.environ.get("FABRIK_TEST_DATA", ROOT.parent / "shared" / "data"))
 SAMPLES = ROOT / "sample_rigs"
 HEIGHT = 1.75
 
-pytestmark = pytest.mark.usefixtures("clean_scene")
+pytestmark = [pytest.mark.one_blender, pytest.mark.usefixtures("clean_scene")]
 
 
 @pytest.fixture

@@ -50,6 +50,7 @@ def offsets_off(rig, truth):
     return [np.linalg.norm(np.array(markers[name].offset) - point) for name, (_, point) in truth.items()]
 
 
+@pytest.mark.one_blender
 class TestOneScale:
     """The markers are made as large as the rig; the rig stays as it is."""
 
@@ -101,6 +102,7 @@ class TestOneScale:
         assert after["objects"]["Rig"]["bones"] == before["objects"]["Rig"]["bones"]
 
 
+@pytest.mark.one_blender
 class TestOtherProportions:
     """Limbs of other lengths, a rest pose of the rig itself, and scale 1."""
 

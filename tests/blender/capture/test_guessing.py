@@ -11,7 +11,7 @@ from fabrik_addon.blender.capture.import_markers import import_clip
 from fabrik_addon.blender.capture.matching import guess_markers, match_markers
 from fabrik_addon.markers.files.any_file import read_markers
 
-pytestmark = pytest.mark.usefixtures("clean_scene")
+pytestmark = [pytest.mark.one_blender, pytest.mark.usefixtures("clean_scene")]
 
 SAMPLES = Path(__file__).parents[3] / "sample_rigs"
 KNOWN = {"LASI", "RASI", "C7", "LFHD", "LWRA", "RWRA", "LANK", "RANK"}

@@ -21,6 +21,7 @@ def keyed(path):
     return {curve.data_path.split('"')[1] for curve in curves(rig) if curve.data_path.startswith("pose.bones")}
 
 
+@pytest.mark.one_blender
 def test_a_generated_rigify_is_baked_by_its_controls(tmp_path, request, capfd):
     walk = request.config.rootpath / "sample_rigs" / "walk.trc"
     arguments = [rigify_file("Basic.basic_human"), walk, "--samples", 1, 15, "--output", tmp_path / "walk.blend"]
@@ -61,6 +62,7 @@ def test_legs_on_ik_of_their_controls(tmp_path, made):
     assert "are posed with controls" in notes[0]
 
 
+@pytest.mark.one_blender
 def test_matching_markers_sets_up_the_rig(request):
     rig = open_rigify("Basic.basic_human")
     bpy.ops.fabrik.import_markers(filepath=str(request.config.rootpath / "sample_rigs" / "walk.trc"), last=5)
@@ -69,6 +71,7 @@ def test_matching_markers_sets_up_the_rig(request):
     assert {entry.bone for entry in rig.fabrik.capture.markers} <= set(rig.fabrik.control.carriers.keys())
 
 
+@pytest.mark.one_blender
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_retargeting_sets_up_the_rig(recording, tmp_path):
     first, motion = recording("bvh/dab.bvh").read_text().split("MOTION\n")

@@ -66,6 +66,7 @@ def test_the_whole_body_is_found(rig):
     assert placing == TOES[rig.name] | wanted | poles
 
 
+@pytest.mark.one_blender
 @pytest.mark.parametrize("bone", [HAND, HIPS])
 def test_limbs_stay_on_ik_and_the_body_has_the_pose_of_fk(rig, bone):
     shift = (0.0, -0.3, 0.1) if bone is HAND else (0.05, 0.0, -0.2)
@@ -121,6 +122,7 @@ def from_controls(rig):
     return found
 
 
+@pytest.mark.one_blender
 @pytest.mark.parametrize("bone", ["hand", "foot", "hips", "chest", "head"])
 @pytest.mark.parametrize("make", [arp_like, cloud_like, hand_made, only_ik])
 def test_limbs_that_a_drag_does_not_lead_are_left_alone(make, bone):

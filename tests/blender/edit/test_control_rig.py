@@ -73,6 +73,7 @@ def test_the_body_follows_and_only_controls_are_keyed(human, control, shift):
     assert all(np.array_equal(now[path][:, 0], keys[path][:, 0]) for path in keys)
 
 
+@pytest.mark.one_blender
 def test_the_pose_after_a_drag_is_that_of_the_keys():
     """The controls of neck and head follow the chest only in part. Their new keys showed only on the next frame."""
     bird = open_set_up("Animals.bird")

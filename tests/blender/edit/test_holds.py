@@ -120,6 +120,7 @@ def test_a_held_bone_follows_a_moving_object(walk):
     assert np.abs(there[HELD]).max() > 0.01
 
 
+@pytest.mark.one_blender
 def test_values_that_cannot_be_kept_are_reported(walk, capfd):
     """In the held frames the table moves farther away than the arm can reach."""
     hold(bone="hand.L")
@@ -171,6 +172,7 @@ def test_a_hold_between_sparse_keys_holds_the_hand_on_every_frame():
     assert np.abs(after[OUTSIDE] - before[OUTSIDE]).max() < 1e-4
 
 
+@pytest.mark.one_blender
 @pytest.mark.parametrize("order", [(0, 0, 0), (1, 0, 0), (1, 1, 0), (2, 1, 0)])
 def test_overlapping_holds_on_sparse_keys_are_removed_in_any_order(order):
     """Keys of a later hold counted as changed by hand, so they were kept; then curves differed between the keys."""
@@ -183,6 +185,7 @@ def test_overlapping_holds_on_sparse_keys_are_removed_in_any_order(order):
     assert np.abs(takes.poses(rig, FRAMES) - before).max() < 1e-5
 
 
+@pytest.mark.one_blender
 def test_one_of_two_overlapping_holds_stays_when_the_other_is_removed():
     """On sparse keys, the motion was off between the keys that were left."""
     rig = walk_with_handles(step=20)
@@ -290,6 +293,7 @@ def test_holds_over_the_same_frames_are_removed_in_any_order(walk, first):
     assert max(np.abs(now - keys[path]).max() for path, now in after.items()) < 1e-6
 
 
+@pytest.mark.one_blender
 def test_a_drag_over_a_hold_stays_when_the_hold_is_removed(walk):
     keys = takes.curves(walk)
     bpy.ops.fabrik.drag(bone="head", translation=(0.0, 0.05, 0.0), spread=15)
@@ -322,6 +326,7 @@ def test_a_copy_of_the_rig_removes_its_own_hold(walk):
     assert_same(keys, takes.curves(walk))
 
 
+@pytest.mark.one_blender
 def test_held_points_stay_while_other_bones_are_dragged(walk):
     hold(bone="hand.R", hold_rotation=False)
     before, _ = tails(walk, "hand.R")
@@ -379,6 +384,7 @@ def recorded(demo):
     return active(bpy.data.objects["Rig"])
 
 
+@pytest.mark.one_blender
 def test_held_feet_add_no_acceleration_to_hips_and_head(recorded):
     """Hips went 65 mm a frame instead of 17, and joints accelerated five times as much."""
     frames, names = np.arange(1, 402), recorded.pose.bones.keys()
@@ -396,6 +402,7 @@ def test_held_feet_add_no_acceleration_to_hips_and_head(recorded):
     assert (now / was).max() < 1.1
 
 
+@pytest.mark.one_blender
 @pytest.mark.parametrize("name", ["MACsample.c3d", "PiG_Motion3_FF.c3d"])
 def test_held_feet_of_recordings_accelerate_no_joint_more_than_before(recording, name):
     """It was 2.7 times as much: the heads of people who walk smoothly jerked as the ball of a foot was released."""
@@ -432,6 +439,7 @@ def test_holding_feet_again_replaces_the_holds_and_the_action_keeps_its_length(r
     assert max(np.abs(now - keys[path]).max() for path, now in after.items()) < 1e-6
 
 
+@pytest.mark.one_blender
 def test_feet_are_held_on_a_rig_with_another_bone_before_the_body(walk):
     """The armature has another bone, without keys, before those of the body."""
     animation = walk.animation_data

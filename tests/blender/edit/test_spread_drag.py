@@ -51,6 +51,7 @@ def roughest(keys):
 class TestWalk:
     """Properties of every drag of a dense take. The person's toes bend beyond their limits by themselves."""
 
+    @pytest.mark.one_blender
     @pytest.mark.parametrize(
         ("options", "moved"),
         [
@@ -107,6 +108,7 @@ class TestWalk:
         assert any("hand.R" in path for path in changed)
         assert not [path for path in changed if any(name in path for name in ("head", "neck", "arm.L", "toe"))]
 
+    @pytest.mark.one_blender
     @pytest.mark.parametrize(("hand", "shift"), [("hand.R", (0.0, 0.0, 0.4)), ("hand.L", (0.0, 0.0, 0.2))])
     def test_a_raised_hand_leaves_the_head_in_place(self, walk, hand, shift):
         """On all frames; the head moved by 7 and 9 cm."""
@@ -116,6 +118,7 @@ class TestWalk:
         assert np.linalg.norm(world(walk, hand) - was - shift) < 1e-4
         assert np.linalg.norm(takes.poses(walk, FRAMES)[:, place, :3, 3] - before[:, :3, 3], axis=1).max() < 0.01
 
+    @pytest.mark.one_blender
     @pytest.mark.parametrize(
         ("here", "shift"), [(45, (0.019, -0.046, 0.012)), (71, (-0.118, -0.069, 0.004)), (55, (0.052, -0.064, 0.007))]
     )
@@ -128,6 +131,7 @@ class TestWalk:
         now = takes.poses(walk, FRAMES)[..., :3, 3]
         assert takes.accelerations(now).max() < 1.5 * takes.accelerations(path).max()
 
+    @pytest.mark.one_blender
     def test_hips_out_of_reach_end_where_the_drag_showed_them(self, walk):
         was, path = self.drag_hips(walk, 45, (0.06, -0.14, 0.04))
         off = np.linalg.norm(world(walk, "hips") - was - (0.06, -0.14, 0.04))
@@ -146,6 +150,7 @@ class TestWalk:
         bpy.context.view_layer.update()
         return was, path
 
+    @pytest.mark.one_blender
     def test_pins_keep_their_paths(self, walk):
         pin_bones(walk, ["hand.L"])
         place = walk.pose.bones.find("hand.L")
@@ -184,6 +189,7 @@ class TestWalk:
         assert scenes.digest() == before
 
 
+@pytest.mark.one_blender
 @pytest.mark.parametrize(
     ("options", "exact"),
     [
@@ -209,6 +215,7 @@ def test_limbs_that_become_straight_do_not_jerk(options, exact):
     assert np.abs(heads - old)[:, places(rig, FEET)].max() < 1e-4
 
 
+@pytest.mark.one_blender
 @pytest.mark.parametrize(
     ("bone", "point", "shift"),
     [
@@ -231,6 +238,7 @@ def test_joints_accelerate_no_more_after_a_large_drag(bone, point, shift):
     assert np.abs(after - before)[:, held].max() < 3e-4
 
 
+@pytest.mark.one_blender
 def test_hips_that_are_lowered_keep_the_trunk_upright_on_all_frames():
     """On the frames next to the dragged one, the trunk leaned by up to 40 degrees."""
     frames = np.arange(1, 142)
@@ -243,6 +251,7 @@ def test_hips_that_are_lowered_keep_the_trunk_upright_on_all_frames():
     assert np.degrees(turned.max()) < 15.0
 
 
+@pytest.mark.one_blender
 def test_a_lifted_foot_bends_its_knee_and_the_hips_stay(walk):
     """As in a drag of one frame. The hips followed by 13 mm."""
     go_to(33)
@@ -253,6 +262,7 @@ def test_a_lifted_foot_bends_its_knee_and_the_hips_stay(walk):
     assert np.linalg.norm(np.array(hips.head) - place) < 0.007
 
 
+@pytest.mark.one_blender
 def test_the_contact_moves_with_a_planted_foot(walk):
     """All frames of the contact inside the span move equally; beyond the span nothing changes."""
     foot, other = places(walk, ("foot.R", "foot.L"))
@@ -273,6 +283,7 @@ def test_the_contact_moves_with_a_planted_foot(walk):
     assert takes.accelerations(heads).max() < 1.5 * takes.accelerations(old).max()
 
 
+@pytest.mark.one_blender
 def test_a_foot_returns_if_the_span_ends_inside_its_contact(walk):
     foot = walk.pose.bones.find("foot.R")
     before = takes.poses(walk, FRAMES)
@@ -286,6 +297,7 @@ def test_a_foot_returns_if_the_span_ends_inside_its_contact(walk):
     assert np.array_equal(after[np.abs(FRAMES - HERE) >= 8], before[np.abs(FRAMES - HERE) >= 8])
 
 
+@pytest.mark.one_blender
 def test_a_foot_stops_at_the_floor(walk):
     """The left foot is in the air between frames 24 and 60; its sole goes down to the floor and no deeper."""
     points = [place for place in floor_of_feet(walk) if place[0] in {"foot.L", "toe.L"}]

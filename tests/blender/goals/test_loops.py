@@ -13,7 +13,7 @@ from fabrik_addon.blender.posing.snap_targets import snap_targets
 from fabrik_addon.blender.posing.solve import solve_frame
 from fabrik_addon.blender.rig.armature import RigError
 
-pytestmark = pytest.mark.usefixtures("clean_scene")
+pytestmark = [pytest.mark.one_blender, pytest.mark.usefixtures("clean_scene")]
 
 NEAR = 1e-3 * scenes.HEIGHT
 BONES = (

@@ -10,7 +10,7 @@ from fabrik_addon.blender.goals.effectors import pin_bones
 from fabrik_addon.blender.posing.drag import DragSettings, begin_drag
 from fabrik_addon.blender.rig.armature import RigError
 
-pytestmark = pytest.mark.usefixtures("clean_scene")
+pytestmark = [pytest.mark.one_blender, pytest.mark.usefixtures("clean_scene")]
 
 SHINS = ("shin.L", "shin.R")
 # Farther than an arm and a spine reach.

@@ -17,6 +17,8 @@ from fabrik_addon.blender.ui.overlays.goals import capsule_lines
 from fabrik_addon.blender.ui.overlays.handlers import shown_rigs
 from fabrik_addon.core.kernel.capsules import closest
 
+pytestmark = pytest.mark.one_blender
+
 SHARES = np.linspace(0.0, 1.0, 61)[:, None, None]
 # Meters. The hand starts next to the hips and moves to the other side, through the belly.
 THROUGH = (-1.0, 0.1, 0.1)
@@ -74,7 +76,6 @@ def drag(rig, shift, settings=None):
     return max(depths), deepest(rig)
 
 
-@pytest.mark.one_blender
 def test_a_dragged_hand_stays_out_of_the_body(human):
     human.fabrik.free_limbs_hang = False
     during, after = drag(human, THROUGH)
@@ -82,7 +83,6 @@ def test_a_dragged_hand_stays_out_of_the_body(human):
     assert after < 1e-4
 
 
-@pytest.mark.one_blender
 @pytest.mark.parametrize("switch", [True, False])
 def test_a_hanging_arm_stays_out_of_the_trunk(human, switch):
     """A trunk that leans to the side moves its side against the hanging arm."""
@@ -95,13 +95,11 @@ def test_a_hanging_arm_stays_out_of_the_trunk(human, switch):
         assert during > 0.02
 
 
-@pytest.mark.one_blender
 def test_without_capsules_the_hand_goes_through_the_body(human):
     human.fabrik.bake.self_collision = "OFF"
     assert drag(human, THROUGH)[0] > 0.02
 
 
-@pytest.mark.one_blender
 def test_an_arm_that_is_dragged_alone_stays_out_of_the_trunk(human):
     """The trunk does not follow: its capsules do not move."""
     during, after = drag(human, (-0.75, 0.05, 0.1), DragSettings(reach="BONES", bones=3))

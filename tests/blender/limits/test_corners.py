@@ -83,6 +83,7 @@ class TestPoints:
 POINTS = st.lists(st.tuples(st.floats(-1.5, 1.5), st.floats(-1.5, 1.5)), min_size=1, max_size=40)
 
 
+@pytest.mark.one_blender
 class TestHull:
     @given(points=POINTS, margin=st.floats(0.0, 0.5))
     @settings(max_examples=60, deadline=None)
@@ -96,7 +97,6 @@ class TestHull:
             inward = np.array([-edge[1], edge[0]]) / np.linalg.norm(edge)
             assert ((leans - first) @ inward).min() > margin - 1e-9
 
-    @pytest.mark.one_blender
     def test_the_outline_is_hardly_larger_than_needed(self):
         angles = np.linspace(0.0, 2.0 * pi, 500)
         circle = 0.8 * np.stack([np.cos(angles), np.sin(angles)], axis=1)

@@ -24,6 +24,8 @@ from fabrik_addon.human.rest_body import RestBone
 from sample_rigs.recipe.human import human_bones
 from sample_rigs.recipe.walk import walk_poses
 
+pytestmark = pytest.mark.one_blender
+
 SAMPLES = Path(__file__).parents[3] / "sample_rigs"
 UP, DOWN = np.array([0.0, 0, 1]), np.array([0.0, 0, -1])
 AHEAD, BACK = np.array([0.0, -1, 0]), np.array([0.0, 1, 0])
@@ -127,7 +129,6 @@ def test_the_sample_person_and_hand_get_the_ranges_of_the_table():
     assert bones["hips"].parent == ""
 
 
-@pytest.mark.one_blender
 @pytest.mark.parametrize("pose", POSES)
 @pytest.mark.parametrize("bend", [0.0, 1.5, 6.0])
 @settings(max_examples=12)
@@ -151,7 +152,6 @@ def test_hinges_bend_as_they_do_in_life_at_every_roll(pose, bend, roll):
         assert higher > rest[f"toe.{side}"][2] - min(up[f"toe.{side}"][2], down[f"toe.{side}"][2])
 
 
-@pytest.mark.one_blender
 @pytest.mark.parametrize("pose", POSES)
 @settings(max_examples=10)
 @given(roll=st.floats(-180, 180), bend=st.floats(0, 12))

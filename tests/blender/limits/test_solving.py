@@ -15,7 +15,7 @@ from fabrik_addon.blender.posing.solve import solve_frame
 from fabrik_addon.blender.settings.limit_properties import HINGE, LIMIT, read_limit
 from fabrik_addon.core import Ball, Fixed, Hinge, Polygon
 
-pytestmark = pytest.mark.usefixtures("clean_scene")
+pytestmark = [pytest.mark.one_blender, pytest.mark.usefixtures("clean_scene")]
 
 FRAMES = 12
 LIMITS = {
@@ -92,7 +92,6 @@ class TestSolve:
         ends = [rig.matrix_world @ rig.pose.bones[bone].tail for bone in scenes.ENDS]
         assert np.linalg.norm(np.array(ends) - targets, axis=1).max() < 2e-3 * scenes.HEIGHT
 
-    @pytest.mark.one_blender
     @pytest.mark.parametrize("seed", range(4))
     def test_targets_anywhere_break_no_limit(self, rig, seed):
         rng = np.random.default_rng(seed)

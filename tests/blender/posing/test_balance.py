@@ -193,7 +193,7 @@ class TestFreeLimbs:
         """Degrees by which the other arm is raised in the world, and rotated relative to the trunk."""
         arm = rig.pose.bones["upper_arm.R"]
         low, before = arm.y_axis.z, arm.rotation_quaternion.copy()
-        drag(rig, "hand.L", (-0.5, -0.4, -0.9), steps=40)
+        drag(rig, "hand.L", (-0.5, -0.4, -0.9), steps=20)
         raised = np.arcsin(arm.y_axis.z) - np.arcsin(low)
         return np.degrees([raised, before.rotation_difference(arm.rotation_quaternion).angle])
 

@@ -24,6 +24,7 @@ def human():
     return active_human()
 
 
+@pytest.mark.one_blender
 class TestHuman:
     @pytest.mark.parametrize("direction", DIRECTIONS)
     def test_a_hand_moves_30_cm_while_pinned_feet_stay_and_limits_hold(self, human, direction):
@@ -37,16 +38,6 @@ class TestHuman:
         assert np.linalg.norm(world(human, "hand.L") - hand - shift) < 1e-3
         assert result.error < 1e-3
         assert farthest_outside(human) < 1e-4
-
-    @pytest.mark.parametrize(("rise", "knee"), [(0.1, 30.0), (0.2, 60.0), (0.3, 75.0)])
-    def test_a_lifted_foot_bends_the_knee(self, human, rise, knee):
-        """The foot stays flat, so the leg folds instead of the pelvis tilting."""
-        pin_bones(human, ("foot.R",))
-        hips = world(human, "hips", "head")
-        drag_by(human, "foot.L", (0.0, 0.0, rise))
-        assert np.degrees(human.pose.bones["shin.L"].rotation_quaternion.angle) > knee
-        assert np.degrees(human.pose.bones["hips"].rotation_quaternion.angle) < 17.0
-        assert np.linalg.norm(world(human, "hips", "head") - hips) < 0.1
 
     def test_orientation_is_kept_only_if_asked_for(self, human):
         pin_bones(human, ("foot.R",))
@@ -120,7 +111,6 @@ class TestHuman:
         assert result.error < 1e-3
         assert changed(human, before) <= {"upper_arm.L", "forearm.L", "hand.L"}
 
-    @pytest.mark.one_blender
     @pytest.mark.parametrize("root", ["FIXED", "FREE", "FOLLOW"])
     def test_a_drag_back_to_its_start_restores_the_pose(self, human, root):
         rng = np.random.default_rng(3)
@@ -129,7 +119,7 @@ class TestHuman:
         pin_bones(human, FEET, hold_rotation=False)
         before, matrices = channels(human), heads(human)
         drag = begin_drag(bpy.context, human, "hand.R", settings=DragSettings(root=root))
-        for shift in rng.uniform(-0.8, 0.8, (12, 3)):
+        for shift in rng.uniform(-0.8, 0.8, (5, 3)):
             drag.step(drag.start + shift)
         assert np.abs(heads(human) - matrices).max() > 0.05
         drag.step(drag.start + 1e-6)
@@ -148,6 +138,7 @@ class TestHuman:
         assert scenes.digest() == before
 
 
+@pytest.mark.one_blender
 class TestSpaces:
     """The same drag in the armature's own space for any placement of the armature, apart from the up direction."""
 
@@ -298,6 +289,7 @@ class TestTurning:
         assert changed(rig, before) == set()
 
 
+@pytest.mark.one_blender
 class TestOthers:
     """Several bones that are dragged at once."""
 
@@ -344,6 +336,7 @@ class TestOthers:
         np.testing.assert_allclose(gone["hand.R"], np.multiply(gone["hand.L"], (-1.0, 1.0, 1.0)), atol=1e-3)
 
 
+@pytest.mark.one_blender
 class TestMirror:
     def test_the_other_side_moves_the_mirrored_way(self, human):
         human.pose.use_mirror_x = True

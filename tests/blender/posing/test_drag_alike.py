@@ -15,6 +15,8 @@ from fabrik_addon.blender.posing.drag import begin_drag
 from fabrik_addon.blender.rig.armature import read_trees
 from fabrik_addon.core.rotations import angle_between
 
+pytestmark = pytest.mark.one_blender
+
 HUMAN = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
 SHIFTS = np.linspace(0.0, 1.0, 13)[1:, None] * np.array((0.1, -0.25, -0.45))
 # Radians: the allowed difference, since locations and channels have single precision.

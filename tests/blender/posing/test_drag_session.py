@@ -16,6 +16,7 @@ pytestmark = pytest.mark.usefixtures("clean_scene")
 
 
 class TestLocks:
+    @pytest.mark.one_blender
     @pytest.mark.parametrize("mode", ["XYZ", "ZYX", "QUATERNION", "AXIS_ANGLE"])
     @pytest.mark.parametrize("locks", [(False, True, True), (True, True, False), (False, True, False)])
     def test_locked_channels_keep_their_values(self, mode, locks):

@@ -92,6 +92,7 @@ def test_a_target_that_returns_brings_the_pose_back(rig):
     assert turns(rig) == pytest.approx(first, abs=1e-5)
 
 
+@pytest.mark.one_blender
 def test_live_posing_comes_to_rest(rig):
     """Once the pose is found, nothing is written; otherwise Blender would redraw forever."""
     switch(rig)
@@ -107,6 +108,7 @@ def test_live_posing_comes_to_rest(rig):
     assert not calls
 
 
+@pytest.mark.one_blender
 def test_frames_in_any_order_give_the_same_poses(rig):
     ball = target(rig)
     for frame, place in ((1, (0.4, -0.3, 1.2)), (11, (0.2, -0.5, 1.5)), (21, (0.5, 0.1, 1.4))):
@@ -187,6 +189,7 @@ class TestInfluence:
         update()
         assert tuple(arm.rotation_euler) == pytest.approx((0.0, 0.0, 0.1), abs=1e-5)
 
+    @pytest.mark.one_blender
     def test_poses_that_start_inside_a_limit_stay_inside(self, rig):
         scenes.reset(rig)
         write_limit(rig.pose.bones[HAND], Hinge("X", -0.1, 2.0))
@@ -334,6 +337,7 @@ class TestSurvival:
         assert is_watching()
 
 
+@pytest.mark.one_blender
 @pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])
 def test_any_place_and_scale_with_targets_parented_to_the_armature(scale):
     """The same result in the armature's own space, for any placement and any parent."""

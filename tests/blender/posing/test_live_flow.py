@@ -20,7 +20,7 @@ pytestmark = pytest.mark.one_blender
 
 FEET = ("foot.L", "foot.R")
 FAR = (-0.8, -1.8, 0.6)
-# There and back in steps of a centimeter: the bone, and the path of its target relative to its start.
+# The bone, and the path of its target relative to its start.
 PATHS = {
     "hand across": ("hand.L", (-0.45, -0.25, 0.1)),
     "hand down": ("hand.L", (-0.05, -0.3, -0.3)),
@@ -69,10 +69,10 @@ def largest_turns(poses):
     return np.degrees([angle_between(*pair).max() for pair in pairwise(poses)])
 
 
-def there_and_back(bone, shift, step=0.01):
-    start, count = np.array(target(bone).location), int(np.ceil(np.linalg.norm(shift) / step))
-    shares = np.arange(1, count + 1) / count
-    return [start + share * np.array(shift) for share in (*shares, *shares[-2::-1], 0.0)]
+def straight(bone, shift, step=0.01):
+    """(N, 3) the target's start and the places after it."""
+    count = int(np.ceil(np.linalg.norm(shift) / step))
+    return np.array(target(bone).location) + np.linspace(0.0, 1.0, count + 1)[:, None] * np.array(shift)
 
 
 def test_in_a_window_knees_ease_in_and_catch_up_when_the_target_rests(human, monkeypatch):
@@ -96,11 +96,11 @@ def test_live_is_smooth_on_a_path_and_back(human, name):
     bone, shift = PATHS[name]
     switch_on(human)
     before = feet(human)
-    poses = follow(human, bone, there_and_back(bone, shift))
-    assert np.degrees(angle_between(poses[0], poses[len(poses) // 2]).max()) > 15.0
-    turns = largest_turns(poses)
-    assert turns.max() < 20.0
-    assert np.degrees(angle_between(poses[0], poses[-1]).max()) < 0.1
+    way = straight(bone, shift)
+    out, back = follow(human, bone, way[1:]), follow(human, bone, [*way[:0:-5], way[0]])
+    assert np.degrees(angle_between(out[0], out[-1]).max()) > 15.0
+    assert largest_turns(out).max() < 20.0
+    assert np.degrees(angle_between(out[0], back[-1]).max()) < 0.1
     assert np.abs(feet(human) - before).max() < 1e-3
     assert farthest_outside(human) < 1e-4
 
@@ -163,11 +163,10 @@ class TestRanks:
 def test_out_of_reach_nothing_jitters(human):
     switch_on(human)
     before = feet(human)
-    places = there_and_back("hand.L", (-0.2, -1.2, 0.3), step=0.02)
-    farthest = len(places) // 2
-    out = follow(human, "hand.L", places[:farthest])
+    way = straight("hand.L", (-0.2, -1.2, 0.3), step=0.02)
+    out = follow(human, "hand.L", way[1:])
     assert np.linalg.norm(world(human, "hand.L") - target("hand.L").location) > 0.1
-    back = follow(human, "hand.L", places[farthest:])
+    back = follow(human, "hand.L", way[-2::-1])
     assert np.linalg.norm(world(human, "hand.L") - target("hand.L").location) < 1e-3
     turns = largest_turns([*out, *back])
     assert turns.max() < 20.0

@@ -58,14 +58,14 @@ PRIMITIVES = {
 
 @pytest.mark.parametrize("name", PRIMITIVES)
 @given(a=points, b=points, q=quaternions, p=quaternions)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_primitives_agree(name, a, b, q, p):
     first, second = both(PRIMITIVES[name], a, b, q, p)
     assert np.abs(first - second).max() < 1e-5 * (1 + np.abs(second).max())
 
 
 @given(a=points, b=points)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_arcs_bring_one_direction_onto_the_other(a, b):
     length_a, length_b = np.linalg.norm(a), np.linalg.norm(b)
     if min(length_a, length_b) < 1e-2:
@@ -111,7 +111,7 @@ def test_one_pose_and_many_poses_agree_on_a_person():
 
 
 @given(limit=limits, rotation=quaternions)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_clamps_agree(limit, rotation):
     """Compared as rotations; if two points of the outline are equally near, either is correct."""
     found = [as_array(numbers, limit.clamp(numbers, unit(numbers, rotation))) for numbers in (one, many)]

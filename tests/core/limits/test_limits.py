@@ -59,7 +59,7 @@ def test_rotations_inside_do_not_change(limit):
 
 
 @given(limit=limits, turns=rotations())
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_rotations_outside_go_to_the_nearest_point_of_the_chart(limit, turns):
     turns = turns[has_a_twist(turns)]
     if not len(turns) or isinstance(limit, Fixed):
@@ -104,7 +104,7 @@ def test_samples_are_inside_and_reach_the_corners(limit):
 
 
 @given(limit=limits)
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_a_bone_is_at_its_limit_near_the_outline(limit):
     turns = clamp(limit, rough(inside(limit), 0.02))
     turns = turns[has_a_twist(turns)]
@@ -135,7 +135,7 @@ def test_a_bone_is_at_its_limit_near_the_outline(limit):
 )
 # The gap to so flat an ellipse had a slope that was 11 % off, because its line did not touch at the nearest point.
 @example(Ball((2.7401669, np.radians(2.0), 0.0, 0.0)))
-@settings(max_examples=100)
+@settings(max_examples=60)
 def test_a_small_rotation_changes_a_gap_along_the_normal(limit):
     turns = clamp(limit, rough(inside(limit), 0.02))
     turns = turns[has_a_twist(turns)]

@@ -52,7 +52,7 @@ shares = st.floats(0.01, 1.3).filter(lambda share: abs(share - 1.0) > 1e-5)
 
 @pytest.mark.one_blender
 @given(made=chains(), options=st.sampled_from(OPTIONS), share=shares, posed=st.booleans())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_the_fast_path_gives_the_same_result_as_the_general_one(made, options, share, posed):
     skeleton, rng = made
     direction = rng.normal(size=3)
