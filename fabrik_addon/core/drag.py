@@ -263,7 +263,7 @@ class DragSolver:
             hang_from: the pose from which limbs without goals keep their tilts; None: these limbs are rigid.
             collision: capsules that must not overlap.
             separate: whether capsules that overlap in a starting pose are moved apart; otherwise they go no deeper.
-            side_bends: bones that, without goals, only bend about one axis (3,), in the frame that carries the bone.
+            side_bends: bones that, without goals, bend most easily about one axis (3,), in the frame that carries them.
         """
         with_goals = participants(skeleton, with_partners(effectors))
         hanging = masses if hang_from and hang_from.hangs else None
@@ -272,7 +272,7 @@ class DragSolver:
         own = [self._own_limits.get(skeleton.names[bone]) for bone in bones]
         factors = [np.inf if skeleton.names[bone] in still else masses.factors[bone] for bone in bones]
         bends = [None if bone in with_goals else (side_bends or {}).get(skeleton.names[bone]) for bone in bones]
-        axes = [joint_axes(*each) for each in zip(own, factors, bends, strict=True)]
+        axes = [joint_axes(*each) for each in zip(own, factors, strict=True)]
         self._side_bends = [(body, bend) for body, bend in enumerate(bends) if bend is not None and len(axes[body])]
         self.skeleton, self.masses, self.effectors, self._separate = skeleton, masses, tuple(effectors), separate
         self.bodies = Bodies(skeleton, bones, axes, root == "FREE")
@@ -307,7 +307,8 @@ class DragSolver:
     def prefer(self, rotations: npt.ArrayLike, location: npt.ArrayLike) -> None:
         """Prefer a pose from now on: (J, 4) local rotations and the root's head at (3,), armature space."""
         self.preferred = np.asarray(rotations, dtype=np.float64), np.asarray(location, dtype=np.float64)
-        self.posture = PostureTerm(self.bodies, self.masses, *self.preferred, self._free, self._limbs.coupled)
+        coupled, bends = self._limbs.coupled, self._side_bends
+        self.posture = PostureTerm(self.bodies, self.masses, *self.preferred, self._free, coupled, bends)
         self.bounds.prefer(self.posture, *self.preferred)
         self._preferred_pose = self.bodies.pose(self.preferred[0][self.bodies.bones], self.preferred[1])
         self._limbs.prefer(self._preferred_pose)
@@ -576,8 +577,7 @@ class DragSolver:
         carried = np.zeros(3)
         if self._side_bends:
             # Hips that are dragged aside carry the body over one foot. If they go back, the trunk leans forward.
-            body, axis = self._side_bends[0]
-            forward = self._preferred_pose.carried[body] @ axis
+            forward = self._preferred_pose.carried[self._side_bends[0][0]] @ self._side_bends[0][1]
             carried = ways[self.goals.on[: self.goals.count] == 0].sum(axis=0)
             carried -= (carried @ forward) * forward
         self.posture.shift = self.bounds.shift(min(1.0, max(lifted, float(shares.max(initial=0.0)))), carried)
