@@ -445,17 +445,15 @@ class DragSolver:
         state, steps, is_at_rest = self._minimized(state, most, settled=settled or moved_distance == 0.0)
         missed = self._is_missed(state)
         self._bends_straight |= settled or not missed.any()
-        if missed.any() and self._bends_straight:
-            bent = self._with_bent_limbs(state, missed)
-            if bent is not None:
-                kept = self._forces, self._compliance, self._active
-                other, more, rests = self._minimized(bent, most, settled=settled or moved_distance == 0.0)
-                steps += more
-                self._bends_straight = other.merit < state.merit - _GAIN * float(self.caps @ lengths(state.residual))
-                if self._bends_straight:
-                    state, is_at_rest = other, rests
-                else:
-                    self._forces, self._compliance, self._active = kept
+        if missed.any() and self._bends_straight and (bent := self._with_bent_limbs(state, missed)) is not None:
+            kept = self._forces, self._compliance, self._active
+            other, more, rests = self._minimized(bent, most, settled=settled or moved_distance == 0.0)
+            steps += more
+            self._bends_straight = other.merit < state.merit - _GAIN * float(self.caps @ lengths(state.residual))
+            if self._bends_straight:
+                state, is_at_rest = other, rests
+            else:
+                self._forces, self._compliance, self._active = kept
         held = (
             self._limited_motion(first, state, moved_distance, kept_goals & (self._compliance <= RIGID))
             if eased
@@ -569,8 +567,7 @@ class DragSolver:
         ways = self.goals.residual(self._preferred_pose, wanted)[: self.goals.count]
         moved = lengths(ways)
         shares = np.minimum(1.0, moved / (_FULL_SHIFT * self.size))
-        relaxed = self._limbs.relaxed(shares)
-        if relaxed is not None:
+        if (relaxed := self._limbs.relaxed(shares)) is not None:
             self.posture = self.posture.relaxed(*relaxed)
         # A leg that is dragged bears no weight anymore, so the body is shifted at least as fast as the leg moves.
         lifted = self._limbs.lifted(moved) / max(self.bounds.off_support, TINY)
@@ -680,7 +677,7 @@ class DragSolver:
         """
         left = (1.0 - share) * state.residual.ravel()[met]
         held, keys = state.constraints[0].rows[closed], state.constraints[0].keys[closed]
-        trial = best = self._moved(state, share * step)
+        trial = best = self._state(*self.bodies.moved(state.pose, share * step), state.wanted)
         least = np.inf
         for _ in range(5):
             # The rows of another pose take half as long as a step, so they are only computed if parts overlap.
@@ -703,11 +700,8 @@ class DragSolver:
             diagonal = np.einsum("ii->i", square)
             diagonal *= 1.0 + SINGLE
             diagonal += RIGID
-            trial = self._moved(trial, by_forces @ np.linalg.solve(square, off))
+            trial = self._state(*self.bodies.moved(trial.pose, by_forces @ np.linalg.solve(square, off)), state.wanted)
         return best
-
-    def _moved(self, state: _State, step: FloatArray) -> _State:
-        return self._state(*self.bodies.moved(state.pose, step), state.wanted)
 
     def _state(self, local: FloatArray, root: FloatArray, wanted: Wanted) -> _State:
         """The state for local rotations (B, 4), first brought inside limits and locks, and the root's head at (3,)."""
