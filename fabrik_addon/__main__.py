@@ -39,6 +39,6 @@ def _run() -> None:
 
 
 signal.signal(signal.SIGINT, _stop_early)
-# The matrices are small, so further threads of NumPy's BLAS would cost a fifth of the processor time.
+# The matrices are small, so more threads of NumPy's BLAS would cost a fifth of the processor time.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 _run()

@@ -16,7 +16,7 @@ TINY: Final = 1e-30
 ROUNDING: Final = 1e-12
 # Rounding error in single precision, in which Blender stores poses. Smaller shares and radians count as zero.
 SINGLE: Final = 1e-6
-# Too small to see: radians (0.006 degrees), or a share of a length.
+# Too small to see: radians (0.006 degrees), or a fraction of a length.
 CLOSE: Final = 1e-4
 # The largest number of rounds of Newton's method and of sweeps, which usually end after a few. A narrow ellipse needs
 # the most: with 10 rounds, the nearest point on it is off by 4e-6 radians.
@@ -63,7 +63,7 @@ def smoothstep(share: FloatArray) -> FloatArray:
 
 
 def falloff(frames: FloatArray, first: float, last: float, before: float, after: float) -> FloatArray:
-    """(F,) shares of a change: 1 from frame `first` to `last`, 0 beyond `before` and `after` frames outside them.
+    """(F,) fractions of a change: 1 from frame `first` to `last`, 0 beyond `before` and `after` frames outside them.
 
     frames: (F,). The curve has zero speed and acceleration at its top and ends: of all curves from 1 to 0 it has the
     least jerk (Flash and Hogan, Journal of Neuroscience 5, 1985). Its acceleration is at most 5.8 / (span)².

@@ -21,7 +21,7 @@ from .state import State
 # Radians by which a straight limb is bent. With 0.3, one more of 60 arms ended with its elbow on the wrong side of its
 # pole.
 _BEND = 0.5
-# A target is far if its distance exceeds this share of the effector's path.
+# A target is far if its distance exceeds this fraction of the effector's path.
 _FAR = 0.1
 # Number of FABRIK sweeps before least squares, if targets are far. Of 5,400 poses of 27 limited rigs, 82 need restarts
 # with 1 sweep, and 31 with 3.

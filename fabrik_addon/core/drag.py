@@ -55,8 +55,8 @@ Lock: TypeAlias = Callable[[FloatArray], FloatArray]
 # size takes a force of 1. With 10, goals near the edge of reach are missed; with 100, joints rotate twice as far in a
 # step.
 _CAP: Final = 30.0
-# A target that jumps is followed in several moves: the length of each, as a share of the body's size, and the largest
-# number of moves.
+# A target that jumps is followed in several moves: the length of each, as a fraction of the body's size, and the
+# largest number of moves.
 _MOVE, _MAX_MOVES = 0.06, 12
 # Stiffness along rows that are met. It changes no step, but the matrix then only has to be positive definite in the
 # other directions.
@@ -80,7 +80,7 @@ _NEARLY_AT_REST, _REST_SHARE = 2e-3, 0.05
 # The largest damping, as a multiple of the mass matrix. With more, a step is too small to reduce the merit.
 _MOST_DAMPING: Final = 1e4
 # A limb counts as straight if it is bent by less than _BEND radians, like a person's leg at rest. It is then bent by
-# that angle, and stays bent if this removes at least the share _GAIN of the miss.
+# that angle, and stays bent if this removes at least the fraction _GAIN of the miss.
 _BEND, _GAIN = 0.1, 0.1
 # A lock is tested with rotations by _TRY radians. An axis counts as locked if the lock leaves less than _OPEN_SHARE of
 # such a rotation.
@@ -91,19 +91,21 @@ _TRY, _OPEN_SHARE = 1e-4, 0.5
 _FOLLOWS, _MIN_DISTANCE, _CATCH_UP = 4.0, 5e-4, 1e-2
 # To keep goals met, joints may move this many times as far as otherwise allowed.
 _DETOUR: Final = 1.1
-# Limbs are relaxed gradually over this first part of a target's path, as a share of the body's size. A body that starts
-# off its support is also shifted over it.
+# Limbs are relaxed gradually over this first part of a target's path, as a fraction of the body's size. A body that
+# starts off its support is also shifted over it.
 _FULL_SHIFT: Final = 0.1
-# A rotation by a radian counts as a movement by this share of the body's size. So a person's bone rotates by at most
+# A rotation by a radian counts as a movement by this fraction of the body's size. So a person's bone rotates by at most
 # 5.5 degrees while the target moves by 1 cm, unless goals would be missed. With less, straight knees lag when the chest
 # is lowered, and then bend too far in one step.
 _RADIAN: Final = 0.22
-# The same for joints of limbs without goals, as a share. With 1, a forearm that begins to hang lags by 9 degrees. With
-# less, the free leg of a person on one foot swings faster: by 17 to 27 degrees in a centimeter without a bound.
+# For joints of limbs without goals, that fraction is multiplied by this one. With 1, a forearm that begins to hang lags
+# by 9 degrees. With less, the free leg of a person on one foot swings faster: by 17 to 27 degrees in a centimeter
+# without a bound.
 _FREE: Final = 0.5
-# The lever at which torques of joint limits are compared with forces, as a share of the body's size.
+# The lever at which torques of joint limits are compared with forces, as a fraction of the body's size.
 _LEVER: Final = 0.17
-# A constraint is not reported as blocking if its force is less than this share of the largest force on missed targets.
+# A constraint is not reported as blocking if its force is less than this fraction of the largest force on missed
+# targets.
 _BLOCKING_SHARE: Final = 0.05
 
 
@@ -430,7 +432,7 @@ class DragSolver:
         self._wanted = wanted
         state, distance = first, moved_distance
         if moved_distance > _MOVE * self.size:
-            # After a jump the preferred pose may be nearer to the targets than the current one.
+            # After a jump the preferred pose may be closer to the targets than the current one.
             local, location = self.preferred[0][self.bodies.bones], self.preferred[1]
             preferred = self._state(local, location, wanted)
             if preferred.merit < state.merit:
@@ -560,7 +562,7 @@ class DragSolver:
         return found
 
     def _adapt_posture(self, wanted: Wanted) -> None:
-        """Shift the body over its support, and relax limbs, in proportion to the movement of targets.
+        """Shift the body over its support, and relax limbs, proportional to the movement of targets.
 
         This movement is the distance of targets from the effectors in the preferred pose.
         """
@@ -573,7 +575,7 @@ class DragSolver:
         lifted = self._limbs.lifted(moved) / max(self.bounds.off_support, TINY)
         carried = np.zeros(3)
         if self._side_bends:
-            # Hips that are dragged aside carry the body over one foot. If they go back, the trunk leans forward.
+            # Hips that are dragged sideways carry the body over one foot. If they go back, the trunk leans forward.
             forward = self._preferred_pose.carried[self._side_bends[0][0]] @ self._side_bends[0][1]
             carried = ways[self.goals.on[: self.goals.count] == 0].sum(axis=0)
             carried -= (carried @ forward) * forward
@@ -600,7 +602,7 @@ class DragSolver:
         rows, residual = state.rows, state.residual.ravel()
         multipliers = self._active.of(constraints)
         active, met = multipliers > 0.0, np.repeat(self._compliance <= RIGID, 3)
-        # Constraints with compliance or an open gap get no stiffness: they are not met exactly, so it would be a force.
+        # Constraints with compliance or an open gap get no stiffness: as they are not met exactly, it would push.
         exact = constraints.compliance == 0.0
         closed = active & exact & (constraints.gaps <= CLOSE * self.size)
         held = np.concatenate([rows[met], constraints.rows[closed]])
@@ -669,7 +671,7 @@ class DragSolver:
         return matrix
 
     def _corrected(self, state: _State, step: FloatArray, met: BoolArray, closed: BoolArray, share: float) -> _State:
-        """The state after a share of a step (D,), moved back onto the goals that are met. Their paths are curved.
+        """The state after a fraction of a step (D,), moved back onto the goals that are met. Their paths are curved.
 
         met: (3 (E + O),). closed: (K,) active constraints, whose gaps change only to remove overlaps.
         Each correction is a Newton step with the rows of the pose it begins in, and moves as little mass as possible.

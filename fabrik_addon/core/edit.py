@@ -38,7 +38,7 @@ from .rotations import (
 
 # Radians. No joint rotates by more than _MAX_TURN in a step. A change whose held goals are met is found once no joint
 # rotates by more than _LAST_TURN. In a drag, it is also found once a step reduces the misses of the other goals by less
-# than the share _LEAST_GAIN: further steps only toggle contacts, for a hand over 240 frames 5 of 12.
+# than the fraction _LEAST_GAIN: more steps only toggle contacts, for a hand over 240 frames 5 of 12.
 _MAX_TURN, _LAST_TURN, _LEAST_GAIN = 1.0, 1e-3, 0.01
 # The largest number of steps.
 _MAX_STEPS: Final = 12
@@ -47,9 +47,9 @@ _MAX_STEPS: Final = 12
 _ROUNDS, _SETTLED = 4, 1e-2
 # A limit replaces one that the joint met before if the cosine between their rows is above this.
 _ALIKE: Final = 0.9
-# The distance by which an effector may miss its target, as a share of the body's size.
+# The distance by which an effector may miss its target, as a fraction of the body's size.
 _MISSED: Final = 1e-5
-# The slack of points that are not held: the variance of their errors, as a share of that of their movements. Paths
+# The slack of points that are not held: the variance of their errors, as a fraction of that of their movements. Paths
 # within reach are followed to 1 %. With a tenth of it, points that are held near the edge of reach miss by millimeters;
 # with ten times as much, dragged feet go through the floor. On frames with the whole change of a drag, they are exact.
 _FOLLOWING: Final = 1e-2
@@ -69,7 +69,7 @@ class EditModel:
         turning: names of the bones that may rotate.
         free_root: whether the root may move.
         collision: capsules that must not overlap.
-        separate: whether capsules that overlap in a frame's own pose are moved apart; otherwise they go no deeper.
+        separate: whether capsules that overlap in a frame's original pose are moved apart; otherwise they go no deeper.
     """
 
     skeleton: Skeleton
@@ -109,7 +109,7 @@ class EditSolver:
     """An edit of F successive frames, prepared once to be solved for any targets.
 
     Attributes:
-        own_points: (F, E, 3) the effectors in the frames' own poses, armature space.
+        own_points: (F, E, 3) the effectors in the original poses, armature space.
         own_rotations: (F, E, 4) the rotations of their bones there, armature space.
         overlaps: (F,) the deepest overlap of capsules there beyond the allowed one, armature units.
     """
@@ -119,8 +119,8 @@ class EditSolver:
     ) -> None:
         """Prefer local rotations (F, J, 4) and the root's head at (F, 3), armature space.
 
-        shares: (F,) the share of a change that each frame gets. Own poses beyond limits are clamped by that share, so
-        that nothing jumps at the ends of the change; None: all of it.
+        shares: (F,) the fraction of a change that each frame gets. Original poses beyond limits are clamped by that
+        share, so that nothing jumps at the ends of the change; None: all of it.
         """
         skeleton = model.skeleton
         self._rotations, self._size = rotations, skeleton.extent
@@ -190,7 +190,7 @@ class EditSolver:
     def _through(self, known: KnownPose, targets: FloatArray, rotations: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Targets (F, E, 3) and rotations (F, E, 4) shifted so that a known pose meets them on its frame.
 
-        On other frames, they are shifted by their share of that.
+        On other frames, they are shifted by the frame's fraction of that.
         """
         points, turned = self._effectors(self._bodies.pose(known.rotations[None, self._bones], known.root[None]))
         off = rotation_vector_from_quaternion(product(turned[0], conjugate(rotations[known.frame])))
@@ -208,8 +208,8 @@ class EditSolver:
     ) -> Pose:
         """The poses of `over_time` for targets within reach.
 
-        Takes Gauss-Newton steps for the change of all frames. Its columns are rotation vectors relative to the frames'
-        own poses, and the root's translation.
+        Takes Gauss-Newton steps for the change of all frames. Its columns are rotation vectors relative to the original
+        poses, and the root's translation.
         """
         bodies, goals, own, count = self._bodies, self._goals, self._own, len(frames)
         wanted, exact = goals.wanted(targets, rotations), self._is_held
@@ -314,7 +314,7 @@ class EditSolver:
         return np.asarray(held.sum(axis=1) + (self._capsules.depths(pose) ** 2).sum(axis=-1))
 
     def _change(self, pose: Pose) -> FloatArray:
-        """(F, D) the change from the own poses: rotation vectors of joints, and the root's translation."""
+        """(F, D) the change from the original poses: rotation vectors of joints, and the root's translation."""
         bodies, own = self._bodies, self._own
         turned = bodies.columns_of(rotation_vector_from_quaternion(product(pose.local, conjugate(own.local))))
         return np.concatenate([turned, pose.root - own.root], axis=1) if bodies.free_root else turned
@@ -332,10 +332,10 @@ class EditSolver:
 
 
 class _Limits:
-    """The limits of B bodies on F frames, shifted for joints whose own pose exceeds them."""
+    """The limits of B bodies on F frames, shifted for joints whose original pose exceeds them."""
 
     def __init__(self, bodies: Bodies, limits: Sequence[Limit | None], own: FloatArray, shares: FloatArray) -> None:
-        """Shift the limits. own: (F, B, 4) the own poses. shares: (F,) the share of their excess that is removed."""
+        """Shift the limits. own: (F, B, 4) original poses. shares: (F,) the fraction of the excess that is removed."""
         self._bodies, self._limits = bodies, JointLimits(bodies, limits)
         away = rotation_vector_from_quaternion(product(own, conjugate(self._limits.clamped(own))))
         # A hinge can only rotate about its axis. Other rotations are rounding errors, and so are very small ones.

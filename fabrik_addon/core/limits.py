@@ -1,4 +1,4 @@
-"""Joint limits: the allowed local rotations of a bone, with one class for each kind, on either backend.
+"""Joint limits: the allowed local rotations of a bone, one class for each kind; for one pose or for arrays.
 
 A rotation q is relative to the bone's rest frame, whose Y points along the bone. q = swing · twist. The swing is the
 shortest arc from Y to q·Y, the twist the remaining rotation about Y. A swing's chart point is (x, z) = θ · (dx, dz) /
@@ -343,7 +343,7 @@ class Hinge(Limit):
         return backend.exp_map(backend.Vector((angle * x, angle * y, angle * z)))
 
     def at_range_share(self, backend: Backend, share: Scalar) -> Quaternion:
-        """The rotation at a share of the range; if the range is free, from -π to π."""
+        """The rotation at a fraction of the range; if the range is free, from -π to π."""
         low, high = (self.low, self.high) if self.bounded else (-pi, pi)
         return self.turned(backend, low + (high - low) * share)
 
@@ -372,7 +372,7 @@ class _Edges(NamedTuple):
         starts: (N, 2) first corners.
         along: (N, 2) vectors to the other corners.
         normals: (N, 2) outward unit normals.
-        low, high: (N,) the shares of an edge's length between which points face it: a little beyond a convex corner,
+        low, high: (N,) the fractions of an edge's length between which points face it: a little beyond a convex corner,
             not quite up to a concave one.
     """
 

@@ -65,12 +65,12 @@ class Problem:
 
     @cached_property
     def _factors(self) -> dict[str, float]:
-        """The length factors of sliding bones, as near to 1 as their ranges allow."""
+        """The length factors of sliding bones, as close to 1 as their ranges allow."""
         return {name: min(max(1.0, low), high) for name, (low, high) in self.slides.items()}
 
     @cached_property
     def shape(self) -> Skeleton:
-        """The skeleton with all slides as near to rest as possible."""
+        """The skeleton with all slides as close to rest as possible."""
         return scaled_skeleton(self.skeleton, self._factors)
 
     @cached_property
@@ -278,14 +278,7 @@ def make_problem(
     root: str,
     options: Options | None,
 ) -> Problem:
-    """Check all parts of a problem, and make it.
-
-    Raises:
-        SkeletonError: for an invalid skeleton.
-        TargetError: for effectors that do not match the skeleton.
-        LimitError: for invalid limits and slides.
-        OptionsError: for an unknown root mode, or invalid options.
-    """
+    """Check all parts of a problem, and make it; raises the FabrikError for the first invalid part."""
     points, bounds, ranges, options = checked_parts(skeleton, effectors, limits, slides, root, options)
     return Problem(skeleton, points, bounds, ranges, root == "FREE", options)
 

@@ -124,7 +124,7 @@ def rotation_vector_from_matrix(matrix: FloatArray) -> FloatArray:
 
 
 def slerp(start: FloatArray, end: FloatArray, share: FloatArray) -> FloatArray:
-    """(F, 4) quaternions interpolated from start to end by shares (F,), on the shorter arc."""
+    """(F, 4) quaternions interpolated from start to end by fractions (F,), on the shorter arc."""
     cosine = np.sum(start * end, axis=-1)
     end = np.where(cosine[:, None] < 0.0, -end, end)
     angle = np.arctan2(np.linalg.norm(end - start, axis=-1), np.linalg.norm(end + start, axis=-1)) * 2.0

@@ -254,7 +254,7 @@ def _slide(problem: Problem, state: State) -> None:
 
 
 def _meet_in_order(problem: Problem, state: State) -> None:
-    """If targets are missed, bring each priority as near to its targets as earlier ones allow (the paper's 4.2).
+    """If targets are missed, bring each priority as close to its targets as earlier ones allow (the paper's 4.2).
 
     A second round in reverse order restores targets that earlier priorities have lost.
     """

@@ -16,13 +16,13 @@ from ..core.kernel.capsules import Capsule, Place, SelfCollision, closest
 from .body_parts import MIDDLE, TRUNK
 from .rest_body import BodyAxes, RestBody, RestBone, square, unit
 
-# Half the trunk's width and depth as shares of the height, from the sample person.
+# Half the trunk's width and depth as fractions of the height, from the sample person.
 _WIDTH: Final = {"hips": 0.077, "spine": 0.082, "chest": 0.088}
 _DEPTH: Final = {"hips": 0.058, "spine": 0.059, "chest": 0.063}
 
 
 class _Limb(NamedTuple):
-    """The ends of a limb's capsule as shares of its bone, and its radius as a share of the height.
+    """The ends of a limb's capsule as fractions of its bone, and its radius as a fraction of the height.
 
     A capsule that begins beyond the joint leaves space for the flesh that hip and shoulder press together. is_tip:
     whether the rounded end, not the segment, ends at the bone's end. percentile: the radius is this percentile of the
@@ -46,7 +46,7 @@ _LIMBS: Final = {
     "shin": _Limb(0.031),
     "foot": _Limb(0.021, is_tip=True, percentile=25.0),
 }
-# The share of a thigh's capsule, from its start, that does not collide with the trunk: belly and thighs are soft.
+# The fraction of a thigh's capsule, from its start, that does not collide with the trunk: belly and thighs are soft.
 # With the whole capsule the knees of a person who sits down end 36 cm apart instead of 18.
 _LAP: Final = 0.3
 # A radius from a mesh must be within these factors of the one from the height: skirts and capes are not the body.
@@ -56,7 +56,7 @@ _ENOUGH: Final = 8
 # Percentiles of the vertices' distances to the side, forward and back. They are the half axes of an oval that contains
 # most vertices.
 _ASIDE, _FRONT, _BACK = 80.0, 10.0, 90.0
-# A trunk bone shorter than this share of the height has no capsules.
+# A trunk bone shorter than this fraction of the height has no capsules.
 _SHORT: Final = 0.02
 # The number of a finger's second bone.
 _SECOND: Final = 2
@@ -64,8 +64,9 @@ _SECOND: Final = 2
 # length away from the bone are skin; those farther away belong to things that are held.
 _FLAT: Final = frozenset({"hand", "foot", "toe"})
 # The outermost vertices in _DIRECTIONS represent a part's skin. These are evenly spread by the golden angle (Gonzalez,
-# *Mathematical Geosciences*, 2010). _MARGIN, a share of the height (0.7 mm), is for the skin between these vertices and
-# for vertices that other bones pull a little. With 200 directions and no margin, toes are up to 2 mm below the floor.
+# *Mathematical Geosciences*, 2010). _MARGIN, a fraction of the height (0.7 mm), is for the skin between these vertices
+# and for vertices that other bones pull a little. With 200 directions and no margin, toes are up to 2 mm below the
+# floor.
 _DIRECTIONS, _MARGIN = 400, 0.0004
 
 

@@ -1,8 +1,8 @@
 """Masses of a body's bones: a human's segments by name, any other rig's bones by their size. Plain Python.
 
 The segments are those of de Leva, *Adjustments to Zatsiorsky-Seluyanov's segment inertia parameters*, Journal of
-Biomechanics 29 (1996), table 4, the mean of women and men: shares of the body's mass, and the position of the center of
-mass along the segment. In that table, the trunk has three parts, of which the lowest is the pelvis, and the head
+Biomechanics 29 (1996), table 4, the mean of women and men: fractions of the body's mass, and the position of the center
+of mass along the segment. In that table, the trunk has three parts, of which the lowest is the pelvis, and the head
 includes the neck. If several bones form one segment, such as head and neck, its mass is divided in proportion to their
 lengths.
 """
@@ -18,10 +18,10 @@ from .naming_schemes import match
 class BoneMass(NamedTuple):
     """The mass of a bone.
 
-    share: of the body's mass. center: its center of mass, as a share of the distance from head to tail. keeps: factor
-    on its mass in the posture term. bends: factor on its joint's inertia. hangs: for a limb without targets, 0 if the
-    bone tilts with the trunk, and 1 if it keeps its own tilt. eased: the smallest bend of its joint in a relaxed limb,
-    in radians; for an upper arm, its angle below level.
+    share: of the body's mass. center: its center of mass, as a fraction of the distance from head to tail. keeps:
+    factor on its mass in the posture term. bends: factor on its joint's inertia. hangs: for a limb without targets, 0
+    if the bone tilts with the trunk, and 1 if it keeps its own tilt. eased: the smallest bend of its joint in a relaxed
+    limb, in radians; for an upper arm, its angle below level.
     """
 
     share: float
@@ -75,27 +75,27 @@ _BENDS: Final = {
     "shoulder": 5.0,
     "upper_arm": 2.0,
 }
-# The share of a trunk's tilt that limbs without targets do not follow: arms and legs hang, and the head looks ahead.
+# The fraction of a trunk's tilt that limbs without targets do not follow: arms and legs hang, and the head looks ahead.
 _HANGS: Final = {"upper_arm": 1.0, "forearm": 1.0, "thigh": 1.0, "shin": 1.0, "neck": 0.4, "head": 0.6}
 # Shin: degrees by which a knee bends once its foot is dragged away. With 0, a foot that is dragged back along the floor
 # by 20 cm bends the knee by at most 4 degrees, instead of 36.
 # Upper arm: degrees by which a level arm is lowered once its hand is dragged away; less above or below level. With 0,
 # the elbows of a rig in a T pose are above its shoulders when its hands are at a wall.
 _EASED: Final = {"shin": 90.0, "upper_arm": 40.0}
-# How strongly a dragged bone keeps its orientation, as a share of the torque that holds a target rotation.
+# How strongly a dragged bone keeps its orientation, as a fraction of the torque that holds a target rotation.
 # Foot: if lifted by 30 cm, it tilts by 13 degrees; if free to rotate, by 46. With 0.017, the heel stays down even with
 # the ankle at its limit, and the pelvis tilts instead.
 # Head: if dragged forward and down, it tilts by 40 degrees; with 0.004, by 89.
 # Hips tilt only for balance. With 0.11, the trunk tilts back in a squat instead of forward.
-# Hands are free: with a share of 0.0001 or more, wrists jerk when released.
+# Hands are free: with a fraction of 0.0001 or more, wrists jerk when released.
 KEEPS_ORIENTATION: Final = {"foot": 0.0011, "toe": 0.0011, "head": 0.0075, "hips": 0.097}
-# Hips that are dragged or have a target are released at this share of the force that releases other bones. The same
+# Hips that are dragged or have a target are released at this fraction of the force that releases other bones. The same
 # holds for bones that move with such hips. With 1, the trunk folds by 45 degrees or more if ankles at their limits stop
-# hips that are lowered. With a tenth, balance keeps hips that are dragged aside 11 mm farther from the mouse.
+# hips that are lowered. With a tenth, balance keeps hips that are dragged sideways 11 mm farther from the mouse.
 LEADS_WITH: Final = {"hips": 1.0 / 7.0}
 # A rig is a human's if all of these parts are known.
 _TELLING: Final = ("hips", "upper_arm", "forearm", "thigh", "shin")
-# No bone weighs less than this share of the heaviest, since a bone without mass would move erratically.
+# No bone weighs less than this fraction of the heaviest, since a bone without mass would move erratically.
 _MIN: Final = 1e-3
 _MIDDLE: Final = 0.5
 
@@ -103,7 +103,7 @@ _MIDDLE: Final = 0.5
 def body_masses(lengths: Mapping[str, float]) -> dict[str, BoneMass]:
     """The masses of a rig's bones, by name; the shares add up to 1.
 
-    lengths: of all bones, any unit. If their names are not a human's, masses are in proportion to length³, as for
+    lengths: of all bones, any unit. If their names are not a human's, masses are proportional to length³, as for
     bodies of one shape.
     """
     roles = match(lengths)

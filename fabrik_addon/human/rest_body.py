@@ -1,6 +1,6 @@
 """A human rig at rest: roles of bones, up and forward directions, palms, and the points that touch the floor.
 
-Everything follows from the positions of joints, in armature space, not from bone roll. Soles, palms and knees touch the
+Everything follows from the positions of joints in armature space, not from bone roll. Soles, palms and knees touch the
 floor at points on their bones; the rig is assumed to stand on its feet. Plain Python.
 """
 
@@ -16,7 +16,7 @@ from ..core.arrays import ROUNDING, SINGLE, FloatArray, IntArray, lengths
 from .body_parts import FINGERS, Role
 from .naming_schemes import match
 
-# The fields of a role besides its part.
+# The fields of a role other than its part.
 _TOLD: Final = ("side", "finger", "number")
 # The smallest cosine (45 degrees) between directions that count as alike: a bone's Y axis and its limb, trunk and legs.
 ALONG: Final = 0.7
@@ -26,7 +26,7 @@ _ON: Final = 0.5
 # A direction of the body within this angle of an armature axis is replaced by that axis, since people slouch and feet
 # point out.
 _SNAP: Final = np.cos(np.radians(10.0))
-# If a foot's horizontal part is less than this share of its length, the foot does not show which way is forward.
+# If a foot's horizontal part is less than this fraction of its length, the foot does not show which way is forward.
 FLAT_FOOT: Final = 0.3
 # For each part of a limb, the next part. The head of the next bone is the end of the bone before it.
 _NEXT: Final = {"upper_arm": "forearm", "forearm": "hand", "thigh": "shin", "shin": "foot", "foot": "toe"}
@@ -307,9 +307,10 @@ Point = tuple[str, tuple[float, float, float]]
 # Motor Control of Human Movement*, 2009, figure 4.1). Its heel is about a quarter of its length behind the ankle.
 _WIDTH: Final = 0.055 / 0.152
 _HEEL: Final = 0.25
-# Without toe bones the foot's bone ends at the ball, at about this share of the distance to the tips of the toes.
+# Without toe bones the foot's bone ends at the ball, at about this fraction of the distance to the tips of the toes.
 _BALL: Final = 0.65
-# A rig whose lowest joint is within this share of its feet's length above the armature's origin stands on the origin.
+# A rig whose lowest joint is within this fraction of its feet's length above the armature's origin stands on the
+# origin.
 _ON_ORIGIN: Final = 0.5
 
 
@@ -345,7 +346,7 @@ def floor_points(body: RestBody) -> tuple[Point, ...]:
 
 
 def convex_hull(points: FloatArray) -> FloatArray:
-    """(M, 2) the corners of the convex hull of (N, 2) points, counter-clockwise (Andrew's monotone chain)."""
+    """(M, 2) the corners of the convex hull of (N, 2) points, counterclockwise (Andrew's monotone chain)."""
     rows = sorted({(float(x), float(y)) for x, y in points})
     if len(rows) < 3:
         return np.array(rows).reshape(-1, 2)

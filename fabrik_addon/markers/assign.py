@@ -3,7 +3,7 @@
 Poses that fit the known markers, and otherwise stay near rest, show roughly how each bone moves. A marker on the skin
 keeps its position on one bone and moves relative to all others. Two bones that hardly move relative to each other are
 distinguished by where people attach markers: near a landmark of the bone. A marker that is assigned helps to find
-better poses, which show the bones of further markers.
+better poses, which show the bones of other markers.
 """
 
 from collections.abc import Mapping, Sequence

@@ -15,21 +15,22 @@ UpAxis = Literal["Y", "Z"]
 
 # Fewer markers than this do not show which axis is up.
 FEWEST_MARKERS: Final = 3
-# An axis can be up only if the markers extend along it by at least this share of their largest extent.
+# An axis can be up only if the markers extend along it by at least this fraction of their largest extent.
 _TALL_SHARE: Final = 0.6
 # If both Y and Z could be up, the extent along one must exceed the other by this factor.
 _CLEAR_RATIO: Final = 1.25
-# The lowest marker may be this far below or above zero, as a share of the markers' extent.
+# The lowest marker may be this far below or above zero, as a fraction of the markers' extent.
 _LOWEST: Final = -0.25
 _HIGHEST: Final = 1.0
-# Share of the frames that must vote for the same axis. While a person crawls toward the origin, up to half are wrong.
+# Fraction of the frames that must vote for the same axis. While a person crawls toward the origin, up to half are
+# wrong.
 _SURE: Final = 0.8
-# A person travels along an axis if the smallest coordinate on it changes by more than this share of the markers'
+# A person travels along an axis if the smallest coordinate on it changes by more than this fraction of the markers'
 # extent. If a person stays in place, it changes by a few tenths of the extent.
 _TRAVELS: Final = 1.0
 # Maximum number of frames examined in a recording.
 _LOOKED_AT: Final = 2000
-# Along the up axis, the smallest coordinate changes by at most this share of the extent.
+# Along the up axis, the smallest coordinate changes by at most this fraction of the extent.
 _STAYS: Final = 0.4
 
 

@@ -22,7 +22,7 @@ _FLOOR_PERCENT: Final = 5.0
 _HYSTERESIS: Final = 1.5
 # Speeds are measured over this many seconds: 1 mm of marker noise then gives 2 cm/s.
 _SPEED_OVER: Final = 0.05
-# The ground counts as moving if at least this share of the velocities of low points agree, and at least this number.
+# The ground counts as moving if at least this fraction of the velocities of low points agree, and at least this number.
 _GROUND_SHARE: Final = 0.3
 _GROUND_SAMPLES: Final = 1000
 
@@ -176,10 +176,11 @@ def foot_points(skeleton: Skeleton, effectors: Sequence[Effector], up: int) -> I
 # that is lower on few frames is only rolling.
 _STANDING: Final = 20.0
 # The lowest step of stairs is touched on few frames. So this percentile is used if it is lower than the other one by
-# more than a share of the body's size (10 cm on a person), which is more than a foot rolls.
+# more than a fraction of the body's size (10 cm on a person), which is more than a foot rolls.
 _LOWEST: Final = 4.0
 _STEP: Final = 0.04
-# A foot that stays higher than the other by more than this share of the body's size (5 cm on a person) is in the air.
+# A foot that stays higher than the other by more than this fraction of the body's size (5 cm on a person) is in the
+# air.
 _LIFTED: Final = 0.02
 
 
@@ -293,7 +294,7 @@ def _solved(
     targets: FloatArray,
     limits: Mapping[str, Limit] | None,
 ) -> Solution:
-    """Poses with the pins at targets (F, P, 3), as near as possible to those of `solution`."""
+    """Poses with the pins at targets (F, P, 3), as close as possible to those of `solution`."""
     frames = np.flatnonzero(~np.isnan(targets).any(axis=2).all(axis=1))
     if not len(frames):
         return solution

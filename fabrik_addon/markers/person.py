@@ -14,7 +14,7 @@ from .mapping.labels import landmarks_of
 from .mapping.landmarks import LANDMARKS
 from .signals import middle_of
 
-# An axis is up if the trunk is within 45° of it on at least this share of the frames.
+# An axis is up if the trunk is within 45° of it on at least this fraction of the frames.
 _ALONG: Final = np.sqrt(0.5)
 _MOST: Final = 0.7
 # The largest distance of the floor from height 0, in meters.
@@ -78,13 +78,13 @@ def up_of_person(trunks: FloatArray, lowest: FloatArray, hips: FloatArray) -> tu
 _FEWEST: Final = 3
 # From one step to the next, the logarithm of the duration changes by less than this.
 _EVEN: Final = 0.3
-# In each step, the feet are first closer than the first share of their largest distance, then farther apart than the
+# In each step, the feet are first closer than the first fraction of their largest distance, then farther apart than the
 # second.
 _CLOSE, _WIDE = 0.45, 0.7
-# The largest distance is this percentile. In a walk it is at least this share of a leg's length.
+# The largest distance is this percentile. In a walk it is at least this fraction of a leg's length.
 _OFTEN: Final = 95.0
 _LONG: Final = 0.55
-# Runners have both feet higher than this share of a leg above the floor, on more than this share of the frames.
+# Runners have both feet higher than this fraction of a leg above the floor, on more than this fraction of the frames.
 _IN_THE_AIR: Final = 0.05
 _RUNNING: Final = 0.1
 # Steps per √(leg / gravity), in which children and adults walk alike (Alexander, Principles of Animal Locomotion,
@@ -105,7 +105,7 @@ def cadence_doubts(
 ) -> Iterator[str]:
     """A warning if a person's steps are much quicker or slower than those of real people.
 
-    A walker's feet are farthest apart once in each step, also on a treadmill. Runners, who are in the air between
+    A walker's feet are farthest apart once in each step, even on a treadmill. Runners, who are in the air between
     steps, are left out.
 
     name: of the person or the motion. left, right, hips: (F, 3) positions of points on the feet and hips, NaN where not

@@ -16,7 +16,7 @@ from .clip import BoolArray, Clip, ClipError, FloatArray, check_rate, true_spans
 
 Timing = Literal["KEEP_TIME", "KEEP_FRAMES", "SET_SCENE_RATE"]
 
-# Sample times closer than this share of a frame are the same.
+# Sample times closer than this fraction of a frame are the same.
 _SAME_SAMPLE: Final = 1e-6
 # Seconds: in a gap, a marker moves at most as far as it would in this time at its speed next to the gap.
 _CARRIED: Final = 0.25

@@ -27,7 +27,8 @@ from ..human.rest_body import ALONG, FLAT_FOOT, BodyAxes, RestBody, RestBone, de
 from .motion import Motion, RetargetError
 from .pairs import Pair, above, depth
 
-# Parts whose directions are compared to choose a reference pose, besides the trunk and the line between the shoulders.
+# Parts whose directions are compared to choose a reference pose, in addition to the trunk and the line between the
+# shoulders.
 _KEPT: Final = ("chest", "neck", "thigh", "shin", "foot")
 # Weight of the bend of arms, and of their angle forward or back: in a T or an A pose both are zero. With a
 # larger weight, hips are 0.3 degrees farther off on the chosen frames. With none, upper arms are up to 80 degrees off.
@@ -37,7 +38,7 @@ _ARMS_COUNT: Final = 0.3
 _LIKE: Final = 30.0
 # Number of frames that are compared.
 _LOOKED_AT: Final = 100
-# Z is up if the source's trunk points along it on this share of the frames.
+# Z is up if the source's trunk points along it on this fraction of the frames.
 _STANDS: Final = 0.1
 # Degrees: a trunk tilted by more is not upright.
 MAX_TILT: Final = 30.0
@@ -58,14 +59,14 @@ _FORWARD: Final = np.array([0.0, -1.0, 0.0])
 # Parts whose direction at rest depends on the pose, such as a T or an A pose. A trunk's curve and a foot's slope belong
 # to the body's shape instead.
 _POSED: Final = frozenset({"upper_arm", "forearm", "hand", "finger", "palm", "thigh", "shin"})
-# The rest pose determines the floor if planted ankles of the take are as high as there, to within this share of the
+# The rest pose determines the floor if planted ankles of the take are as high as there, to within this fraction of the
 # legs' length.
 _SAME_FLOOR: Final = 0.1
 # The height of planted ankles is this percentile of their heights in the take.
 _STANDING_PERCENT: Final = 5.0
 # Meters from hip to ankle of an adult; the thresholds of foot contacts are for this length.
 USUAL_LEG: Final = 0.85
-# Joints of the same body may differ by this share of a rig's size.
+# Joints of the same body may differ by this fraction of a rig's size.
 _ALIKE: Final = 1e-4
 
 
@@ -73,7 +74,8 @@ _ALIKE: Final = 1e-4
 class Reference:
     """The pose of the source that is compared with the rig at rest.
 
-    axes: in its world, up and the direction that corresponds to the rig's forward. frame: from 0; None: the rest pose.
+    axes: in its world, up and the direction that corresponds to the rig's forward. frame: counted from 0; None: the
+    rest pose.
     """
 
     body: RestBody
@@ -201,7 +203,7 @@ def _difference(body: RestBody, up: FloatArray, other: Mapping[tuple[str, str], 
         return 180.0
     axes = facing(body, up)
     own = _directions(body, axes)
-    # For each angle that is compared: its weight, its usual value, and the two directions between which it is.
+    # For each compared angle: its weight, its usual value, and the two directions that form it.
     angles = [(1.0, 0.0, own[key], other[key]) for key in own if key in other]
     for side in ("L", "R"):
         arm = [body.direction(name) for part in ("upper_arm", "forearm") for name in body.named(part, side)[:1]]

@@ -34,9 +34,9 @@ _ACROSS: Final = (("the line across the hips", "thigh"), ("the line across the s
 _FAR_TRUNK: Final = 18.0
 _FAR_LIMB: Final = 25.0
 _OPPOSITE: Final = 100.0
-# RMS of a target's errors, as a share of the legs' length. It is at most 3 % in these three takes.
+# RMS of a target's errors, as a fraction of the legs' length. It is at most 3 % in these three takes.
 _MISSED: Final = 0.06
-# A limit holds a bone if the bone is at it on more than this share of the frames.
+# A limit holds a bone if the bone is at it on more than this fraction of the frames.
 _MOSTLY: Final = 0.5
 # Arms or trunk differ in size if they differ by more than this factor after scaling to equal legs.
 _OTHER_SIZE: Final = 2.5
@@ -120,7 +120,7 @@ def retarget_doubts(
 
 
 def _unit_doubts(motion: Motion, source: RestBody, reference: Reference) -> Iterator[str]:
-    """A warning if the positions of the root seem to have other units than the lengths of the bones."""
+    """A warning if the positions of the root seem to have different units from the lengths of the bones."""
     heights = motion.heads @ (reference.axes.up / leg_length(source))
     hips = heights[:, np.isin(motion.names, source.named("hips"))].mean(axis=1)
     height, lowest = float(np.median(hips)), float(np.median(heights.min(axis=1)))
@@ -148,7 +148,7 @@ def _direction_doubts(
     places: IntArray,
     held: Sequence[str],
 ) -> Iterator[str]:
-    """Warnings if trunk, hips, shoulders or limbs point in other directions than the source's.
+    """Warnings if trunk, hips, shoulders or limbs point in directions other than the source's.
 
     heads: (F, N, 3) of the source on some frames, in the rig's space. held: bones whose limits keep them far from the
     source's rotation on most frames.

@@ -37,7 +37,7 @@ from .motion import Motion
 
 # A point with a share s has the weight s / (1 - s + this): large, but not infinite, for a share of 1.
 _CERTAIN: Final = 1e-3
-# Points below this share of the contact height count as near the ground.
+# Points below this fraction of the contact height count as near the ground.
 _NEAR: Final = 0.4
 # A point planted at most this many times the contact height above the floor is put on it.
 _ON_FLOOR: Final = 1.5
@@ -170,7 +170,7 @@ class FootPlan:
         self.rotations = product(turn, self.rotations)
 
     def _move(self, ends: FloatArray, shifts: FloatArray, shares: FloatArray) -> None:
-        """Rotate and translate the foot so that its ends (2, 3) move by (F, 2, 3), weighted by shares (F, 2)."""
+        """Rotate and translate the foot so that its ends (2, 3) move by (F, 2, 3), weighted by fractions (F, 2)."""
         points = self._points(ends)
         weights = shares / (1.0 - shares + _CERTAIN)
         both = (shares[:, 0] * shares[:, 1])[:, None]
@@ -228,10 +228,10 @@ def toe_angles(toe: FloatArray, balls: FloatArray, tip: FloatArray, floor: RigFl
 
 
 _LIMBS: Final = (("hand", ("upper_arm", "forearm", "hand")), ("foot", ("thigh", "shin", "foot")))
-# The parts that hands may touch besides each other.
+# The parts that hands may touch, in addition to each other.
 _TOUCHED: Final = ("head", "thigh")
-# Distances as shares of the leg's length: below the first a hand touches fully, above the second not at all. Wrists are
-# about 10 cm apart in a clap; those of hanging arms are 20 cm from the hip joints.
+# Distances as fractions of the leg's length: below the first a hand touches fully, above the second not at all. Wrists
+# are about 10 cm apart in a clap; those of hanging arms are 20 cm from the hip joints.
 _TOUCHING: Final = 0.15
 _FAR: Final = 0.22
 
@@ -396,12 +396,12 @@ class LimbGoals:
 # An arm is solved together with its collar bone. Legs are solved together with the hips, which move so that planted
 # feet stay in place.
 
-# Weight of the source's rotations: a radian off counts as much as a target missed by this share of the limb's length.
-# With 0.03, a leg that kicks beyond its limits jumps between two poses.
+# Weight of the source's rotations: a radian off counts as much as a target missed by this fraction of the limb's
+# length. With 0.03, a leg that kicks beyond its limits jumps between two poses.
 _SHARE: Final = 0.15
-# A limb is solved again if it misses its target by more than this share of its length.
+# A limb is solved again if it misses its target by more than this fraction of its length.
 _MISSED: Final = 1e-3
-# 20 steps are enough: in a dance, 60 take twice the time and only bring the hips 1 mm nearer to their target. With 12,
+# 20 steps are enough: in a dance, 60 take twice the time and only bring the hips 1 mm closer to their target. With 12,
 # feet are up to 1 cm too deep.
 _OPTIONS: Final = Options(max_sweeps=0, restarts=0, tolerance=5e-4, most_steps=20)
 # Weights of the hips and of a foot in the air, and the factor for a point that is planted or near the ground. With

@@ -13,8 +13,8 @@ from ..human.rest_body import RestBone, bones_of
 
 # A loop has at least this many frames.
 _SHORTEST_LOOP: Final = 8
-# Locations on a loop's first and last frame differ by at most this share of the body's size, and rotations by at most
-# about twice this number, in radians.
+# Locations on a loop's first and last frame differ by at most this fraction of the body's size, and rotations by at
+# most about twice this number, in radians.
 _SAME: Final = 1e-3
 
 

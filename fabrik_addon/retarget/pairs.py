@@ -27,7 +27,7 @@ class Pair:
     """A bone of the rig and the source bone that it follows.
 
     before, share: if the chains have different numbers of bones, a bone follows a blend of two source bones:
-    `before` at a share of 0, `source` at 1.
+    `before` at a fraction of 0, `source` at 1.
     """
 
     bone: str
@@ -86,7 +86,7 @@ def above(bones: Mapping[str, RestBone], name: str) -> list[str]:
 
 
 def _ends(body: RestBody, chain: list[str], after: Iterable[str]) -> FloatArray:
-    """(n,) the ends of a chain's bones, as shares of the length along the chain."""
+    """(n,) the ends of a chain's bones, as fractions of the length along the chain."""
     last = body.bones[chain[-1]]
     following = next((head for part in after if (head := body.head_of(part)) is not None), None)
     end = last.tail if following is None else following
@@ -151,11 +151,11 @@ def _as_json(pair: Pair) -> object:
 # Legs are the pair of limbs that ends lowest. Arms are the pair attached to the trunk above them. If arms end on the
 # ground, the body has four legs.
 
-# Limbs on the left and right mirror each other to within this share of the body's height.
+# Limbs on the left and right mirror each other to within this fraction of the body's height.
 _MIRRORED: Final = 0.05
-# A limb ends on the ground if its end is at most this share of the body's height above the lowest end.
+# A limb ends on the ground if its end is at most this fraction of the body's height above the lowest end.
 _ON_GROUND: Final = 0.15
-# Legs go down by at least this share of their length.
+# Legs go down by at least this fraction of their length.
 _DOWN: Final = 0.5
 _UPS: Final = ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (0.0, -1.0, 0.0), (1.0, 0.0, 0.0), (-1.0, 0.0, 0.0), (0.0, 0.0, -1.0))
 # The parts of a limb's bones, from the trunk outward, by the number of bones.
@@ -240,7 +240,7 @@ def _upright_body(bones: Mapping[str, RestBone]) -> TreeBody | None:
     pairs = {name: pair for name in bones if (pair := tree.pair(name)) is not None}
     if not pairs:
         return None
-    # If two pairs are on the ground, the hind legs are those whose bone is nearer to the root.
+    # If two pairs are on the ground, the hind legs are those whose bone is closer to the root.
     lowest = min(tree.tip(pair[0])[2] for pair in pairs.values())
     hips = next(name for name in bones if name in pairs and tree.on_ground(pairs[name][0], lowest))
     rest = [child for child in tree.children[hips] if child not in pairs[hips]]
@@ -286,7 +286,7 @@ def _left(tree: _Tree, legs: tuple[str, str]) -> Callable[[str], str]:
     return lambda limb: "L" if sign * (tree.tip(limb)[0] - tree.middle) > 0.0 else "R"
 
 
-# Hips bones closer than this share of a body's size are of one body, such as those of Rigify's DEF and ORG bones.
+# Hips bones closer than this fraction of a body's size are of one body, such as those of Rigify's DEF and ORG bones.
 _SAME_PLACE: Final = 1e-3
 # The parts of a person; if names show fewer, the bone tree decides. A spine's bones may be named spine or chest.
 _PERSON: Final = frozenset({"spine", "head", "upper_arm", "forearm", "hand", "shin", "foot"})

@@ -23,7 +23,7 @@ from .pairs import Pair, check_pairs, find_bodies, find_pairs
 _CHUNK = 2000
 # Seconds beyond the ends of a loop that are solved too, so that both ends are equal.
 _LOOPED = 1.0
-# A target is reached within this share of the rig's size.
+# A target is reached within this fraction of the rig's size.
 _MET = 1e-3
 
 

@@ -12,7 +12,7 @@ import pytest
 from support.processes import extension_tool
 
 import fabrik_addon
-from fabrik_addon.blender.ui.panels.base import address_of
+from fabrik_addon.blender.ui.panels.base import address_of, mail_address
 
 ROOT = Path(__file__).parents[2]
 
@@ -66,10 +66,11 @@ def test_package_is_the_name_that_blender_enabled(installed):
     assert addon_utils.check(installed) == (True, True)
 
 
-def test_the_guide_is_on_the_website_of_the_manifest():
+def test_guide_and_mail_address_are_those_of_the_manifest():
     """From the manifest beside the package, installed or not."""
-    website = tomllib.loads((ROOT / "blender_manifest.toml").read_text(encoding="utf-8"))["website"]
-    assert address_of("drag") == f"{website}/guide/drag.html"
+    manifest = tomllib.loads((ROOT / "blender_manifest.toml").read_text(encoding="utf-8"))
+    assert address_of("drag") == f"{manifest['website']}/guide/drag.html"
+    assert manifest["maintainer"].endswith(f" <{mail_address()}>")
 
 
 def test_the_installed_extension_can_be_disabled_and_enabled(installed):

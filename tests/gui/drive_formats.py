@@ -43,6 +43,7 @@ def steps():
         rig().select_set(True)
     yield from poses_become_keys()
     yield from a_layout_is_asked_for()
+    yield from a_performer_is_asked_for()
 
 
 def poses_become_keys():
@@ -88,4 +89,27 @@ def a_layout_is_asked_for():
     assert len(bpy.data.collections["odd"].objects) == 17, "the layout that was offered imported nothing"
 
 
-g.run(steps, limit=180.0)
+def a_performer_is_asked_for():
+    """Two persons in one file: each drop offers the next one."""
+    names = [f"{person}:{label}" for person in ("Anna", "Ben") for label in ("LASI", "RASI", "LPSI", "RPSI")]
+    header = "PathFileType\t4\t(X/Y/Z)\ttwo.trc\nDataRate\tNumFrames\tNumMarkers\tUnits\n100\t2\t8\tmm\n"
+    columns = (
+        "Frame#\tTime\t" + "\t\t\t".join(names) + "\n\t\t" + "\t".join(f"{a}{n}" for n in range(1, 9) for a in "XYZ")
+    )
+    rows = [f"{n}\t{n / 100}\t" + "\t".join(str(100 + n + i) for i in range(24)) for n in (1, 2)]
+    path = Path(g.OUT) / "two.trc"
+    path.write_text(f"{header}{columns}\n\n" + "\n".join(rows) + "\n")
+    for person in ("Anna", "Ben"):
+        yield from drop(path)
+        g.key("RET")
+        yield 1.5
+        g.shot(f"formats_{person}.png")
+        assert f"two {person}" not in bpy.data.collections, "no performer was asked for"
+        g.key("RET")
+        yield 1.5
+        assert len(bpy.data.collections[f"two {person}"].objects) == 4, (
+            "the performer that was offered was not imported"
+        )
+
+
+g.run(steps, limit=240.0)

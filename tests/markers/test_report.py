@@ -96,7 +96,6 @@ class TestFigures:
         assert (first.rms, first.worst_frame) == (pytest.approx(0.3), 12)
         assert math.isnan(second.rms)
         assert (second.worst_frame, second.coverage) == (None, 100.0)
-        assert report.worst_frame == 12
 
     def test_status_by_name_or_enum(self) -> None:
         status = IntEnum("status", ["SOLVED", "UNSEEN"])

@@ -63,18 +63,18 @@ from ..settings.why_not import mapped_markers
 _STILL: Final = 1e-4
 # Frames per second. The time constants for filling gaps refer to this rate.
 _RATE: Final = 24.0
-# Parts that keep their pose exactly, and parts that keep it as nearly as the surface of the body allows.
+# Parts that keep their pose exactly, and parts that keep it as closely as the surface of the body allows.
 _HELD: Final = ("foot",)
 _LED: Final = ("hand", "head")
-# The cap of the force on hands and heads whose limbs are moved out of the body, as a share of that on dragged bones.
+# The cap of the force on hands and heads whose limbs are moved out of the body, as a fraction of that on dragged bones.
 # With more, the trunk moves away from hands.
 _LEADS: Final = 0.03
 # Frames over which these limbs return to their motion, before and after an overlap.
 _FADES: Final = 10
-# Share of the body's size. Smaller overlaps, below 0.2 mm for a person, are rounding errors.
+# Fraction of the body's size. Smaller overlaps, below 0.2 mm for a person, are rounding errors.
 _LEAST: Final = 1e-4
-# The shares of the total time after which stages end, for the progress bar. Solving ends early if poses are written by
-# controls, because Blender must then evaluate each frame.
+# The fractions of the total time after which stages end, for the progress bar. Solving ends early if poses are written
+# by controls, because Blender must then evaluate each frame.
 _SAMPLING_ENDS: Final = 0.33
 _SOLVING_ENDS: Final = 0.9
 _SOLVING_FOR_CONTROLS_ENDS: Final = 0.1
@@ -216,7 +216,7 @@ def bake(context: Context, armature: Object, *, frame_start: int, frame_end: int
 
 
 def bake_steps(context: Context, armature: Object, settings: BakeSettings) -> Steps:
-    """Bake in small steps: yields the share done, returns the result, and may be closed at any time."""
+    """Bake in small steps: yields progress, returns the result, and may be closed at any time."""
     check_followed(context.scene, armature, settings.source)
     return (yield from keyed_steps(context, armature, settings, _found_steps))
 
@@ -365,7 +365,7 @@ def _found_steps(context: Context, armature: Object, settings: BakeSettings, sec
 def _solve(
     problem: RigProblem, places: SampledTargets, frames: IntArray, take: TakeSettings | None, scale: FloatArray
 ) -> Generator[float, None, BakedTree]:
-    """Solve a tree on F frames; yields the share done.
+    """Solve a tree on F frames; yields progress.
 
     places: the positions of the targets, NaN if not visible. take: settings for markers; None for effectors. scale: as
     in `BakedTree`.
@@ -405,7 +405,7 @@ def _solve(
 def _solve_effectors(
     problem: RigProblem, places: SampledTargets, solver: Solver, heads: FloatArray | None, turned: BoolArray
 ) -> Generator[float, None, Solution]:
-    """Solve a tree for the targets of effectors, each frame from rest, in large parts; yields the share done.
+    """Solve a tree for the targets of effectors, each frame from rest, in large parts; yields progress.
 
     Bones are interpolated over the frames on which no target moves them. Otherwise they would jump to their start pose.
     Visible targets are still met, because these bones do not move their effectors.
@@ -432,7 +432,7 @@ def _solve_effectors(
 def without_self_collisions(armature: Object, tree: BakedTree) -> BakedTree:
     """The tree with self-collisions of a person's body removed; unchanged if there are none, and for other rigs.
 
-    Feet keep their position and rotation. Hands and head keep theirs as nearly as the surface of the body allows.
+    Feet keep their position and rotation. Hands and head keep theirs as closely as the surface of the body allows.
     Changes are smoothed over time.
     """
     skeleton = tree.problem.tree.skeleton
@@ -746,7 +746,7 @@ def make_result(
             if entry is not None:
                 errors = (-1.0, 0.0) if np.isnan(row.rms) else (row.rms, row.max)
                 entry.figures = *errors, row.worst_frame or 0, row.coverage
-        capture.worst_frame = report.worst_frame or 0
+        capture.worst_frame = report.total().worst_frame or 0
         text = capture.report or bpy.data.texts.new(f"{take or armature.name} FABRIK report.csv")
         text.clear()
         text.write(csv_text(report))

@@ -160,7 +160,7 @@ def identity(path: Path) -> object:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Discard everything that is printed in the block, also by Blender itself."""
+    """Discard everything that is printed in the block, even by Blender itself."""
     sys.stdout.flush()
     sys.stderr.flush()
     kept = [(descriptor, os.dup(descriptor)) for descriptor in (1, 2)]
@@ -310,7 +310,7 @@ def run_call(call: Call) -> Outcome:
 
 @contextmanager
 def local_executor(count: int) -> Iterator[tuple[Executor, Job]]:
-    """An executor with `count` processes on this machine, which end with the block, and the function for a call."""
+    """An executor with `count` processes here, which end with the block, and the function that processes a call."""
     workers = _Workers()
     with ThreadPoolExecutor(count) as executor:
         try:

@@ -63,13 +63,13 @@ _POSES: Final[Mapping[Kind, str]] = MappingProxyType(
 )
 
 # With a good static recording, the markers of a walk are usually 7 mm off before their positions are refined with the
-# take. The markers were placed differently in the two recordings if the error is above _FAR_OFF, a share of the rig's
-# size (12 mm for a person), and _WORSE times as large as without the static recording.
+# take. The markers were placed differently in the two recordings if the error is above _FAR_OFF, a fraction of the
+# rig's size (12 mm for a person), and _WORSE times as large as without the static recording.
 _FAR_OFF: Final = 0.005
 _WORSE: Final = 2.0
 # The number of frames of the take that are compared.
 _TRIED: Final = 20
-# The share of the work that measuring the reference takes, if the positions are then refined with the take.
+# The fraction of the work that measuring the reference takes, if the positions are then refined with the take.
 _MEASURED: Final = 0.3
 
 
@@ -122,7 +122,7 @@ def calibrate_markers_steps(
 ) -> Generator[float, None, CalibrationResult]:
     """Measure the positions of the rig's markers on their bones, and scale the markers in the scene to the rig.
 
-    Works in small steps: yields the share done, and may be closed at any time.
+    Works in small steps: yields progress, and may be closed at any time.
 
     Args:
         context: its scene holds the markers.
@@ -214,10 +214,10 @@ def _calibrations(
     proportions: str,
     refine: bool,
 ) -> Generator[float, None, tuple[list[Calibration], tuple[float, float] | None]]:
-    """A calibration for each tree of bones with markers; yields the share done.
+    """A calibration for each tree of bones with markers; yields progress.
 
-    Also returns the median errors of the take's markers in meters, with and without a static recording, if it was
-    rejected, else None.
+    Also returns the median errors of the take's markers in meters, with and without the static recording; None unless
+    that was rejected.
     """
     measured = other or take
     span = recorded_range(scene, targets_of(measured))
@@ -229,7 +229,6 @@ def _calibrations(
                 f"The reference frames are {first} to {last}: they must be within {span[0]} to {span[1]}, the "
                 "frames of the markers"
             )
-        # Convert frames to indices in the recording.
         frames = first - span[0], last - span[0]
     measured_clip = marker_clip(scene, rig, measured, span)
     take_clip = marker_clip(scene, rig, take, recorded_range(scene, targets_of(take))) if other else measured_clip
@@ -239,7 +238,7 @@ def _calibrations(
     def calibrated(
         skeleton: Skeleton, mapping: Sequence[MappedMarker], scale: Scale
     ) -> Generator[float, None, Calibration]:
-        """The calibration of one tree, with the markers of the mapping; yields the share done.
+        """The calibration of one tree, with the markers of the mapping; yields progress.
 
         If the take fits clearly worse with a static recording than without it, the recording is rejected.
         """

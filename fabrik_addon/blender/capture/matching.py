@@ -61,7 +61,7 @@ def match_markers(
     Args:
         context: its selected empties are the markers if no others are found.
         rig: an armature with a known naming scheme.
-        preset: a key of `naming.PRESETS`, or "AUTO" for the one that fits.
+        preset: a key of `PRESETS`, or "AUTO" for the one that fits.
         take: the collection of the markers.
         take_armature: the armature whose bones are the markers, as io_anim_c3d imports them.
         keep: do not change markers that already have a bone.

@@ -317,7 +317,7 @@ class ControlRig(PlainRig):
         ]
 
     def _check_names(self) -> None:
-        """Raise RigError if a bone or a switch that was found at set-up no longer exists."""
+        """Raise RigError if a bone or a switch that was found at setup no longer exists."""
         rig, setup = self.rig, self._setup
         gone = [row.name for row in setup.carriers if row.name not in rig.pose.bones]
         gone += [row.name for row in (*setup.switches, *setup.along) if not has_property(rig, row.name)]
@@ -346,7 +346,7 @@ class ControlRig(PlainRig):
     @property
     def frozen(self) -> dict[str, str]:
         bones = self.rig.pose.bones
-        return {row.name: "no control carries it" for row in self._setup.carriers if row.control not in bones}
+        return {row.name: "no control moves it" for row in self._setup.carriers if row.control not in bones}
 
     @property
     def on_ik(self) -> set[str]:

@@ -37,29 +37,30 @@ from .writer import (
     place_limbs,
 )
 
-# A control is needed only if other controls cannot reproduce more than this share of its effect. Smaller differences
+# A control is needed only if other controls cannot reproduce more than this fraction of its effect. Smaller differences
 # may come from the curvature of the trials' arcs.
 _NEW: Final = 0.1
-# A joint is a hinge if its bend about a second axis is at most the first number, a share of its main bend, and the
+# A joint is a hinge if its bend about a second axis is at most the first number, a fraction of its main bend, and the
 # cosine of the angle between the hinge and an axis of the bone is at least the second number.
 _ONE_AXIS: Final = 0.05
 _ALONG: Final = 0.9994
 # The least bend of a limb's joint in radians, or half of its bend at rest if that is less. Blender's IK has an error of
 # 0.01 mm, or 0.2 degrees in a limb of half a meter that is bent by 1 degree. A bend of 0.1 shortens it by 0.6 mm.
 _STRAIGHT: Final = 0.1
-# Share of a trial's movement. A bone whose length changes by more is stretched (Rigify's by a tenth to a fifth).
+# Fraction of a trial's movement. A bone whose length changes by more is stretched (Rigify's by a tenth to a fifth).
 _STRETCH: Final = 0.03
-# Share of a trial's angle. A bone whose rotation differs by less from the control's follows it rigidly.
+# Fraction of a trial's angle. A bone whose rotation differs by less from the control's follows it rigidly.
 _RIGID: Final = 0.02
 _AXES: Final = 3
 # A human rig is a control rig only if constraints move one of these bones. Constraints on fingers or eyes don't matter.
 _PARTS: Final = frozenset({"hips", "spine", "chest", "neck", "head", "thigh", "shin", "foot", "upper_arm", "forearm"})
-# A trial's step, in radians or shares of a limb's length. Errors of single precision are a thousandth of it. The step
-# does not fully straighten a limb that reaches 99.7 % of its length.
+# A trial's step, in radians or fractions of a limb's length. Errors of single precision are a thousandth of it. The
+# step does not fully straighten a limb that reaches 99.7 % of its length.
 _TRIED: Final = 0.003
-# Effects below this share of a trial step's largest effect are ignored.
+# Effects below this fraction of a trial step's largest effect are ignored.
 _NOTHING: Final = 1e-3
-# A channel that moves a limb's root by more than this share of a trial's movement detaches the limb from its control.
+# A channel that moves a limb's root by more than this fraction of a trial's movement detaches the limb from its
+# control.
 _SAME: Final = 0.01
 # A bone belongs to the limb's end if it moves along all axes by at least _CARRIED of its control's movement. _LAGGING
 # is enough if it rotates, per length, by less than _ROTATED. The end of an almost straight leg lags by 6 %. The bone
@@ -272,7 +273,7 @@ class _Search:
         self.setup, self.after, self.by_hand = rig_settings(rig).control, switching.dependents(rig), by_hand
 
     def run(self) -> None:
-        """Find the body and its controls, and store them; if this fails, the earlier set-up stays."""
+        """Find the body and its controls, and store them; if this fails, the earlier setup stays."""
         rig, setup, found = self.rig, self.setup, self._try()
         if not found.carriers:
             raise RigError(f"No control of {rig.name!r} rotates a deform bone: drag its bones directly")
@@ -339,8 +340,8 @@ class _Search:
             return tables[key]
 
         current = try_controls(self.context, self.rig, controls, self.after)
-        # Use a switch if it makes bones follow other bones, none of which is a control that rotates the mesh now. If it
-        # only releases bones, so that they follow themselves, use it if one of them is a control.
+        # Use a switch that makes bones follow other bones, unless one of these is a control that rotates the mesh now.
+        # Use a switch that only releases bones if one of the released bones is a control.
         turning = (current.follows & current.deform).any(axis=1)
         moving = {control for control, is_turning in zip(current.controls, turning, strict=True) if is_turning}
         idle = {*current.controls}
@@ -644,7 +645,7 @@ class _Search:
 
 @contextmanager
 def _kept_if_failing(setup: FabrikControlRig) -> Iterator[None]:
-    """Restore the stored set-up of a rig if a new set-up fails."""
+    """Restore the stored setup of a rig if a new setup fails."""
     lists = [getattr(setup, name) for name in _LISTS]
     before, texts = [[values_of(row) for row in rows] for rows in lists], (setup.place, setup.uncarried)
     try:

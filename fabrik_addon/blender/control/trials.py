@@ -18,10 +18,10 @@ from .writer import add_to_channels, free_channels, is_additive
 
 # Radians. Matrices are in single precision, so rotations can be compared to a thousandth of this.
 _TURN: Final = 0.02
-# Two rotations are equal if they differ by less than this share. A bone is in place if it moves by less than this share
-# of a reference movement: that of a point whose distance from the control is a tenth of the rig's size.
+# Two rotations are equal if they differ by less than this fraction. A bone is in place if it moves by less than this
+# fraction of a reference movement: that of a point whose distance from the control is a tenth of the rig's size.
 _SAME: Final = 0.01
-# Rotations below this share of the control's rotation are ignored.
+# Rotations below this fraction of the control's rotation are ignored.
 _TELLING: Final = 0.1
 # An axis that is not a bone's own, so that all three of a bone's channels are tested.
 TRIED_AXIS: Final = (0.48, 0.6, 0.64)
@@ -73,7 +73,7 @@ class Trials:
 
     @cached_property
     def shares(self) -> FloatArray:
-        """(C, N) the rotation of each bone as a share of the control's; NaN if it was about another axis."""
+        """(C, N) the rotation of each bone as a fraction of the control's; NaN if it was about another axis."""
         squares = np.maximum(np.einsum("ci,ci->c", self.turns, self.turns), np.finfo(np.float64).tiny)[:, None]
         share = np.einsum("cni,ci->cn", self.turned, self.turns) / squares
         rest = self.turned - share[:, :, None] * self.turns[:, None]
@@ -134,7 +134,7 @@ def try_controls(context: Context, rig: Object, controls: Sequence[str], after: 
 
 
 def can_swing(bone: PoseBone) -> bool:
-    """Whether locks allow a bone to rotate about other axes than its own Y."""
+    """Whether locks allow a bone to rotate about axes other than its own Y."""
     return not (bone.lock_rotation[0] and bone.lock_rotation[2])
 
 
@@ -144,17 +144,17 @@ def _matrices(context: Context, rig: Object) -> FloatArray:
     return unscaled(matrices(rig.pose.bones, "matrix"))
 
 
-# Two bones coincide if their distance is below the first number, a share of their length, and the cosine of the angle
-# between them is above the second number.
+# Two bones coincide if their distance is below the first number, a fraction of their length, and the cosine of the
+# angle between them is above the second number.
 _NEAR: Final = 1e-3
 _ALONG: Final = 1.0 - 1e-5
-# A control that rotates this share of the mesh's bones rotates the whole body.
+# A control that rotates this fraction of the mesh's bones rotates the whole body.
 MOST: Final = 0.9
-# A bone whose rotation differs from its control's by more than this share is also twisted by other bones.
+# A bone whose rotation differs from its control's by more than this fraction is also twisted by other bones.
 _LOOSE: Final = 0.01
-# Shares of a rotation that are closer to 0 or 1 than this count as 0 or 1.
+# Fractions of a rotation that are closer to 0 or 1 than this count as 0 or 1.
 _NONE: Final = 0.02
-# Share of the rig's size. With a shorter lever, the effect of a rotation is too small to measure.
+# Fraction of the rig's size. With a shorter lever, the effect of a rotation is too small to measure.
 _NO_ARM: Final = 1e-4
 
 
@@ -313,7 +313,7 @@ def find_frames(trials: Trials, written: Collection[str]) -> dict[str, Frame]:
     for column, name in enumerate(trials.controls):
         others = is_written & (np.arange(len(rows)) != column)
         first = innermost(others & full[:, column])
-        # Ignore a control that rotates the leader and this control by the same share, because it acts through the
+        # Ignore a control that rotates the leader and this control by the same fraction, because it acts through the
         # leader.
         leader = trials.controls.index(first) if first else column
         own = np.isnan(shares[:, leader]) | (np.abs(shares[:, column] - shares[:, leader]) > _NONE) | (not first)

@@ -261,25 +261,25 @@ def _inverse(rotations: FloatArray) -> FloatArray:
     return np.swapaxes(rotations, -1, -2)
 
 
-# A limb's end is in place if its errors (distances, and angles times bone lengths) are below this share of the limb's
-# length.
+# A limb's end is in place if its errors (distances, and angles times bone lengths) are below this fraction of the
+# limb's length.
 PLACED: Final = 4e-5
-# A placement helps if it leaves less than this share of the error.
+# A placement helps if it leaves less than this fraction of the error.
 _GAIN: Final = 0.9
-# A limb has no bend plane if its joints are closer than this share of its length to the line from root to end.
+# A limb has no bend plane if its joints are closer than this fraction of its length to the line from root to end.
 _STRAIGHT: Final = 1e-3
-# An IK control holds the limb's end if moving both together leaves at most this share of the error.
+# An IK control holds the limb's end if moving both together leaves at most this fraction of the error.
 _NEARER: Final = 0.1
 # Ends are moved at most this many times. First they keep their current offset from their controls. If that fails, they
 # get the offset of the rest pose; this is repeated if it helped.
 _MOST_LEADS: Final = 3
 # Radians. Half of this is the error of single precision at the smallest bend.
 _IN_PLANE: Final = 3e-4
-# A control is the pole if rotating it by at least _TRIED, in radians, rotates the limb by more than the share _FOLLOWS.
-# A wolf's limb first rotates by 27 %, until its heel has followed.
+# A control is the pole if rotating it by at least _TRIED, in radians, rotates the limb by more than the fraction
+# _FOLLOWS. A wolf's limb first rotates by 27 %, until its heel has followed.
 _TRIED: Final = 0.03
 _FOLLOWS: Final = 0.1
-# The limits of that share, which is measured whenever a limb has rotated by much more than the error of its angle.
+# The limits of that fraction, which is measured whenever a limb has rotated by much more than the error of its angle.
 _FOLLOWED: Final = (0.5, 1.5)
 # Rounds of moving ends and rotating poles. People need up to 3, wolves with paws up to 10.
 _MOST_TURNS: Final = 12
@@ -495,7 +495,7 @@ def place_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[Floa
 
 
 def _move_ends(update: Update, pairs: Sequence[tuple[LimbOnIk, FloatArray]]) -> None:
-    """Move IK controls and heels until the limbs' ends are at their wanted matrices (B, 4, 4), or get no nearer."""
+    """Move IK controls and heels until the limbs' ends are at their wanted matrices (B, 4, 4), or get no closer."""
     torn, done = set[int](), set[int]()
     errors = [limb.end_errors(each) for limb, each in pairs]
     for _ in range(_MOST_LEADS):
@@ -545,7 +545,7 @@ _LEAST_MOVE: Final = 1e-7
 _MENDS: Final = 3
 # Larger errors of a bone are reported: in units of the armature, and in radians (0.05 degrees).
 _MOST_OFF: Final = (1e-4, 8.7e-4)
-# The same distance as a share of the body's size, because large rigs have lower precision.
+# The same distance as a fraction of the body's size, because large rigs have lower precision.
 _MOST_OFF_OF_SIZE: Final = 6e-5
 
 

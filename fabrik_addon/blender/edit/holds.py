@@ -29,9 +29,9 @@ from .keys import Shift, changed_channels, changes_of, recorded, restore_keys, w
 from .spread_drag import Contact, PointContact, Span, check_on_fk, find_contacts, span_over
 from .take import EditedTake, is_animated, tree_of
 
-# Share of the rig's size. A human's foot visibly slides if its error is more than a millimeter or two.
+# Fraction of the rig's size. A human's foot visibly slides if its error is more than a millimeter or two.
 _MISSED: Final = 1e-3
-# Seconds over which a foot eases into and out of a contact, unless the next contact is nearer.
+# Seconds over which a foot eases into and out of a contact, unless the next contact is closer.
 _EASE: Final = 0.5
 
 
@@ -56,10 +56,8 @@ def add_hold(
     """Hold a bone from the first frame to the last, at its position on the current frame.
 
     If the current frame is outside, the position on the first frame is used. Also changes keys on the ease frames
-    before and after. Returns a sentence if the bone could not be held exactly, else "".
-
-    Raises:
-        FabrikError: with the reason if the bone can't be held; nothing is changed.
+    before and after. Returns a sentence if the bone could not be held exactly, else "". Raises FabrikError, with
+    nothing changed, if it can't be held at all.
     """
     chosen = settings or HoldSettings()
     check_rig(armature)

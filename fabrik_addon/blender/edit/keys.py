@@ -34,10 +34,10 @@ _BEFORE, _WRITTEN = "Before", "Written"
 # A copy of a curve in a record, and the number of frames by which the curve was moved since then.
 _Copy: TypeAlias = tuple[FCurve, float]
 Copies: TypeAlias = Mapping[tuple[str, int], Sequence[_Copy]]
-# Values are equal if they differ by at most this share of their size, or this number if they are below 1. Blender
+# Values are equal if they differ by at most this fraction of their size, or this number if they are below 1. Blender
 # stores keys in single precision.
 _SAME_VALUE: Final = 1e-5
-# The written keys are found if at least this share of them have their written values, all moved by the same time.
+# The written keys are found if at least this fraction of them have their written values, all moved by the same time.
 _FOUND: Final = 0.25
 
 

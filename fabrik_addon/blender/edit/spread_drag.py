@@ -1,4 +1,4 @@
-"""Drags a bone over time: the frames around the current one follow by shares that a falloff defines.
+"""Drags a bone over time: the frames around the current one follow by fractions that a falloff defines.
 
 A span has the frames that an edit changes, the bones that it holds, and the contacts of feet with the floor. While the
 mouse moves, only the dragged frame and the one in the viewport are solved. On release, all frames with keys follow the
@@ -156,11 +156,11 @@ def _contact(
 
 _LEG = frozenset({"thigh", "shin", "foot", "toe"})
 _ARM = frozenset({"shoulder", "upper_arm", "forearm", "hand", "palm", "finger"})
-# The cap of the force that holds a chest, as a share of the dragged hand's force. The trunk still follows a hand beyond
-# the arm's reach, but the head of a walking person stays within 1 cm if a hand is raised by 40 cm. With 0.35, a hand
-# stops 8 mm short of its target instead of moving the trunk.
+# The cap of the force that holds a chest, as a fraction of the dragged hand's force. The trunk still follows a hand
+# beyond the arm's reach, but the head of a walking person stays within 1 cm if a hand is raised by 40 cm. With 0.35, a
+# hand stops 8 mm short of its target instead of moving the trunk.
 _CHEST: Final = 0.2
-# The cap of the force that leads a dragged point, as a share of that in a drag of one frame. With 1, legs of a walk
+# The cap of the force that leads a dragged point, as a fraction of that in a drag of one frame. With 1, legs of a walk
 # become straight if the hips are dragged out of reach, and knees jump when they bend again. With a third of it, hips
 # stop short of targets within reach.
 _SOFT: Final = 0.1
@@ -212,7 +212,7 @@ def room_above(floor: Floor, skeleton: Skeleton, posed: FloatArray, bone: str) -
     return np.asarray(np.maximum(heights.min(axis=0), 0.0))
 
 
-# If a contact continues beyond the span, the foot returns to its old position over this share of the spread. Over a
+# If a contact continues beyond the span, the foot returns to its old position over this fraction of the spread. Over a
 # quarter of 30 frames, a movement of 10 cm is as fast as a foot that lands.
 _GOES_BACK: Final = 0.25
 
@@ -238,7 +238,7 @@ class Span:
     Attributes:
         take: the action. motion: its poses on the frames with keys, the current frame and the ends.
         problem: the bones that follow; the dragged points come first in its effectors.
-        shares: (F,) the share of the change on each frame. now: the index of the dragged frame.
+        shares: (F,) the fraction of the change on each frame. now: the index of the dragged frame.
         frame: the dragged frame. ends: the first frame and the last, which do not change.
         left_alone: sentences about bones that do not follow.
     """
@@ -449,7 +449,7 @@ class SpreadDrag(DragBase):
         self.axes = self._rotation_to_world @ matrix_from_quaternion(self._own.own_rotations[self._row, 0])
 
     def _drag_solvers(self, setup: DragSetup, *, turning: bool) -> list[DragSolver]:
-        """A solver for each posed frame, in the frame's own pose.
+        """A solver for each posed frame, in the frame's original pose.
 
         turning: whether the dragged bones get a target rotation.
         """
@@ -570,8 +570,7 @@ def begin_spread(
 ) -> SpreadDrag:
     """Start dragging a bone's "TAIL" or "HEAD" over time; nothing moves yet. Uses X-mirror, like `begin_drag`.
 
-    Raises:
-        FabrikError: with the reason if the bone can't be dragged; the scene is unchanged.
+    Raises FabrikError, with the scene unchanged, if the bone can't be dragged.
     """
     if rig_settings(armature).live:
         raise RigError(f"{armature.name!r} is posed by Live: turn Live off to edit its motion")
@@ -590,9 +589,7 @@ def begin_any_drag(
     """Start dragging a bone by its "TAIL" or "HEAD"; nothing moves yet.
 
     If there are no keys, or they can't be changed, only the current frame is dragged. `left_alone` reports this.
-
-    Raises:
-        FabrikError: if the bone can't be dragged at all, or not on that frame; the scene is unchanged.
+    Raises FabrikError, with the scene unchanged, if the bone can't be dragged at all, or not on that frame.
     """
     trouble = "" if is_auto_keying(context) else "Auto Keying is off, so keys can't be changed: enable it"
     if not is_animated(armature):

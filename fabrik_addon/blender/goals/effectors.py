@@ -86,7 +86,7 @@ def _path(skeleton: Skeleton, name: str, offset: Sequence[float] | None, *, take
 # An object, and the name of one of its bones, or "" for the object itself.
 Target: TypeAlias = tuple[Object, str]
 COLLECTION_NAME = "FABRIK Targets"
-# The size of a target empty as a share of its bone's length.
+# The size of a target empty as a fraction of its bone's length.
 _TARGET_SIZE = 0.2
 Followed: TypeAlias = "FabrikEffector | FabrikMarker"
 _GROUPS: Final = (
@@ -378,7 +378,7 @@ def unpin_bones(armature: Object, bones: Sequence[str]) -> int:
     return len(places)
 
 
-# Share of a bone's length, and of a unit. Smaller differences of a bone's pose are errors of precision and of IK.
+# Fraction of a bone's length, and of a unit. Smaller differences of a bone's pose are errors of precision and of IK.
 _APART: Final = 1e-3
 
 

@@ -40,7 +40,7 @@ _TRANSFORM_PATHS: Final = ("location", "rotation", "scale", "delta_")
 def sample_steps(
     scene: Scene, targets: Sequence[Target], turning: Sequence[Target], frames: npt.ArrayLike, *, recorded: bool = False
 ) -> Generator[float, None, tuple[FloatArray, FloatArray]]:
-    """(F, E, 3) world positions of E targets, and (F, M, 4, 4) world matrices of M `turning`; yields the share done.
+    """(F, E, 3) world positions of E targets, and (F, M, 4, 4) world matrices of M `turning`; yields progress.
 
     A position is NaN if a recorded marker is not visible. Plain animated empties are read from their curves. For others
     (with parents, constraints, drivers, or bones), the scene is evaluated, at most once on each frame. The scene is on
@@ -279,7 +279,7 @@ def sampled_steps(
     *,
     recorded: bool = False,
 ) -> Generator[float, None, tuple[list[tuple[SampledTargets, FloatArray]], FloatArray]]:
-    """The targets of each tree on F frames, in small steps; yields the share done.
+    """The targets of each tree on F frames, in small steps; yields progress.
 
     smooth: a filter for the world positions (F, E, 3), before they are converted to the trees' spaces. recorded: the
     goals are markers, see `sample_steps`. Returns for each tree its targets and its matrices (F, 4, 4) to world

@@ -186,11 +186,13 @@ class RigProblem:
         holder = solver.blocking_constraint()
         if holder is None:
             return ""
-        pinned = {each.bone: each.shown_bone for each in enabled_effectors(self.rig) if each.kind == "PIN"}
-        is_pinned, shown = holder.bone in pinned, self.posed.shown
+        shown, own = self.posed.shown, [each for each in enabled_effectors(self.rig) if each.bone == holder.bone]
+        pin = next((each.shown_bone for each in own if each.kind == "PIN"), "")
+        # Planted feet and the ends of limbs on IK have goals, but no targets.
+        held = f"{shown(holder.bone)} is held by its target" if own else f"{shown(holder.bone)} is held in place"
         return {
             "LIMIT": f"{shown(holder.bone)} is at its limit",
-            "GOAL": f"{pinned[holder.bone]} is pinned" if is_pinned else f"{shown(holder.bone)} is held by its target",
+            "GOAL": f"{pin} is pinned" if pin else held,
             "FLOOR": f"{shown(holder.bone)} is on the floor",
             "BALANCE": "the body keeps its balance",
             "BODY": f"{shown(holder.bone)} touches {shown(holder.other)}",

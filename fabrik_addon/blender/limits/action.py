@@ -130,7 +130,7 @@ def clamp_pose(context: Context, bones: Sequence[PoseBone]) -> tuple[str, list[s
     limits = _limits(bones)
     context.view_layer.update()
     turned, left, _ = clamp_bones(context, rig, limits)
-    return f"Clamped {len(turned)} of {bones_of(len(limits))} to their limits", left
+    return f"Bones clamped to their limits: {len(turned)} of {len(limits)}", left
 
 
 def clamp_bones(context: Context, rig: Object, limits: Mapping[str, Limit]) -> tuple[list[str], list[str], Changed]:

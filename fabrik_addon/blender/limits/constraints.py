@@ -130,7 +130,7 @@ def _angles(order: str, rotations: FloatArray) -> FloatArray:
 
 
 def _rotations(limit: Ball | Polygon, twists: FloatArray) -> FloatArray:
-    """(N, 4) samples of a limit, inside and along its outline, at some twists, given as shares of its range."""
+    """(N, 4) samples of a limit, inside and along its outline, at some twists, given as fractions of its range."""
     edge = limit.outline(_EDGE_PLACES)
     steps = (np.arange(_PLACES) + 0.5) / _PLACES
     found = []

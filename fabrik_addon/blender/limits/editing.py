@@ -87,7 +87,6 @@ def _changed(bone: PoseBone, values: dict[str, Any]) -> limit_values.LimitSettin
     given = {name: tidy[name](tuple(value)) if name in tidy else value for name, value in given.items()}
     kind = given.pop("type", "") or kept.type
     if kind == limit_values.FREE and not values.get("type"):
-        # Choose the type that has these values.
         turns = {"axis", "hinge"} & given.keys()
         is_extra = given.keys() <= set(limit_values.EXTRA_FIELDS)
         kind = "POLYGON" if "window" in given else limit_values.FREE if is_extra else "HINGE" if turns else "BALL"

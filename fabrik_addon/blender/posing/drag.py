@@ -41,7 +41,7 @@ from .key_pose import forget_posed, note_posed
 from .snap_targets import snap_targets
 from .solve import preferred_pose
 
-# A nearly taut rope stops short of its target, by 1.4 mm in a meter. So the root moves farther by this share.
+# A nearly taut rope stops short of its target, by 1.4 mm in a meter. So the root moves farther by this fraction.
 _SLACK = 0.02
 _ALONG: Final = np.array((1.0, 1.0, 1.0))
 _MIRRORED: Final = np.array((-1.0, 1.0, 1.0))
@@ -450,8 +450,8 @@ class DragSetup:
         return KEEPS_ORIENTATION.get(part, 0.0)
 
 
-# Share of the dragged bone's length, and radians. A smaller translation or rotation is ignored, so that the pose stays
-# exactly as at the start.
+# Fraction of the dragged bone's length, and radians. A smaller translation or rotation is ignored, so that the pose
+# stays exactly as at the start.
 _LEAST_SHIFT: Final = 1e-7
 _LEAST_TURN: Final = 1e-7
 # On release, an elbow or knee of a limb that IK stretches is moved to its target in at most this many steps.
@@ -725,10 +725,7 @@ def begin_drag(
 
     With X-mirror, the bone on the other side is dragged too, with mirrored translations. Live posing of the rig pauses
     until the drag is finished or canceled. Without Live, a pin moves to its bone if something else has posed the bone
-    since; `cancel` moves the pin back.
-
-    Raises:
-        FabrikError: with the reason if the bone can't be dragged; the scene is unchanged.
+    since; `cancel` moves the pin back. Raises FabrikError, with the scene unchanged, if the bone can't be dragged.
     """
     if is_auto_keying(context):
         check_action(armature, new=False)

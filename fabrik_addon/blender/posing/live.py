@@ -83,7 +83,7 @@ def resume(rig: Object | None = None) -> None:
 
 
 def is_paused(rig: Object) -> bool:
-    """Whether something else poses a live rig at the moment, such as a drag."""
+    """Whether something else currently poses a live rig, such as a drag."""
     return rig.session_uid in _WATCHED.resting
 
 

@@ -87,7 +87,7 @@ class Typing:
             self.texts[self.place] = text
 
     def next(self, count: int) -> None:
-        """Go to the next of `count` numbers."""
+        """Continue with the next of `count` numbers."""
         self.place = (self.place + 1) % count
 
     def values(self, count: int) -> list[float] | None:
@@ -105,7 +105,7 @@ class DragInput:
         place: (3,) the dragged point at the start, in world space.
         axes: (3, 3) the bone's axes at the start as columns, in world space.
         first, ray: the lines of sight at the start and now.
-        angle: radians that the mouse has moved around the point, counter-clockwise on the screen.
+        angle: radians that the mouse has moved around the point, counterclockwise on the screen.
         pixel: meters per pixel at the point.
         rotating: whether the mouse rotates the bone instead of moving it.
         base_shift, base_turn: translation and rotation when the user last switched between moving and rotating.
@@ -176,7 +176,7 @@ class DragInput:
         """(3,) rotation vector of the bone, in radians and world space; None if it rotates freely."""
         if not self.rotating:
             return self.base_turn
-        # The sign of the rotation when the mouse moves counter-clockwise.
+        # The sign of the rotation when the mouse moves counterclockwise.
         axis, sign = -self.first.direction, 1.0
         if self.lock.axis:
             axis = self.frame[:, _AXES.index(self.lock.axis)]

@@ -374,19 +374,19 @@ def stretch_factors(problem: RigProblem, solution: Solution) -> dict[str, float]
     return {name: float(solution.lengths[row] / skeleton.lengths[row]) for name, row in rows.items()}
 
 
-# Share of the summed bone lengths, and radians. A pose with smaller errors, such as after undo, already meets its
+# Fraction of the summed bone lengths, and radians. A pose with smaller errors, such as after undo, already meets its
 # targets. Channels are in single precision.
 _THERE: Final = 1e-5
 _LEGAL: Final = 1e-5
 # Radians. The accuracy with which limbs on IK are placed.
 SAME_TURN_ON_IK: Final = 3e-4
-# Radians, and shares of the root bone's length. Controls reproduce the pose of a body within this error.
+# Radians, and fractions of the root bone's length. Controls reproduce the pose of a body within this error.
 _SAME_TURN_MADE: Final = 1e-5
 # The length to assume for a root bone with almost no length.
 _SHORTEST: Final = 1e-3
 # Whether joints ease in, and a timer lets them catch up with targets. Off in background mode.
 IS_EASED = not bpy.app.background
-# Radians, and shares of the root bone's length. A pose with smaller differences is not written again.
+# Radians, and fractions of the root bone's length. A pose with smaller differences is not written again.
 _SAME_TURN: Final = 2e-6
 
 
@@ -482,7 +482,7 @@ class LiveSession:
         """Whether the pose already meets its targets, inside the limits."""
         size = float(self._problem.tree.skeleton.lengths.sum())
         misses = solver.misses(current.rotations, current.root_location, *asked)
-        # IK and locks allow the pose, although it may be slightly off the hinges that stand for them.
+        # IK and locks allow the pose, although it may be slightly off the hinges that represent them.
         limits = read_limits(self._problem.rig, self._problem.bone_names)
         legal = legal_pose(current.skeleton, limits, current.rotations[None])[0]
         return bool(

@@ -112,8 +112,7 @@ def sample_source(
 ) -> Generator[float, None, tuple[Motion, FloatArray]]:
     """Sample the motion of an armature object in world space on frames (F,), and the rig's (F, 4, 4) matrices.
 
-    Reads the curves if nothing else moves the source; otherwise evaluates the scene on each frame. Yields the share
-    done.
+    Reads the curves if nothing else moves the source; otherwise evaluates the scene on each frame. Yields progress.
     """
     bones = source.data.bones
     heads, rotations = np.empty((len(frames), len(bones), 3)), np.empty((len(frames), len(bones), 4))

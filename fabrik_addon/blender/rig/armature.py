@@ -119,14 +119,9 @@ class Channels(NamedTuple):
 def read_trees(armature: Object, *, at_rest: bool = False) -> list[Tree]:
     """The bones and the current pose of an armature object, one tree per root bone.
 
-    at_rest: ignore the current locations, so that every head is at rest.
-
     The pose is from the location and rotation channels, including keyframes and drivers, without constraints. Bones
-    that may stretch have their rest length.
-
-    Raises:
-        RigError: if the object is not an armature, has no bones or no pose, is in Edit mode, or is scaled
-            non-uniformly.
+    that may stretch have their rest length. at_rest: ignore the current locations, so that every head is at rest.
+    Raises RigError like `check_rig`.
     """
     check_rig(armature)
     bones, channels = armature.data.bones, read_channels(armature)

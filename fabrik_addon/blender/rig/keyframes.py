@@ -208,7 +208,7 @@ _ROUND: Final = {"REPEAT", "REPEAT_OFFSET"}
 _FEW_FRAMES: Final = 20
 # With these handles, a curve is smooth if it is later switched to Bézier interpolation.
 _KEY_KINDS: Final = {"interpolation": "LINEAR", "handle_left_type": "AUTO_CLAMPED", "handle_right_type": "AUTO_CLAMPED"}
-# The properties of a key besides its frame, value and handles.
+# The properties of a key other than its frame, value and handles.
 KEY_KINDS: Final = ("interpolation", "easing", "handle_left_type", "handle_right_type", "amplitude", "back", "period")
 _BONE: Final = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
 ROTATION_CHANNELS: Final = ("rotation_quaternion", "rotation_axis_angle", "rotation_euler")
@@ -237,8 +237,8 @@ def write_curves(
 ) -> bool:
     """Key a property on many frames at once, with linear interpolation and one curve for each component.
 
-    Keys from the first to the last frame are replaced; others stay. Locked curves do not change. Returns whether there
-    are any.
+    Keys from the first to the last frame are replaced; others stay. Locked curves do not change. Returns whether a
+    curve is locked.
 
     Args:
         action: from `new_action` or `current_or_new_action`.

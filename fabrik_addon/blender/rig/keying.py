@@ -27,8 +27,8 @@ from .keyframes import (
 from .locks import unlocked_location, unlocked_rotation
 from .pose_writer import PoseKeeper, has_property, read_switch
 
-# Values count as equal if they differ by less than this share of the value, or by less than this number if the value is
-# below 1. The pose hardly changes.
+# Values count as equal if they differ by less than this fraction of the value, or by less than this number if the value
+# is below 1. The pose hardly changes.
 _ROUNDING: Final = 1e-5
 
 

@@ -50,7 +50,7 @@ def local_rotation(bone: PoseBone) -> FloatArray:
 def to_channels(
     rotation_mode: str, quaternions: npt.ArrayLike, previous: npt.ArrayLike | None = None
 ) -> tuple[str, FloatArray]:
-    """Channel values on successive frames, each as near to the previous frame's as its rotation allows.
+    """Channel values on successive frames, each as close to the previous frame's as its rotation allows.
 
     Args:
         rotation_mode: "QUATERNION", "AXIS_ANGLE" or an Euler order such as "XYZ".

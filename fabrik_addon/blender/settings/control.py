@@ -1,4 +1,4 @@
-"""The stored set-up of a control rig: the bones of its body, their controls, and the connections of the controls.
+"""The stored setup of a control rig: the bones of its body, their controls, and the connections of the controls.
 
 `control/set_up.py` finds them by trying the controls. Users can change all of them.
 """
@@ -31,7 +31,7 @@ LIMBS: tuple[tuple[str, str, str], ...] = (
         ),
     ),
     ("FK", "FK", "Switch limbs to FK when they are posed or baked"),
-    ("IK", "IK", "Leave each limb on IK or FK, also when baking"),
+    ("IK", "IK", "Leave each limb on IK or FK, even when baking"),
 )
 
 
@@ -58,7 +58,7 @@ class FabrikCarrier(PropertyGroup):
 class FabrikControl(PropertyGroup):
     """A control, its name, and the controls that it follows."""
 
-    # The control that also rotates this one, and a second control that rotates it by a share; "" if there is none.
+    # The control that also rotates this one, and a second control that rotates it by a fraction; "" if there is none.
     turns_with = Stored("")
     shares_turn = Stored("")
     share = Stored(0.0)

@@ -165,7 +165,7 @@ RETARGET_OPTIONS: Final[dict[str, Any]] = get_annotations(RetargetOptions)
 
 @overridable
 class FabrikBakeSettings(KeyOptions, BakeOptions, PropertyGroup):
-    """The settings of bakes and of retargeting, besides those stored with the markers and the source."""
+    """The settings of bakes and of retargeting, except those stored with the markers and the source."""
 
 
 @overridable

@@ -14,7 +14,7 @@ import numpy as np
 from .. import rotations
 from ..arrays import CLOSE, TINY, BoolArray, FloatArray, IntArray
 
-# One number, or one for each frame; likewise for booleans.
+# One number, or one for each frame; the same for booleans.
 Scalar: TypeAlias = float | FloatArray
 Condition: TypeAlias = bool | BoolArray
 

@@ -14,9 +14,9 @@ from ..model.effector import Options
 from .limbs import Body, SweepPose, carried_turn
 
 _OPENING_SWEEPS = 2
-# A frame is at rest if its tip, or all effectors, move by less than this share of the tolerance in a sweep.
+# A frame is at rest if its tip, or all effectors, move by less than this fraction of the tolerance in a sweep.
 NO_CHANGE = 0.01
-# The distance from root to tip is found to this share of the chain's length: the accuracy of single precision.
+# The distance from root to tip is found to this fraction of the chain's length: the accuracy of single precision.
 _EXACT = 1e-7
 
 
@@ -64,7 +64,7 @@ def is_chain(bodies: Sequence[Body]) -> bool:
 
 
 def reach(backend: Backend, chain: Chain, target: Vector, tolerance: Scalar, options: Options) -> None:
-    """Bring the tip of a chain to a target, or as near as possible, in place; only sweeps use the tolerance."""
+    """Bring the tip of a chain to a target, or as close as possible, in place; only sweeps use the tolerance."""
     if options.plain:
         everything = backend.frames_where(chain.miss(target) >= 0.0)
         reach_by_sweeps(backend, chain, target, tolerance, options.max_sweeps, everything)
@@ -265,7 +265,6 @@ def scale_to_chord(
         found = backend.put(found, frames, square, count)
         steps = backend.put(steps, frames, backend.take(steps, frames) + backend.select(missed, 1, 0), count)
         if 2 * len(left) < len(frames):
-            # Continue with the unfinished frames only.
             frames = frames[left]
             axis = backend.take(axis, left)
             wanted, square, low, high = (backend.take(each, left) for each in (wanted, square, low, high))

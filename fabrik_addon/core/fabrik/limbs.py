@@ -2,7 +2,7 @@
 
 A ball joint and the hinges that follow it are treated as one link of variable length: upper arm and forearm, thigh and
 shin, or a finger. The link goes from the ball's head to the attachment of the last hinge. Its length depends on one
-number from 0 to 1: the angles of all hinges, as the same share of their ranges.
+number from 0 to 1: the angles of all hinges, as the same fraction of their ranges.
 """
 
 import math
@@ -193,7 +193,7 @@ def _only_hinge(bodies: Sequence[Body], index: int) -> int | None:
 
 
 def _make_limb(bodies: Sequence[Body], ball: int, hinges: tuple[int, ...]) -> HingeLimb:
-    """A limb with a table of its length: from its longest toward the end of the range at which it is shorter."""
+    """A limb with a table of its lengths, from the longest down to that at the end of the range where it is shorter."""
     shares = np.linspace(0.0, 1.0, _STEPS)
     limits = tuple(limit for index in hinges if (limit := bodies[index].hinge) is not None)
     rotations = [limit.at_range_share(array, shares) for limit in limits]

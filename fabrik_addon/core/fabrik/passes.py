@@ -45,7 +45,7 @@ class SweepTargets:
         weights: E weights.
         pulls: for each body, the weight of its pull on its parent: the mean weight of the visible effectors at or
             below it.
-        orientations: by body, the target orientation, and the share of the rotation to it that one sweep applies.
+        orientations: by body, the target orientation, and the fraction of the rotation to it that one sweep applies.
     """
 
     positions: list[Vector]

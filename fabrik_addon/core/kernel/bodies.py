@@ -362,7 +362,7 @@ def _ancestor_steps(carriers: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
 
     carriers: (B,) the body above each one, -1 for none.
 
-    Quantities that are passed down a tree then need as many rounds as its depth has binary digits.
+    Quantities that are passed down a tree of depth n then need only log2(n) rounds.
     """
     above = carriers
     while (above >= 0).any():

@@ -1,4 +1,4 @@
-"""Constraints of a body besides its joint limits: the floor, self-collision, and balance over a support."""
+"""Constraints of a body other than its joint limits: the floor, self-collision, and balance over a support."""
 
 from dataclasses import dataclass
 
@@ -14,24 +14,26 @@ from .posture import Away, PostureTerm
 # A body has rows only for its lowest points: the one that is lowest now, and those that would be lowest if the floor
 # had this slope along either of two axes. Rows for all points take 30 to 50 % longer.
 _SLOPE = 0.4
-# Points may be below the floor by this share of the body's size; otherwise the floor holds feet that pins already hold.
-# With 0, hips that are dragged by 30 cm above pinned feet stop 26 cm too early. Goals are accurate to a third of this.
+# Points may be below the floor by this fraction of the body's size; otherwise the floor holds feet that pins already
+# hold. With 0, hips that are dragged by 30 cm above pinned feet stop 26 cm too early. Goals are accurate to a third of
+# this.
 _SLACK = 3e-5
 # The first keys of the rows of floor and support, larger than those of all joints.
 _FLOOR_KEYS, _SUPPORT_KEYS = 1_000_000, 2_000_000
-# If a body starts off its support, its center of mass moves into a region of this share of the support's size. If a
+# If a body starts off its support, its center of mass moves into a region of this fraction of the support's size. If a
 # foot is lifted, the center ends 3 mm inside the edge. With 0.6 it ends 12 mm inside, but the hips move 1 cm farther.
 _STANDS_IN = 0.85
 # Compliance of the support: the distance by which it yields per force. It is a pure number, since masses are shares,
 # and so forces are lengths.
 _YIELDS = 0.015
-# The center of mass moves freely up to _AT_EASE, as a share of the distance to the support's edge. Beyond it, the hips
-# move back, as people's do: by 1.8 cm for a hand 70 cm forward, and by 2.3 with 0.37.
-# For each meter that the center is lowered, the region is narrower by _LOWERED meters, because bending down moves the
-# hips farther back than reaching out.
+# The center of mass moves freely up to _AT_EASE, as a fraction of the distance to the support's edge. Beyond it, the
+# hips move back, as people's do: by 1.8 cm for a hand 70 cm forward, and by 2.3 with 0.37. For each meter that the
+# center is lowered, the region is narrower by _LOWERED meters, because bending down moves the hips farther back than
+# reaching out.
 _AT_EASE, _LOWERED = 0.42, 0.15
 # The largest force of the support, as a multiple of the body's size. It is below the caps of goals (30; hips 4), so
-# balance gives way first. With 0.5, a person on one foot who reaches far aside loses balance by several centimeters.
+# balance gives way first. With 0.5, a person on one foot who reaches far to the side loses balance by several
+# centimeters.
 _MOST_FORCE = 0.7
 
 
@@ -41,7 +43,7 @@ class Floor:
 
     Attributes:
         points: bones and positions (x, y, z) in the bone's frame. Their limbs bend at the floor.
-        balls: further points, each with a radius.
+        balls: more points, each with a radius.
         normal: (3,) up from the floor.
         height: of the floor along `normal`, from the armature's origin.
     """
@@ -102,7 +104,7 @@ class Bounds:
             middle = self._sides @ self._support.corners.mean(axis=0)
             self._inner = middle + _STANDS_IN * (self._edges - middle)
             self._normals = self._sides - _LOWERED * np.array(self._support.up)
-            # Beyond a corner, several sides push. The cap of each is in proportion to the angle that it faces; a right
+            # Beyond a corner, several sides push. The cap of each is proportional to the angle that it faces; a right
             # angle has the whole cap. So the force hardly depends on how many sides the outline has.
             turns = np.arccos(np.clip((self._sides * np.roll(self._sides, -1, axis=0)).sum(axis=1), -1.0, 1.0))
             self._most = _MOST_FORCE * bodies.skeleton.extent / np.pi * (turns + np.roll(turns, 1))

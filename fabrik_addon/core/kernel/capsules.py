@@ -20,14 +20,14 @@ from .bodies import Bodies, Motions, Pose, cross
 from .joint_limits import ConstraintRows, Holder
 from .kinematics import forward_kinematics
 
-# A step is assumed not to close gaps larger than this share of the body's size: between capsules, or points and the
+# A step is assumed not to close gaps larger than this fraction of the body's size: between capsules, or points and the
 # floor.
 NEAR = 0.05
 # Keys of these rows, beyond those of joints, floor and support. Each pair has five.
 _KEYS = 3_000_000
 _KINDS = 5
 # The end of a segment adds a row of its own on two conditions. Its closest points differ from those of the pair by this
-# share of a segment. Its gap exceeds the pair's by at most this share of the distance at which rows are added.
+# fraction of a segment. Its gap exceeds the pair's by at most this fraction of the distance at which rows are added.
 _BESIDE = 0.2
 
 
@@ -215,7 +215,7 @@ class Capsules:
         """Measure the pairs in a pose.
 
         Returns:
-            (..., P) gaps, twice (..., P) the closest points as shares of the first and the second segment, and
+            (..., P) gaps, twice (..., P) the closest points as fractions of the first and the second segment, and
             (..., 2, 2, P, 3) the ends of the segments.
         """
         if self._measured is None or self._measured[0] is not pose:
@@ -232,7 +232,7 @@ class Capsules:
 def closest(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The distances (..., n) of n pairs of segments (..., 2, n, 3).
 
-    Also returns the closest points on the first and the second segment as shares of their lengths, (..., n) each.
+    Also returns the closest points on the first and the second segment as fractions of their lengths, (..., n) each.
 
     If segments are parallel, one of many pairs of closest points is returned.
     """
@@ -250,14 +250,14 @@ def closest(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArr
 
 
 def nearest(segments: FloatArray, points: FloatArray) -> FloatArray:
-    """(..., n) the shares along segments (..., 2, n, 3) at which they are closest to points (..., n, 3)."""
+    """(..., n) the fractions along segments (..., 2, n, 3) at which they are closest to points (..., n, 3)."""
     start, along = segments[..., 0, :, :], segments[..., 1, :, :] - segments[..., 0, :, :]
     along_points = ((points - start) * along).sum(axis=-1)
     return _share(along_points / np.maximum(squares(along), TINY))
 
 
 def _between(segments: FloatArray, shares: FloatArray) -> FloatArray:
-    """(..., n, 3) the points at shares (..., n) along segments (..., 2, n, 3)."""
+    """(..., n, 3) the points at fractions (..., n) along segments (..., 2, n, 3)."""
     start, end = segments[..., 0, :, :], segments[..., 1, :, :]
     return np.asarray(start + shares[..., None] * (end - start))
 

@@ -11,7 +11,7 @@ from ..model.effector import Effector, loops_of, with_partners
 from ..rotations import matrix_from_quaternion, quaternion_from_rotation_vector, rotation_vector_from_matrix
 from .bodies import Bodies, Motions, Pose
 
-# A radian between a rotation and its target counts as this share of the length of the effector's path.
+# A radian between a rotation and its target counts as this fraction of the length of the effector's path.
 LEVER = 0.1
 # The cap of a goal is this many times that of a goal of the next lower priority.
 PRIORITY = 100.0

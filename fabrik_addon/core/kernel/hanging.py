@@ -1,4 +1,4 @@
-"""Limbs without goals hang: a weak pull on their bones besides the posture term, within the same limits and floor.
+"""Limbs without goals hang: a weak pull on their bones, added to the posture term, within the same limits and floor.
 
 A limb keeps its tilt from the vertical while its carrier (the bone it hangs from) tilts, and rotates about the vertical
 with it. The farther the carrier tilts, the more the limb is pulled straight down: arms held away from the body, a shin
@@ -20,12 +20,12 @@ from .bodies import Bodies, Motions, Pose, cross
 from .bounds import Floor
 from .posture import Masses
 
-# The least pull on a limb, as a share of the body's size squared (the unit of the posture term). It is about ten times
-# the inertia of a light joint, so that limits and floor decide the limb's pose rather than its own stiffness. Heavy
-# limbs are pulled by their mass times their length, as shares of the body: otherwise the free leg of a person on one
-# foot kicks out for balance.
+# The least pull on a limb, as a fraction of the body's size squared (the unit of the posture term). It is about ten
+# times the inertia of a light joint, so that limits and floor decide the limb's pose rather than its own stiffness.
+# Heavy limbs are pulled by their mass times their length, as fractions of the body: otherwise the free leg of a person
+# on one foot kicks out for balance.
 _LEAST_PULL = 0.012
-# The pull on a bone, as a share of that on its limb. With 0, elbows bend and arms do not swing.
+# The pull on a bone, as a fraction of that on its limb. With 0, elbows bend and arms do not swing.
 _OF_BONES = 0.5
 # If a carrier is tilted by an angle a, the share 1 - cos(a)^n of the pull is straight down. With n = 3 on the trunk, a
 # free hand moves up to 7 times as far as the mouse, and with 2, 4 times. With n = 2 on a limb, the forearm below a
@@ -78,8 +78,8 @@ class HangingTerm:
             bodies: those of the rig.
             limbs: the bodies of each limb, from the trunk outward.
             carriers: for each limb, the body that carries it.
-            shares: for each limb, the share of the carrier's tilt that it does not follow.
-            masses: of the limbs, as shares of the body's mass.
+            shares: for each limb, the fraction of the carrier's tilt that it does not follow.
+            masses: of the limbs, as fractions of the body's mass.
             start: the pose whose tilts are kept.
             on_limbs: the carriers that are bones of limbs. Their twists don't count: an upper arm that twists would
                 otherwise pull the forearm down, which twists it further, and the forearm would snap.
@@ -166,7 +166,7 @@ class HangingTerm:
         sine = lengths(axes)
         axes /= np.maximum(sine, ROUNDING)[..., None]
         tilt = np.arctan2(sine, cosine)
-        # Follow the carrier's rotation about the vertical, and a share of its tilt.
+        # Follow the carrier's rotation about the vertical, and a fraction of its tilt.
         ridden = times(turned, self._start)
         kept = _rotated(ridden, axes, -self._shares * tilt)
         # A limb also falls if its carrier swings to another direction at the same height.

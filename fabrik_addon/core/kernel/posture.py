@@ -17,7 +17,7 @@ from ..rotations import conjugate, matrix_from_quaternion, product, rotation_vec
 from .bodies import Bodies, Motions, Pose, cross
 from .kinematics import forward_kinematics
 
-# Inertia of each joint besides that of its bone, in squares of the body's size. With less, the light wrist
+# Inertia of each joint in addition to that of its bone, in squares of the body's size. With less, the light wrist
 # rotates to its limits instead of the arm, and jumps there. With more, joints share a movement evenly and the hips
 # follow: with 1.7e-3, by 4.3 cm instead of 3.7 for a hand 70 cm forward.
 _LEAST_INERTIA = 1.038e-3
@@ -36,11 +36,11 @@ class Masses:
     """The masses of J bones and the stiffness of their joints.
 
     Attributes:
-        shares: (J,) shares of the body's mass; they add up to 1.
-        centers: (J,) the center of mass, as a share of the distance from head to tail.
+        shares: (J,) fractions of the body's mass; they add up to 1.
+        centers: (J,) the center of mass, as a fraction of the distance from head to tail.
         factors: (J,) factors on the bones' parts of the term, from their stiffness.
         bending: (J,) further factors on the rotations of the joints; all 1 when None.
-        hanging: (J,) the share of the trunk's tilt that bones of limbs without goals do not follow; all 0 when None.
+        hanging: (J,) the fraction of the trunk's tilt that bones of limbs without goals do not follow; all 0 when None.
         eased: (J,) angles of relaxed limbs in radians. For a hinge: the smallest bend. For any other joint: the angle
             by which its bone is lowered from level, or twisted so that the hinge below it bends down. None: no limb
             is relaxed.

@@ -18,7 +18,7 @@ class Effector:
         offset: the point in the bone's frame; None is its tail (0, length, 0).
         weight: the weight of this target relative to the others, more than zero.
         rotation_weight: the weight of the target's rotation, 0 to 1. At 1 a radian counts as much as a tenth of the
-            path length from the root, and a sweep applies the whole rotation; below that a share of it.
+            path length from the root, and a sweep applies the whole rotation; below that a fraction of it.
         priority: 0 is met first; if not all targets can be met, effectors with a higher number give way.
         target_bone: the target is a point on this bone of the same skeleton (a closed loop); both sides move. The
             effector's entry among the targets is ignored, and may be NaN.
@@ -78,7 +78,7 @@ class Options:
         most_steps: the largest number of steps of the finish. Nine in ten fits end within 30; the others gain almost
             nothing after that.
         plain: the paper's plain method: sweeps only, limits clamped in both passes.
-        restarts: the number of further start poses inside the limits that are tried if limits seem to keep a target
+        restarts: the number of other start poses inside the limits that are tried if limits seem to keep a target
             away. With 16 a hand with five goals missed 1 of 150 targets within its limits, and a robot of five hinges 2
             of 120.
         repair_pops: solve frames that pop or fail again, starting from neighboring frames. A frame's pose then depends

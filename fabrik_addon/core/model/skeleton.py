@@ -82,11 +82,7 @@ class Skeleton:
         )
 
     def index(self, name: str) -> int:
-        """The index of a bone in the arrays.
-
-        Raises:
-            SkeletonError: if there is no bone of that name.
-        """
+        """The index of a bone in the arrays; raises SkeletonError if there is no bone of that name."""
         try:
             return self._index[name]
         except KeyError:

@@ -126,7 +126,7 @@ def checked_parts(
 
 
 def _checked_effector(skeleton: Skeleton, effector: Effector) -> Effector:
-    """The effector with offsets as tuples; TargetError for another type, an unknown bone, or invalid numbers."""
+    """The effector with offsets as tuples; raises TargetError for another type, an unknown bone or invalid numbers."""
     if not isinstance(effector, Effector):
         raise TargetError(f"One of the effectors is {shown(effector)}: each must be an Effector")
     if effector.bone not in skeleton:
@@ -272,7 +272,7 @@ def checked_start(start: npt.ArrayLike | None, skeleton: Skeleton, frames: int) 
 
 
 def checked_root_location(start_location: npt.ArrayLike | None, skeleton: Skeleton, frames: int) -> FloatArray:
-    """(F, 3) the root's head to start from; at rest when None."""
+    """(F, 3) start positions of the root's head; None: at rest."""
     location = skeleton.rest[0, :3, 3] if start_location is None else start_location
     array = shaped(TargetError, "start_location has", location, frames, 3)
     if not (np.abs(array) <= LARGEST).all():

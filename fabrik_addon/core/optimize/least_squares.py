@@ -22,23 +22,23 @@ from .poles import Poles
 # it, a marker that had fallen off displaced a joint by 12 mm.
 _FIRST = 1e-3
 # Factors by Nielsen: the largest reduction of damping after a good step, and its growth after a bad one. The growth
-# doubles with each further bad step.
+# doubles with each additional bad step.
 _EASE, _TIGHTEN = 1.0 / 3.0, 2.0
 # A frame is stationary if a step's gain and predicted gain are at most _SMALL_GAIN of the cost, and no single joint can
 # gain more than _OPTIMAL² of it. With a _SMALL_GAIN of 1e-4, noisy fits wander in flat valleys: bones rotate 5° more
 # between two frames, for 0.02 % of the cost.
 _SMALL_GAIN, _OPTIMAL = 1e-3, 3e-3
 # A frame is also stationary after a Newton step, since the next one would gain only about the square of its gain. A
-# Newton step has at most the damping _FIRST and gains at most _NEWTON_GAIN of the cost. Its predicted gain is right to
-# within _AS_PREDICTED of it. No single joint can gain more than NEARLY_OPTIMAL² of the cost; otherwise limits may still
-# change.
+# Newton step has at most the damping _FIRST and gains at most _NEWTON_GAIN of the cost. Its gain differs from the
+# predicted one by at most _AS_PREDICTED of it. No single joint can gain more than NEARLY_OPTIMAL² of the cost;
+# otherwise limits may still change.
 _NEWTON_GAIN, _AS_PREDICTED, NEARLY_OPTIMAL = 1e-2, 0.25, 0.03
 # With expected rotations, no goal has to be met exactly. Then a frame is also stationary after a step with at most the
 # damping _FIRST, on two conditions. The next step would gain about error² / gain, with the error of this step's
 # prediction: at most _PREDICTABLE of the remaining cost. Damping prevented a gain of at most _KEPT_BACK of that cost;
 # without this condition, a marker that had fallen off displaced a joint by 29 mm.
 _PREDICTABLE, _KEPT_BACK = 1e-5, 3e-3
-# After a step that gained at most this share of the cost, the next one includes the derivative of the goals' forces
+# After a step that gained at most this fraction of the cost, the next one includes the derivative of the goals' forces
 # (Newton's method). Farther away that matrix is often indefinite.
 _NEAR_END = 0.1
 # Radians: the largest rotation of a joint in a step, since the linear model is inaccurate beyond it. Limits farther
@@ -50,7 +50,7 @@ _POLE_WEIGHT = 1e-2
 _MAX_ROUNDS = 6
 # The largest number of matrix entries in a block of frames, so that they fit into the processor's cache.
 _BLOCK_NUMBERS = 250_000
-# Goals are kept as rows if there are fewer of them than this share of the columns.
+# Goals are kept as rows if there are fewer of them than this fraction of the columns.
 _WIDE = 0.6
 
 
@@ -147,7 +147,7 @@ class LeastSquares:
     def optimality(self, state: State) -> FloatArray:
         """(F,) the gain that is left for rotations of a single joint inside its limit, from 0 to 1.
 
-        0: no gain. 1: one joint could remove the whole residual. The square is the share of the cost that one joint
+        0: no gain. 1: one joint could remove the whole residual. The square is the fraction of the cost that one joint
         could remove.
         """
         self._pole_weight, self._slide = 0.0, False

@@ -20,13 +20,13 @@ import numpy as np
 
 from ..arrays import SINGLE, TINY, FloatArray, IntArray, squares
 
-# The length of the smooth kernel, as a share of the time in which a change fades. With 0.33, a hand jerks if a hold
+# The length of the smooth kernel, as a fraction of the time in which a change fades. With 0.33, a hand jerks if a hold
 # moves it by 31 cm; with 1.0, limbs of some recorded walks jerk.
 _LENGTH: Final = 0.5
-# The smallest and the largest share of the variance for the part that is independent on each frame.
+# The smallest and the largest fraction of the variance for the part that is independent on each frame.
 _ROUGH: Final = (1e-5, 0.1)
-# The variance of the error of an exact equation, as a share of the variance of its values. So equations that contradict
-# each other do not cause large changes.
+# The variance of the error of an exact equation, as a fraction of the variance of its values. So equations that
+# contradict each other do not cause large changes.
 EXACT: Final = 1e-6
 
 
@@ -46,9 +46,9 @@ class ChangeOverTime:
         """Prepare frames (F,), in increasing order.
 
         window: (F,) factors on the deviations from the expected changes, such as 0 on frames that must not deviate.
-        ease: frames over which a change fades in. mass: (D, D) the mass matrix. rough: the share of the variance that
-        may change quickly. units: (D,) the amount that counts as much as one radian: 1 for angles, the size of the body
-        for lengths. expected: (F, D) the mean of the changes.
+        ease: frames over which a change fades in. mass: (D, D) the mass matrix. rough: the fraction of the variance
+        that may change quickly. units: (D,) the amount that counts as much as one radian: 1 for angles, the size of the
+        body for lengths. expected: (F, D) the mean of the changes.
         """
         self._window, self._expected = window, expected
         light = np.linalg.inv(mass)
@@ -69,7 +69,7 @@ class ChangeOverTime:
     ) -> tuple[FloatArray, FloatArray]:
         """(F, D) the change for rows (N, D) with values (N,) on frames with the indices `on` (N,), and (N,) forces.
 
-        slack: (N,) variances of the errors of the equations, as shares of the variances of their values.
+        slack: (N,) variances of the errors of the equations, as fractions of the variances of their values.
         """
         (count, columns), slack = self._expected.shape, np.broadcast_to(slack, on.shape)
         missing = wanted - (rows * self._expected[on]).sum(axis=1)
@@ -116,7 +116,7 @@ class ChangeOverTime:
 
 
 def noise_share(values: FloatArray) -> float:
-    """The share of noise in the variance of (F, n) values on successive frames; NaN for none.
+    """The fraction of noise in the variance of (F, n) values on successive frames; NaN for none.
 
     Noise of variance v gives fourth differences of variance 70 v. Motion that is smooth over five frames gives almost
     none.

@@ -12,7 +12,7 @@ from ..arrays import TINY, FloatArray, IntArray, lengths
 from ..fabrik.limbs import BendLimb
 from ..kernel.bodies import Bodies, Motions, Pose, cross
 
-# A limb is straight if its middle is nearer to its line than this share of its length: then no direction is defined.
+# A limb is straight if its middle is closer to its line than this fraction of its length: then no direction is defined.
 CLEAR = 1e-3
 
 

@@ -30,10 +30,11 @@ from ..arrays import CLOSE, TINY, BoolArray, FloatArray, lengths
 
 # Compliance of equations that are met: with it, a point misses its target by about 1e-10 of the body's size.
 RIGID: Final = 1e-10
-# A step that does not reduce the cost is shortened to the share SHORTER, at most MAX_SHORTER times.
+# A step that does not reduce the cost is shortened to the fraction SHORTER, at most MAX_SHORTER times.
 SHORTER, MAX_SHORTER = 0.4, 4
-# Pushes and gaps of the wrong sign are ignored below this share of the largest movement; both are in units of √energy.
-# Inequalities may be equal, so each gets a compliance: the same share of the distance that a unit push moves it.
+# Pushes and gaps of the wrong sign are ignored below this fraction of the largest movement; both are in units of
+# √energy. Two inequalities may be the same, so each gets a compliance: the same fraction of the distance that a unit
+# push moves it.
 _ACCURACY: Final = 1e-8
 # The largest number of rounds, in case rounding errors cause a cycle.
 _MAX_ROUNDS: Final = 200

@@ -97,10 +97,7 @@ class ChainSolver:
         """The pose for one visible target with a fixed root; None for any other targets.
 
         targets: (1, 3), armature space. start: (J, 4) local rotations; rest when None. start_location: (3,) the root's
-        head, armature space; at rest when None.
-
-        Raises:
-            TargetError: for a start that does not fit.
+        head, armature space; at rest when None. Raises TargetError for a start that does not fit.
         """
         problem, target = self._problem, numbers(targets)
         if target is None or target.shape != (1, 3):

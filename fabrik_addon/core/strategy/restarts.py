@@ -15,12 +15,12 @@ STEPS = 25
 # on 19 degrees of freedom, restarts took six times as long without any gain. The ratio is 1.2 for a person with 22
 # exact points.
 _MAX_TRIED = 2.0
-# The pose from another start may jump, so it is only used if it is clearly nearer: by 5 % in Σ weight · distance².
+# The pose from another start may jump, so it is only used if it is clearly better: by 5 % in Σ weight · distance².
 _CLEAR_GAIN = 0.95
 
 
 def take_better(state: State, frames: IntArray, found: State, share: float = 1.0) -> None:
-    """Replace the poses of frames (N,) by new ones if these meet the targets or come nearer to them.
+    """Replace the poses of frames (N,) by new ones if these meet the targets or get closer to them.
 
     share: the largest Σ weight · distance² of a new pose, relative to the current one.
     """
@@ -63,7 +63,7 @@ def _try_batch(problem: Problem, state: State, frames: IntArray, batch: range) -
 
 
 def _stuck(problem: Problem, state: State) -> IntArray:
-    """The frames that another start pose may bring nearer to their targets."""
+    """The frames that another start pose may bring closer to their targets."""
     frames = np.flatnonzero(state.unmet())
     if not (problem.may_restart and len(frames)):
         return frames[:0]

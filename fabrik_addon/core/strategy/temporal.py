@@ -18,7 +18,7 @@ from ..solution import Solution, Status
 FARTHER = 3.0
 # The largest number of frames over which a pose is continued past a pop, and over which a pop is spread on each side.
 _LONGEST_SPAN, _SPREAD = 500, 40
-# Targets count as having moved by at least this share of the skeleton's size.
+# Targets count as having moved by at least this fraction of the skeleton's size.
 _AT_LEAST = 0.002
 # A rotation by this angle, in radians, counts as a pop.
 _SHARPEST = np.pi / 3
@@ -32,8 +32,8 @@ Continue = Callable[[int, FloatArray, FloatArray], Solution]
 def jumps(solution: Solution, targets: FloatArray) -> FloatArray:
     """(F - 1,) from each frame to the next: the farthest movement of a joint, divided by that of the targets.
 
-    Targets that hardly move count as having moved by a small share of the skeleton's size. A bone that rotates sharply,
-    even only about itself, counts as a joint that moves too far. targets: (F, E, 3), armature space.
+    Targets that hardly move count as having moved by a small fraction of the skeleton's size. A bone that rotates
+    sharply, even only about itself, counts as a joint that moves too far. targets: (F, E, 3), armature space.
     """
     joints = np.concatenate([solution.heads, solution.tails], axis=1)
     moved = _farthest(joints) / np.maximum(_farthest(targets), _AT_LEAST * solution.skeleton.size)

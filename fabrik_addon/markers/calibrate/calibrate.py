@@ -29,10 +29,11 @@ Scale = Literal["uniform", "limbs"] | float
 # take longer, and change joint positions by only 0.1 mm.
 _REFERENCE_FRAMES = 5
 _TAKE_FRAMES = 50
-# The stillest frames: their share of a take, and how many markers they show at least, as a share of the largest number.
+# The fraction of a take that counts as its stillest frames, and the least number of markers on them, as a fraction of
+# the largest number.
 _STILL_SHARE, _NEARLY_ALL = 0.1, 0.9
-# A person is upright if the distance from feet to head is at least this share of its largest value (this percentile).
-# People who walk are upright on all frames; the crouch before a jump is not upright.
+# A person is upright if the distance from feet to head is at least this fraction of its largest value (this
+# percentile). People who walk are upright on all frames; the crouch before a jump is not upright.
 _UPRIGHT_SHARE = 0.92
 _TALLEST_PERCENT = 95.0
 
@@ -49,8 +50,8 @@ class Calibration:
         residuals: (M,) RMS distances between the markers and their positions in the pose; NaN if never seen.
         guesses: (M, 3) offsets from the mapping.
         pose: the pose that the person is assumed to hold at the reference.
-        stature: distance from feet to head in that pose, as a share of the distance at rest; NaN if feet and head are
-            not recognized from bone names.
+        stature: distance from feet to head in that pose, as a fraction of the distance at rest; NaN if feet and head
+            are not recognized from bone names.
         poses: the poses measured last, of the reference or of frames of the take.
     """
 
@@ -250,7 +251,7 @@ def _result(fit: Fit, poses: Solution, positions: FloatArray, guesses: FloatArra
 
 
 def _stature(solution: Solution) -> float:
-    """Median distance from feet to head in F poses, as a share of the distance at rest; NaN if either is missing."""
+    """Median distance from feet to head in F poses, as a fraction of the distance at rest; NaN if either is missing."""
     skeleton, roles = solution.skeleton, match(solution.skeleton.names)
     heads, feet = (
         [bone for bone, name in enumerate(skeleton.names) if name in roles and roles[name].part == part]

@@ -31,13 +31,13 @@ from .size import bones_of, joint_columns, make_effectors, points_on, with_facto
 # The numbers of steps for the first poses, and for those of later rounds, which start from the last ones. Poses need
 # not be exact before the offsets are.
 _STEPS, _STEPS_FROM_NEAR = 6, 2
-# Error of a marker position once its offset is found, as a share of the skeleton's size (3 mm on a person).
+# Error of a marker position once its offset is found, as a fraction of the skeleton's size (3 mm on a person).
 _NOISE: Final = 0.001
-# Markers on skin are usually off by at most this share of the size. Only an error beyond it, as of keypoints, counts as
-# noise. With 0, skin markers lose weight and their error grows by 0.8 mm.
+# Markers on skin are usually off by at most this fraction of the size. Only an error beyond it, as of keypoints, counts
+# as noise. With 0, skin markers lose weight and their error grows by 0.8 mm.
 _OF_SURFACE: Final = 0.0017
 # Bones are rotated by this angle (radians) to find the directions in which their limits let them move. A limit is
-# active if clamping removes more than the share `_CUT` of the rotation.
+# active if clamping removes more than the fraction `_CUT` of the rotation.
 _TRIED: Final = 1e-3
 _CUT: Final = 0.02
 
@@ -176,13 +176,13 @@ class Fit:
         return tangents
 
 
-# Usual error of a guessed offset (standard deviation), as a share of the skeleton's size (15 mm on a person).
+# Usual error of a guessed offset (standard deviation), as a fraction of the skeleton's size (15 mm on a person).
 _OFFSET_SHARE: Final = 0.0065
 # The same error for markers of a cluster, which may be anywhere on their bone (70 mm).
 _CLUSTER_SHARE: Final = 0.03
 # The same error for markers that are mapped to a joint (3 mm).
 _JOINT_SHARE: Final = 0.0013
-# Usual difference between a person's limb and the rig's, as a share of its length.
+# Usual difference between a person's limb and the rig's, as a fraction of its length.
 _LENGTH_SHARE: Final = 0.2
 # All frames together count as this many independent ones, because skin moves with the pose, not at random.
 FRAMES_WORTH: Final = 2.0
@@ -310,11 +310,11 @@ def _length_columns(fit: Fit, solution: Solution, *, grows: bool) -> FloatArray:
 # Alternating between joints and parameters would take hundreds of rounds.
 
 _ROUNDS: Final = 6
-# The search ends when a round reduces the objective by less than this share.
+# The search ends when a round reduces the objective by less than this fraction.
 _WORTH_WHILE: Final = 1e-2
-# Damping of undetermined joints, as a share of the mean diagonal.
+# Damping of undetermined joints, as a fraction of the mean diagonal.
 _DAMPING: Final = 1e-6
-# A sample counts as good up to this many times its marker's usual distance, and always within this share of the
+# A sample counts as good up to this many times its marker's usual distance, and always within this fraction of the
 # skeleton's size.
 _USUAL_TIMES: Final = 4.0
 _ALWAYS_SHARE: Final = 0.01

@@ -132,9 +132,9 @@ def height_factor(skeleton: Skeleton, factors: FloatArray) -> float:
     return longer / sum(steps) if sum(steps) > 0.0 else 1.0
 
 
-# Pairs shorter than this share of the longest pair are not used: their noise is too large.
+# Pairs shorter than this fraction of the longest pair are not used: their noise is too large.
 _SHORTEST_SHARE: Final = 1e-3
-# A point is at a joint within this share of the length of the bone above it.
+# A point is at a joint within this fraction of the length of the bone above it.
 _CONNECTED: Final = 1e-3
 
 

@@ -31,7 +31,7 @@ _PARSERS: Final[Mapping[str, Parser]] = MappingProxyType(
 _TRC_START: Final = b"pathfiletype"
 # Prefixes without a colon name performers if they share this many labels.
 _SHARED_LABELS: Final = 5
-# A performer has at least this share of the body labels of the performer with the most.
+# A performer has at least this fraction of the body labels of the performer with the most.
 _MIN_SHARE: Final = 0.25
 # Meters: the extent of a person's markers, from a sitting child to an adult with raised arms. It is only checked with
 # at least this many landmarks, since fewer may be those of a hand or of an object.
@@ -43,17 +43,18 @@ _LOOKED_AT: Final = 2000
 # 1.01. Those of keypoints change by more, but not all together.
 _GROWN: Final = 1.15
 _PARTS: Final = 10
-# Markers of one landmark are of two people if they are farther apart than this share of the person's extent.
+# Markers of one landmark are of two people if they are farther apart than this fraction of the person's extent.
 _APART: Final = 0.25
 # Seconds: shorter spans without motion are not examined. Coordinates are often rounded.
 _HELD: Final = 0.2
 # Parts that stay in place only if the person does.
 _UPPER: Final = frozenset({"chest", "neck", "head", "shoulder", "upper_arm", "forearm", "hand"})
-# The distance of two markers on neighboring bones changes by less than this share of the person's extent.
+# The distance of two markers on neighboring bones changes by less than this fraction of the person's extent.
 _KEPT: Final = 0.1
 # Acceleration is measured over this many seconds before and after a frame.
 _LAG: Final = 0.05
-# A body falls too fast if this share of its markers accelerates by more than this multiple of gravity. Jumps reach 1.
+# A body falls too fast if this fraction of its markers accelerates by more than this multiple of gravity. Jumps reach
+# 1.
 _MOST: Final = 0.75
 _FASTER: Final = 1.5
 

@@ -62,9 +62,9 @@ _HAND_POINT: Final = re.compile(
     rf"(left|right)_(?:hand_(\d+)|(?:hand_){{0,2}}root|(?:hand_)?({'|'.join(_FINGERS)})([1-4]))", re.IGNORECASE
 )
 _NO_BONE: Final = re.compile(r"face[_.]\w+|(?:\w+[_.])?(?:com|center_of_mass)(?:[_.]\w+)?", re.IGNORECASE)
-# Points count as 2D points of an image if their smallest extent is below this share of their size.
+# Points count as 2D points of an image if their smallest extent is below this fraction of their size.
 _FLAT: Final = 1e-3
-# A hand is at a wrist of the body if its own wrist is closer than this share of the forearm's length.
+# A hand is at a wrist of the body if its own wrist is closer than this fraction of the forearm's length.
 _AT_WRIST: Final = 0.6
 # Points in the middle of the hips. Hips stay in place if they are within this many meters of the origin.
 _HIPS: Final = ({"pelvis"}, {"mid_hip"}, {"hip"}, {"left_hip", "right_hip"})

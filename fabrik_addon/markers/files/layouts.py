@@ -92,7 +92,7 @@ def _variants() -> Mapping[str, tuple[list[str], ...]]:
 _LAYOUTS: Final = MappingProxyType(_variants())
 
 # A layout fits if limbs are equally long on both sides and on all frames, and if both bones of a limb are similarly
-# long. Lengths may differ by these shares. In a wrong layout, they differ by 100 % and more.
+# long. Lengths may differ by these fractions. In a wrong layout, they differ by 100 % and more.
 _SIDES_DIFFER: Final = 0.35
 _FRAMES_DIFFER: Final = 0.5
 _HALVES_DIFFER: Final = 1.0

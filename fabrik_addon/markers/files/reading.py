@@ -45,7 +45,7 @@ _SIZES: Final[Mapping[str, tuple[float, float]]] = {"m": (0.3, 4.0), "cm": (30.0
 _SHORTEST: Final = 0.85
 # Hz, the frame rate of most cameras.
 _USUAL_RATE: Final = 30.0
-# If the rates from header and times differ by more than this share, there is a warning.
+# If the rates from header and times differ by more than this fraction, there is a warning.
 _RATE_SLACK: Final = 0.02
 # A note if the hips are always at the origin, because then the floor is unknown.
 IN_PLACE: Final = (
@@ -312,7 +312,7 @@ def in_place(frames: FloatArray, rows: FloatArray) -> tuple[FloatArray, tuple[st
 
 
 def rate_or_usual(rate: float | None) -> tuple[float, tuple[str, ...]]:
-    """A known rate in Hz; else that of most cameras, and a doubt."""
+    """The rate in Hz; if it is unknown, that of most cameras, with a doubt."""
     doubt = f"The frame rate is unknown; assumed {_USUAL_RATE:g} Hz: choose another if that is wrong"
     return (_USUAL_RATE, (doubt,)) if rate is None else (rate, ())
 

@@ -249,7 +249,7 @@ SIDES: Final[Mapping[str, str]] = {
 # Letters for left and right at either end of a label in English, French, Italian, Spanish and Portuguese. They count
 # only if both occur.
 _PAIRS: Final = ("lr", "gd", "sd", "id", "ed")
-# A word that begins or ends at least this many labels, and this share of all, is ignored: it names a performer or
+# A word that begins or ends at least this many labels, and this fraction of all, is ignored: it names a performer or
 # trial.
 _SHARED_LABELS, _SHARED_SHARE = 5, 0.6
 # Virtual points such as V_Mid_ASIS, which software computes from markers.
@@ -332,7 +332,7 @@ class _Reader:
     def recognized(self) -> str | None:
         """The key of the preset that contains most of the labels; None if none contains three.
 
-        On a tie, the preset of which a larger share of labels occurs.
+        On a tie, the preset of which a larger fraction of labels occurs.
         """
         known = {
             key: len({self.in_preset(label, preset) for label in self._tokens} - {None})

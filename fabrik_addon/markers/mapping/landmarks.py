@@ -34,10 +34,10 @@ _STAND_INS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 )
 # Parts with their own front and outward directions. The others use those of the body.
 _LIMBS: Final = frozenset({"upper_arm", "forearm", "hand", "finger", "thigh", "shin"})
-# Thigh plus shin, and upper arm plus forearm, as shares of the body's height.
+# Thigh plus shin, and upper arm plus forearm, as fractions of the body's height.
 _LEG_SHARE: Final = 0.485
 _ARM_SHARE: Final = 0.332
-# A point closer to the head or tail than this share of the bone's length counts as the head or tail.
+# A point closer to the head or tail than this fraction of the bone's length counts as the head or tail.
 _AT_END: Final = 1e-3
 
 
@@ -218,7 +218,7 @@ _KNUCKLES: Final[Mapping[str, Landmark]] = MappingProxyType(
 _BROAD: Final = frozenset({"hips", "shoulder", "thigh"})
 # Percent of the body's height: how far these joints are in front of the ankle.
 _LONG: Final[Mapping[str, float]] = MappingProxyType({"ankle": 0.0, "ball": 7.0, "toe tip": 12.0})
-# The joints at the ends of limbs. Their markers on both joints are about as far apart in all poses.
+# The joints at both ends of a bone. The distance between their markers hardly changes with the pose.
 _LIMB_ENDS: Final = (("knee", "ankle"), ("hip", "knee"), ("elbow", "wrist"))
 # Percent of the body's height: a part can vote on the front if its foremost and rearmost landmarks are this far apart.
 _DEEP: Final = 4.0

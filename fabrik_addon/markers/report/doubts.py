@@ -24,25 +24,25 @@ _LIMBS: Final = (
     ("the left leg", LEG, "L"),
     ("the right leg", LEG, "R"),
 )
-# If less than this share of the labels is on bones, the recording may not be of a person.
+# If less than this fraction of the labels is on bones, the recording may not be of a person.
 _FEW: Final = 0.5
 # If a bone is at its limits on more than this percentage of the frames, its limits or the calibration are wrong.
 _MOSTLY: Final = 50.0
 # A marker that was left out on more than this percentage of the frames is wrong throughout.
 _OFTEN_WRONG: Final = 10.0
-# A person crouches below this share of the stature at rest. Upright people have at least 0.88.
+# A person crouches below this fraction of the stature at rest. Upright people have at least 0.88.
 _CROUCHING: Final = 0.82
-# An RMS error above this share of a rig's size from end to end (30 mm on a person) is too large. Keypoints have up to
-# 15 mm, people of other sizes up to 25 mm.
+# An RMS error above this fraction of a rig's size from end to end (30 mm on a person) is too large. Keypoints have up
+# to 15 mm, people of other sizes up to 25 mm.
 _FAR: Final = 0.0127
 # Meters: size of the rig of a person 1.75 m tall, from end to end.
 _PERSON: Final = 2.37
-# A marker is misplaced if it is farther from its label's position than this share of the rig's height at rest (12 cm on
-# a person). None of ten recordings has such a marker.
+# A marker is misplaced if it is farther from its label's position than this fraction of the rig's height at rest (12 cm
+# on a person). None of ten recordings has such a marker.
 _MISPLACED: Final = 0.08
-# Labels are wrong if more than this share of markers is misplaced. With left and right swapped, it is at least 0.32.
+# Labels are wrong if more than this fraction of markers is misplaced. With left and right swapped, it is at least 0.32.
 _MANY: Final = 0.2
-# A marker farther than this share of the height from its label's position is on another part of the body.
+# A marker farther than this fraction of the height from its label's position is on another part of the body.
 _FAR_AWAY: Final = 2.5 * _MISPLACED
 # The parts at both ends of the trunk, of the trunk without the neck, and of the legs.
 _BODY: Final = (
@@ -55,7 +55,7 @@ _BODY: Final = (
 # Degrees: a person whose trunk is tilted by more is lying down. The trunks of people who sit or bend down are tilted by
 # less on most frames.
 _LYING: Final = 60.0
-# Degrees, and a share of the frames: if the trunk is tilted by less on more of the frames, the person also stands.
+# Degrees, and a fraction of the frames: if the trunk is tilted by less on more of the frames, the person also stands.
 _UPRIGHT: Final = 20.0
 _SOMETIMES: Final = 0.1
 # Degrees between trunk and legs at rest, above which a rig is an animal: people have at most 9, animals at least 60.

@@ -140,20 +140,6 @@ class Report:
             return {}
         return dict(zip(self.markers, (100.0 * self.outliers.mean(axis=0)).tolist(), strict=True))
 
-    @property
-    def frame_rms(self) -> FloatArray:
-        """(F,) RMS of each frame; NaN if nothing is seen."""
-        counting = ~np.isnan(self.used)
-        squares = np.square(self.used).sum(axis=1, where=counting)
-        counts = counting.sum(axis=1)
-        return np.asarray(np.sqrt(np.where(counts, squares / np.maximum(counts, 1), np.nan)))
-
-    @property
-    def worst_frame(self) -> int | None:
-        """The frame with the largest RMS; None if nothing is seen."""
-        rms = self.frame_rms
-        return int(self.frames[int(np.nanargmax(rms))]) if np.isfinite(rms).any() else None
-
     def status_counts(self) -> dict[str, int]:
         """The number of frames for each status, highest first."""
         return dict(Counter(map(_name_of, self.status)).most_common())

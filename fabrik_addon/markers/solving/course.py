@@ -22,7 +22,7 @@ from .recording import Recording, parts, with_options
 # Radians: a bone's rotation is lost if hidden markers add more than this to its uncertainty. With 0.3, rotations were
 # lost that the remaining markers still determined well. With 1.0, completely hidden limbs were not lost.
 LOST: Final = 0.6
-# Assumed error of a marker's position, as a share of the skeleton's size.
+# Assumed error of a marker's position, as a fraction of the skeleton's size.
 _NOISE_SHARE: Final = 0.005
 _CHUNK: Final = 200
 # While the same markers are seen, one frame in this many is evaluated, since poses change little in between.
@@ -34,7 +34,7 @@ _SAMPLES: Final = 12
 def added_uncertainty(solver: Solver, solution: Solution, seen: BoolArray) -> tuple[FloatArray, FloatArray]:
     """The uncertainty that hidden markers add: (F, J) of local rotations, radians; (F,) of the root's location.
 
-    Its square is the variance with the visible markers minus that with all of them. Locations are in shares of the
+    Its square is the variance with the visible markers minus that with all of them. Locations are in fractions of the
     skeleton's size. Bones that no effector moves have 0. solution: F poses. seen: (F, E).
     """
     skeleton, frames = solver.skeleton, np.arange(len(seen))
@@ -119,9 +119,9 @@ _FROM_REST_ONE_IN: Final = 4
 # Maximum number of steps for a knot that is solved from rest, and for one that is solved from the course.
 _STEPS: Final = 12
 _STEPS_FROM_NEAR: Final = 8
-# Assumed error of bone positions from markers, as a share of the skeleton's size (5 mm on a person).
+# Assumed error of bone positions from markers, as a fraction of the skeleton's size (5 mm on a person).
 NOISE: Final = 0.002
-# Expected deviation of a knot's pose from rest, as a share of the deviation of moving people. With 1, bones with few
+# Expected deviation of a knot's pose from rest, as a fraction of the deviation of moving people. With 1, bones with few
 # markers, such as collars, are at their limits more often.
 _FROM_REST: Final = 0.7
 # Radians: expected deviation of a pose from the course.
@@ -154,7 +154,7 @@ def solve_every_frame(recording: Recording, *, steady: bool) -> Generator[float,
     solution, every = recording.solution, np.arange(count)
     for frames in parts(every):
         recording.expected[frames] = recording.legal(_between(rotations, knots, frames, unit=True))
-    # Knots and the frames halfway between them are solved first: the curve through those is nearer to the other frames.
+    # Knots and the frames halfway between them are solved first: the curve through those is closer to the other frames.
     first = np.union1d(knots, (knots[1:] + knots[:-1]) // 2)
     for frames in parts(first):
         solution.rotations[frames] = recording.expected[frames]

@@ -76,7 +76,7 @@ def near_jumps(jumping: BoolArray, near: int) -> BoolArray:
 
 # A sample counts as good up to this many times its marker's usual distance from the pose.
 _USUAL_TIMES: Final = 4.0
-# It always counts as good within the first share of the skeleton's size (36 mm on a person), since skin moves that
+# It always counts as good within the first fraction of the skeleton's size (36 mm on a person), since skin moves that
 # much. It never counts as good beyond the second (12 cm).
 _ALWAYS_SHARE: Final = 0.015
 _NEVER_SHARE: Final = 0.05
@@ -87,11 +87,11 @@ _TOLERANCES: Final = (4.0, 1.0)
 _OUTLYING: Final = 2.0
 # Weight of the course on frames with outliers: enough to keep bones from folding.
 _EXPECTED: Final = 0.05
-# If fewer than this share of a frame's markers would remain, all of them are used.
+# If fewer than this fraction of a frame's markers would remain, all of them are used.
 _MIN_INLIERS: Final = 0.5
 # A sample is compared with those on this many frames before and after it.
 _REACH: Final = 3
-# It is implausible beyond the first share of the skeleton's size (10 cm on a person), if the fastest motion does not
+# It is implausible beyond the first fraction of the skeleton's size (10 cm on a person), if the fastest motion does not
 # explain it: an acceleration by the second number, in sizes per s² (a striking hand has 400 m/s²).
 _FLUNG_SHARE: Final = 0.04
 _FASTEST: Final = 170.0

@@ -27,7 +27,7 @@ _KINDS: Final = ("position", "rotation")
 _OFFSET: Final = re.compile(r"^[ \t]*OFFSET[ \t]+(.*?)[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _NO_NUMBER: Final = re.compile(r"[^-+.\deE\s]\S*")
 # Angles in radians are at most a full turn. If such small numbers were degrees, poses would stay near rest, and the
-# body could move by no more than this share of the longest bone (13 cm on a person).
+# body could move by no more than this fraction of the longest bone (13 cm on a person).
 _TURN: Final = 6.3
 _MOVES: Final = 0.3
 

@@ -35,8 +35,8 @@ _ENDS: Final = ("pTopOfHead", "pRightTopOfHand", "pLeftTopOfHand", "pRightToe", 
 # Meters: the length of a bone without a known end.
 _SHORT: Final = 0.03
 _NO_LENGTH: Final = 1e-4
-# A quaternion's components are read in the other order if the position errors are then below this share of the errors
-# with the usual order.
+# A quaternion's components are read in the other order if the position errors are then below this fraction of the
+# errors with the usual order.
 _OTHER_ORDER: Final = 0.5
 # MVN's segments, in their order, each with its parent.
 _PAIRS = (

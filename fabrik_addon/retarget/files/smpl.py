@@ -88,7 +88,7 @@ _KNUCKLES: Final = {
 _THUMB_WAY: Final = (0.7071, -0.7071, 0.0)
 _BODY_JOINTS: Final = 22
 _HAND_JOINTS: Final = 15
-# By the file's number of joints, the number of joints between body and hands. Only SMPL-X has some: jaw and eyes.
+# The number of joints between body and hands, by the file's number of joints. Only SMPL-X has some: jaw and eyes.
 _BETWEEN: Final = {22: 0, 24: 0, 52: 0, 55: 3}
 # Radians: joints rotate by at most half a turn, so numbers above two turns must be degrees.
 _MOST_TURNED: Final = 4.0 * np.pi

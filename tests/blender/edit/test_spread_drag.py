@@ -171,6 +171,10 @@ class TestWalk:
         assert result.why == "shoulder.R is at its limit"
         assert result.line.endswith(" short: shoulder.R is at its limit")
 
+    def test_a_planted_foot_that_stops_the_head_has_no_target(self, walk):
+        held = begin_spread(bpy.context, walk, "head", Spread(SPREAD, SPREAD))
+        assert held.step(held.start + np.array((0.0, 0.0, 1.0))).why == "foot.R is held in place"
+
     def test_esc_restores_everything(self, walk):
         before = scenes.digest()
         held = begin_spread(bpy.context, walk, "hand.R", Spread(SPREAD, SPREAD))

@@ -227,7 +227,7 @@ class InSteps(OnRig):
     _watch: Watch
 
     def steps(self, context: Context) -> Generator[float, None, Any]:
-        """The steps of the task; yields the share done."""
+        """The steps of the task; yields progress."""
         raise NotImplementedError
 
     def done(self, result: Any) -> set[str]:
@@ -293,7 +293,7 @@ class InSteps(OnRig):
         self._clear(context)
 
     def _show(self, context: Context, share: float) -> None:
-        """Show the share done in the status bar and at the pointer."""
+        """Show the progress in the status bar and at the pointer."""
         percent = int(_PERCENT * share)
         context.window_manager.progress_update(percent)
         line = ui_text(

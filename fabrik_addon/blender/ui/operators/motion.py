@@ -158,7 +158,11 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
             if isinstance(error, layouts.LayoutError):
                 return self._ask("The points have no names: choose their layout", keypoints=error.choices[0])
             count = len(error.names)
-            return self._ask(f"There are {count} performers: choose whose markers to import", performer=error.names[0])
+            message = f"There are {count} performers: choose whose markers to import"
+            # Suggest the first performer who was not imported yet.
+            there = {take.name for take in imported_takes(context.scene)}
+            left = [name for name in error.names if not any(take.endswith(f" {name}") for take in there)]
+            return self._ask(message, performer=(left or error.names)[0])
         timing, rates = self.timing, sorted({recording.rate for _, recording in recordings})
         if timing == "AUTO":
             # Another rate would change the speed of existing animation, but a static trial has no speed.

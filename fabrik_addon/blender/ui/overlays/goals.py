@@ -128,7 +128,7 @@ _LINE: Final = 1.3
 _SIZE: Final = 0.15
 # The size of the marks of the center of mass relative to the width of the support.
 _BALANCE_SIZE: Final = 0.06
-# An effector within this share of its chain's length counts as met.
+# An effector within this fraction of its chain's length counts as met.
 _MET: Final = 1e-3
 
 # Pixels from the left and the bottom of the screen.

@@ -65,13 +65,13 @@ class DrawingHandlers:
 
 
 def draw_limits_switch(self: Panel, context: Context) -> None:
-    """Draw the switch in the pop-over of the viewport's bone overlays."""
+    """Draw the switch in the popover of the viewport's bone overlays."""
     if context.mode == "POSE":
         self.layout.prop(context.scene, LIMITS_SWITCH)
 
 
 def draw_goals_switch(self: Panel, context: Context) -> None:
-    """Draw the switch in the pop-overs of the viewport's overlays."""
+    """Draw the switch in the popovers of the viewport's overlays."""
     self.layout.prop(context.scene, GOALS_SWITCH)
 
 

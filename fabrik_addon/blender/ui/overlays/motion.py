@@ -27,7 +27,7 @@ _WHITE: Final = (1.0, 1.0, 1.0)
 BEFORE, AFTER = (0.90, 0.62, 0.0), COLORS["met"][:3]
 # The opacity of a trail at its ends.
 _FAINT: Final = 0.25
-# Ticks and dots are short crosses with thick lines. Their length is this share of a bone's.
+# Ticks and dots are short crosses with thick lines. Their length is this fraction of a bone's.
 _CROSS: Final = 0.01
 
 
@@ -156,7 +156,7 @@ def nearest_on_trails(context: Context, rig: Object, view: DragView, mouse: Floa
     """The bone and the frame of the trail's point under the mouse (2,); None if there is none.
 
     The point on the current frame is excluded, because it is on the bone itself. It has priority over points that are
-    at most a pixel nearer to the mouse, such as those of the other frames on which a foot is planted.
+    at most a pixel closer to the mouse, such as those of the other frames on which a foot is planted.
     """
     if not seen(rig).show_trails or context.mode != "POSE":
         return None

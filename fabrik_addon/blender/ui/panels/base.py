@@ -20,7 +20,7 @@ from ..translations import ui_message
 # tabs and the icon.
 _ROOM: Final = 206.0
 _MARGINS: Final = 80.0
-# Pixels in a list's row, besides its scroll bar: the width of an icon, and the free space around a text.
+# Pixels in a list's row: the width of an icon, and the free space around a text (without the scroll bar).
 _ICON: Final = 20.0
 _PAD: Final = 20.0
 # The number of shortened texts that are cached between redraws, enough for the names of a few rigs.
@@ -122,7 +122,7 @@ def draw_lines(layout: UILayout, sentence: str, icon: Any) -> None:
 
 
 def draw_name(layout: UILayout, name: str, icon: Any, boxes: int, share: float = 1.0) -> None:
-    """Draw a name with an icon in a share of a list's row, shortened if it is too long.
+    """Draw a name with an icon in a fraction of a list's row, shortened if it is too long.
 
     boxes: the width of the other items in the row, as a number of icons.
     """
@@ -180,13 +180,21 @@ class FABRIK_OT_guide(Operator):
         return {"FINISHED"}
 
 
-def address_of(page: str) -> str:
-    """The web address of a page of the guide, relative to the website in the manifest."""
+@lru_cache(maxsize=1)
+def _manifest() -> dict[str, Any]:
     import tomllib  # noqa: PLC0415  Blender's start has no use for it
 
-    manifest = Path(__file__).parents[4] / "blender_manifest.toml"
-    website: str = tomllib.loads(manifest.read_text(encoding="utf-8"))["website"]
-    return f"{website}/guide/{page}.html"
+    return tomllib.loads((Path(__file__).parents[4] / "blender_manifest.toml").read_text(encoding="utf-8"))
+
+
+def address_of(page: str) -> str:
+    """The web address of a page of the guide, relative to the website in the manifest."""
+    return f"{_manifest()['website']}/guide/{page}.html"
+
+
+def mail_address() -> str:
+    """The address for bug reports. Blender's preferences show the maintainer without it."""
+    return str(_manifest()["maintainer"].partition("<")[2].rstrip(">"))
 
 
 def draw_reach(layout: UILayout, drag: FabrikDragSettings) -> None:

@@ -84,7 +84,7 @@ def _parts(message: str, joint: str) -> Iterator[str]:
 
 @lru_cache(maxsize=_KEPT)
 def _made_by(message: str) -> tuple[str, tuple[str, ...]] | None:
-    """The pattern of a message, and its values; if several patterns fit, the one with the most text besides values."""
+    """The pattern of a message, and its values; if several patterns fit, the one with the most text of its own."""
     if " " not in message:
         return None
     matches = ((pattern, expression.fullmatch(message)) for pattern, expression in _patterns())
