@@ -260,7 +260,7 @@ class DragSolver:
             hang_from: the pose from which limbs without goals keep their tilts; None: these limbs are rigid.
             collision: capsules that must not overlap.
             separate: whether capsules that overlap in a starting pose are moved apart; otherwise they go no deeper.
-            side_bends: bones that, without goals, only bend about one axis (3,), in the frame that carries the bone.
+            side_bends: bones that, without goals, bend most easily about one axis (3,), in the frame that carries them.
         """
         with_goals = participants(skeleton, with_partners(effectors))
         hanging = masses if hang_from and hang_from.hangs else None
@@ -269,7 +269,7 @@ class DragSolver:
         own = [self._own_limits.get(skeleton.names[bone]) for bone in bones]
         factors = [np.inf if skeleton.names[bone] in still else masses.factors[bone] for bone in bones]
         bends = [None if bone in with_goals else (side_bends or {}).get(skeleton.names[bone]) for bone in bones]
-        axes = [joint_axes(*each) for each in zip(own, factors, bends, strict=True)]
+        axes = [joint_axes(*each) for each in zip(own, factors, strict=True)]
         self._side_bends = [(body, bend) for body, bend in enumerate(bends) if bend is not None and len(axes[body])]
         self.skeleton, self.masses, self.effectors, self._separate = skeleton, masses, tuple(effectors), separate
         self.bodies = Bodies(skeleton, bones, axes, root == "FREE")
@@ -304,7 +304,8 @@ class DragSolver:
     def prefer(self, rotations: npt.ArrayLike, location: npt.ArrayLike) -> None:
         """Prefer a pose from now on: (J, 4) local rotations and the root's head at (3,), armature space."""
         self.preferred = np.asarray(rotations, dtype=np.float64), np.asarray(location, dtype=np.float64)
-        self.posture = PostureTerm(self.bodies, self.masses, *self.preferred, self._free, self._limbs.coupled)
+        coupled, bends = self._limbs.coupled, self._side_bends
+        self.posture = PostureTerm(self.bodies, self.masses, *self.preferred, self._free, coupled, bends)
         self.bounds.prefer(self.posture, *self.preferred)
         self._preferred_pose = self.bodies.pose(self.preferred[0][self.bodies.bones], self.preferred[1])
         self._limbs.prefer(self._preferred_pose)
@@ -561,8 +562,7 @@ class DragSolver:
         ways = self.goals.residual(self._preferred_pose, wanted)[: self.goals.count]
         moved = lengths(ways)
         shares = np.minimum(1.0, moved / (_FULL_SHIFT * self.size))
-        relaxed = self._limbs.relaxed(shares)
-        if relaxed is not None:
+        if (relaxed := self._limbs.relaxed(shares)) is not None:
             self.posture = self.posture.relaxed(*relaxed)
         # A leg that is dragged bears no weight anymore, so the body is shifted at least as fast as the leg moves.
         lifted = self._limbs.lifted(moved) / max(self.bounds.off_support, TINY)
@@ -673,7 +673,7 @@ class DragSolver:
         """
         left = (1.0 - share) * state.residual.ravel()[met]
         held, keys = state.constraints[0].rows[closed], state.constraints[0].keys[closed]
-        trial = best = self._moved(state, share * step)
+        trial = best = self._state(*self.bodies.moved(state.pose, share * step), state.wanted)
         least = np.inf
         for _ in range(5):
             # The rows of another pose take half as long as a step, so they are only computed if parts overlap.
@@ -696,11 +696,8 @@ class DragSolver:
             diagonal = np.einsum("ii->i", square)
             diagonal *= 1.0 + SINGLE
             diagonal += RIGID
-            trial = self._moved(trial, by_forces @ np.linalg.solve(square, off))
+            trial = self._state(*self.bodies.moved(trial.pose, by_forces @ np.linalg.solve(square, off)), state.wanted)
         return best
-
-    def _moved(self, state: _State, step: FloatArray) -> _State:
-        return self._state(*self.bodies.moved(state.pose, step), state.wanted)
 
     def _state(self, local: FloatArray, root: FloatArray, wanted: Wanted) -> _State:
         """The state for local rotations (B, 4), first brought inside limits and locks, and the root's head at (3,)."""

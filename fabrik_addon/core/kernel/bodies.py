@@ -350,15 +350,11 @@ class Bodies:
         return np.asarray(times(spread, axes) - trace[..., None] * axes)
 
 
-def joint_axes(limit: Limit | None, factor: float, only: FloatArray | None = None) -> FloatArray:
-    """(k, 3) axes about which a joint may rotate, in the frame that carries it; none if `factor` is infinite.
-
-    only: (3,) the axis about which joints other than hinges rotate; None: about any.
-    """
+def joint_axes(limit: Limit | None, factor: float) -> FloatArray:
+    """(k, 3) axes about which a joint may rotate, in the frame that carries it; none if `factor` is infinite."""
     if not np.isfinite(factor) or (limit is not None and limit.freedom == 0):
         return np.zeros((0, 3))
-    free = np.eye(3) if only is None else only[None]
-    return free if limit is None or limit.rotation_axis is None else np.array([limit.rotation_axis])
+    return np.eye(3) if limit is None or limit.rotation_axis is None else np.array([limit.rotation_axis])
 
 
 def _ancestor_steps(carriers: IntArray) -> Iterator[tuple[IntArray, IntArray]]:

@@ -27,6 +27,8 @@ _LEAST_INERTIA = 1.038e-3
 FOLLOWS: Final = 0.8
 # Factor on the inertia of joints of limbs without goals, which follow gravity and the floor.
 _RELAXED = 0.3
+# A spine without goals is this many times as stiff unless it bends sideways. With 4, its back is hollow in a squat.
+_SIDE_BEND = 12.0
 
 
 @dataclass(frozen=True)
@@ -111,10 +113,12 @@ class PostureTerm:
         location: FloatArray,
         free: BoolArray | None = None,
         coupled: Sequence[Coupled] = (),
+        side_bends: Sequence[tuple[int, FloatArray]] = (),
     ) -> None:
         """Prefer local rotations (J, 4) and the root's head at (3,).
 
-        free: (B,) the bodies of limbs without goals. coupled: hinges with which the joints above rotate.
+        free: (B,) the bodies of limbs without goals. coupled: hinges with which the joints above rotate. side_bends:
+        bodies, each with the axis (3,) about which it rotates most easily, in the frame that carries it.
         """
         self.bodies, skeleton = bodies, bodies.skeleton
         self.shift: FloatArray = np.zeros(3)
@@ -138,6 +142,10 @@ class PostureTerm:
             inertia = inertia * masses.bending
         self.inertia = np.where(np.isfinite(masses.factors), inertia * masses.factors, 0.0)[bodies.bones]
         self.inertia[free] *= _RELAXED
+        self._stiffness: FloatArray = self.inertia[:, None, None] * np.eye(3)
+        self._bent = [body for body, _ in side_bends]
+        for body, axis in side_bends:
+            self._stiffness[body] += (_SIDE_BEND - 1.0) * self.inertia[body] * (np.eye(3) - np.outer(axis, axis))
         self._below = bodies.below(self.carrier)
         self.prefer(bodies.pose(rotations[..., bodies.bones, :], location), coupled)
 
@@ -169,7 +177,7 @@ class PostureTerm:
         self._stiffer: FloatArray = np.array([each.stiffer - 1.0 for each in coupled]) * self.inertia[self._above]
         # (D, D) the joints' part of the matrix.
         turning = self._with_coupled(plain)
-        weighed = (turning * self.inertia[:, None]).reshape(len(turning), 3 * len(self.inertia))
+        weighed = times(self._stiffness, turning).reshape(len(turning), 3 * len(self.inertia))
         self._joints = weighed @ turning.reshape(weighed.shape).T
 
     def center_of_mass(self, away: Away) -> FloatArray:
@@ -194,7 +202,9 @@ class PostureTerm:
 
     def _torques(self, away: Away) -> FloatArray:
         """(..., B, 3) gradients of the term's sum over joints with respect to small rotations of the joints."""
-        torques, stiffer = self.inertia[:, None] * away.turned, self._stiffer * away.extended
+        torques, stiffer = times(self._stiffness, away.turned), self._stiffer * away.extended
+        bent = away.turned[..., self._bent, :], torques[..., self._bent, :]
+        torques[..., self._bent, :] = _by_rotation(*bent)
         torques += (torques.reshape(*torques.shape[:-2], len(self._follows)) @ self._follows.T).reshape(torques.shape)
         pull = torques[..., self._above, :] + stiffer[..., None] * self._behind
         torques[..., self._above, :] = _by_rotation(away.own, pull)
@@ -202,7 +212,7 @@ class PostureTerm:
 
     def value(self, away: Away) -> float:
         """The value of the term for one pose."""
-        value = self.masses @ squares(away.moved) + self.inertia @ squares(away.turned)
+        value = self.masses @ squares(away.moved) + float((away.turned * times(self._stiffness, away.turned)).sum())
         return 0.5 * float(value + self._stiffer @ away.extended**2)
 
     def pulls(self, away: Away) -> FloatArray:

@@ -89,6 +89,15 @@ def test_the_gradient_is_the_slope_if_a_joint_follows_a_hinge(stiffer, slack):
     assert found == pytest.approx(slopes(bodies, pose, lambda other: posture.value(posture.away(other))), abs=1e-7)
 
 
+def test_the_gradient_is_the_slope_if_a_bone_bends_more_easily_about_one_axis():
+    bodies, _, _, pose = make(3)
+    masses = Masses(np.full(7, 1.0 / 7.0), np.full(7, 0.4), np.ones(7))
+    bent = [(int(np.flatnonzero(bodies.counts == 3)[-1]), np.array((0.6, 0.0, 0.8)))]
+    posture = PostureTerm(bodies, masses, np.tile((1.0, 0.0, 0.0, 0.0), (7, 1)), np.zeros(3), side_bends=bent)
+    found = posture.equations(posture.away(pose), pose, bodies.motions(pose))[1]
+    assert found == pytest.approx(slopes(bodies, pose, lambda other: posture.value(posture.away(other))), abs=1e-7)
+
+
 def test_a_joint_that_follows_a_hinge_prefers_a_share_of_its_angle():
     """A hip that flexes by 0.8 times the knee's angle costs nothing."""
     bodies, *_ = make(7)
