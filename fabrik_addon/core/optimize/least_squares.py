@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import CLOSE, ROUNDING, SINGLE, TINY, BoolArray, FloatArray, IntArray, lengths, squares, times
-from ..kernel.bodies import MAX_ROTATION, Bodies
+from ..kernel.bodies import Bodies
 from ..kernel.goals import Goals
 from ..kernel.joint_limits import JointLimits, Sides
 from ..state import State
@@ -41,6 +41,9 @@ _PREDICTABLE, _KEPT_BACK = 1e-5, 3e-3
 # After a step that gained at most this fraction of the cost, the next one includes the derivative of the goals' forces
 # (Newton's method). Farther away that matrix is often indefinite.
 _NEAR_END = 0.1
+# Radians: the largest rotation of a joint in a step, since the linear model is inaccurate beyond it. Limits farther
+# away do not count. With 0.5, a finger that follows a moving target jumps by 109 degrees.
+_LONGEST_TURN = 0.7
 # Weight of the squared angle between a limb and its pole: comparable to that of the goals.
 _POLE_WEIGHT = 1e-2
 # The largest number of changes of the active set in a step. Sets that still change then mostly alternate.
@@ -55,13 +58,14 @@ class _Step(NamedTuple):
     """The steps of F frames.
 
     change: (F, D). predicted: (F,) the predicted gain. optimality: (F,) of the poses before the steps. kept_back: (F,)
-    the gain that damping prevents, to first order.
+    the gain that damping prevents, to first order. is_whole: (F,) whether they were not shortened.
     """
 
     change: FloatArray
     predicted: FloatArray
     optimality: FloatArray
     kept_back: FloatArray
+    is_whole: BoolArray
 
 
 class LeastSquares:
@@ -131,7 +135,8 @@ class LeastSquares:
                 left_over = cost - gained
                 settled = (gained - step.predicted) ** 2 <= _PREDICTABLE * gained * left_over
                 at_rest |= settled & (damping <= _FIRST) & (step.kept_back <= _KEPT_BACK * left_over)
-            part.stationary |= (better & at_rest) | (step.optimality <= SINGLE) | (SINGLE * damping > 1.0)
+            at_rest &= better & step.is_whole
+            part.stationary |= at_rest | (step.optimality <= SINGLE) | (SINGLE * damping > 1.0)
             part.iterations += 1
             ratio = gained / np.maximum(step.predicted, TINY)
             eased = np.maximum(damping * np.maximum(1.0 - (2.0 * ratio - 1.0) ** 3, _EASE), SINGLE)
@@ -178,7 +183,8 @@ class LeastSquares:
         """The step for each frame's damping, in blocks whose matrices stay in the cache."""
         count, columns = len(cost), self.bodies.columns
         if not columns:
-            return _Step(np.zeros((count, 0)), np.zeros(count), np.zeros(count), np.zeros(count))
+            none = np.zeros(count)
+            return _Step(np.zeros((count, 0)), none, none, none, np.ones(count, dtype=bool))
         rows = 3 * state.residual.shape[1] if self._wide else columns
         block = max(1, _BLOCK_NUMBERS // (columns * rows))
         # Frames whose step includes the derivative of forces have larger matrices, so they get separate blocks.
@@ -196,7 +202,7 @@ class LeastSquares:
     def _block_step(self, state: State, away: FloatArray, cost: FloatArray, damping: FloatArray, curved: bool) -> _Step:
         system, bodies = self._system(state, away, curved), self.bodies
         gradient = system.gradient()
-        sides = self.limits.sides(state.pose.local, MAX_ROTATION + CLOSE)
+        sides = self.limits.sides(state.pose.local, _LONGEST_TURN + CLOSE)
         active = sides.push(bodies.vectors(gradient)) > ROUNDING * np.sqrt(cost)[sides.frames]
         active &= sides.gaps <= CLOSE
         change, pushes = self._constrained_step(system, damping, sides, active)
@@ -221,10 +227,11 @@ class LeastSquares:
         largest = np.sqrt(((balance / own) ** 2 @ self._groups).max(axis=1))
         step = change * system.scale
         longest = lengths(bodies.vectors(step)).max(axis=1)
-        share = np.minimum(1.0, MAX_ROTATION / np.maximum(longest, MAX_ROTATION))[:, None]
+        share = np.minimum(1.0, _LONGEST_TURN / np.maximum(longest, _LONGEST_TURN))[:, None]
         change *= share
         predicted = ((2.0 * gradient - system.times(change)) * change).sum(axis=1)
-        return _Step(step * share, predicted, largest / np.sqrt(np.maximum(cost, TINY)), damping * squares(change))
+        optimality, is_whole = largest / np.sqrt(np.maximum(cost, TINY)), share[:, 0] == 1.0
+        return _Step(step * share, predicted, optimality, damping * squares(change), is_whole)
 
     def _constrained_step(
         self, system: "_System", damping: FloatArray, sides: Sides, active: BoolArray
