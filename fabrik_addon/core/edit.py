@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from .arrays import CLOSE, ROUNDING, SINGLE, TINY, BoolArray, FloatArray, IntArray, joined, lengths, squares, times
-from .kernel.bodies import AT_REST, MAX_ROTATION, Bodies, Pose, joint_axes
+from .kernel.bodies import AT_REST, Bodies, Pose, joint_axes
 from .kernel.capsules import NEAR, Capsules, SelfCollision
 from .kernel.goals import LEVER, Goals, Wanted
 from .kernel.joint_limits import JointLimits
@@ -36,10 +36,11 @@ from .rotations import (
     rotation_vector_from_quaternion,
 )
 
-# A change whose held goals are met is found once no joint rotates by more than _LAST_TURN radians. In a drag, it is
-# also found once a step reduces the misses of the other goals by less than the fraction _LEAST_GAIN: more steps toggle
+# Radians. No joint rotates by more than _MAX_TURN in a step; with 0.5, as in drags, a hand stays 17 mm inside the body.
+# A change whose held goals are met is found once no joint rotates by more than _LAST_TURN. In a drag, it is also found
+# once a step reduces the misses of the other goals by less than the fraction _LEAST_GAIN: more steps only toggle
 # contacts, for a hand over 240 frames 5 of 12.
-_LAST_TURN, _LEAST_GAIN = 1e-3, 0.01
+_MAX_TURN, _LAST_TURN, _LEAST_GAIN = 1.0, 1e-3, 0.01
 # The largest number of steps.
 _MAX_STEPS: Final = 12
 # The largest number of changes of the stops in a step. They also end once one rotates no joint by more than this many
@@ -256,7 +257,7 @@ class EditSolver:
                 turn = last - even
                 share = float((last * turn).sum()) / max(float(squares(turn).sum()), TINY)
                 relaxed = float(np.clip(relaxed * share, 0.1, 1.0))
-            last, step = even, relaxed * min(1.0, MAX_ROTATION / max(longest, ROUNDING)) * step
+            last, step = even, relaxed * min(1.0, _MAX_TURN / max(longest, ROUNDING)) * step
             before = spent
             for _ in range(MAX_SHORTER):
                 stopped = self._moved(own, change + step)
