@@ -42,7 +42,7 @@ _PREDICTABLE, _KEPT_BACK = 1e-5, 3e-3
 # (Newton's method). Farther away that matrix is often indefinite.
 _NEAR_END = 0.1
 # Radians: the largest rotation of a joint in a step, since the linear model is inaccurate beyond it. Limits farther
-# away do not count. With 0.5, a finger that follows a moving target jumps by 109 degrees.
+# away do not count. With 0.5, as in drags, a finger that follows a moving target jumps by 109 degrees.
 _LONGEST_TURN = 0.7
 # Weight of the squared angle between a limb and its pole: comparable to that of the goals.
 _POLE_WEIGHT = 1e-2
@@ -58,14 +58,13 @@ class _Step(NamedTuple):
     """The steps of F frames.
 
     change: (F, D). predicted: (F,) the predicted gain. optimality: (F,) of the poses before the steps. kept_back: (F,)
-    the gain that damping prevents, to first order. is_whole: (F,) whether they were not shortened.
+    the gain that damping prevents, to first order.
     """
 
     change: FloatArray
     predicted: FloatArray
     optimality: FloatArray
     kept_back: FloatArray
-    is_whole: BoolArray
 
 
 class LeastSquares:
@@ -135,8 +134,7 @@ class LeastSquares:
                 left_over = cost - gained
                 settled = (gained - step.predicted) ** 2 <= _PREDICTABLE * gained * left_over
                 at_rest |= settled & (damping <= _FIRST) & (step.kept_back <= _KEPT_BACK * left_over)
-            at_rest &= better & step.is_whole
-            part.stationary |= at_rest | (step.optimality <= SINGLE) | (SINGLE * damping > 1.0)
+            part.stationary |= (better & at_rest) | (step.optimality <= SINGLE) | (SINGLE * damping > 1.0)
             part.iterations += 1
             ratio = gained / np.maximum(step.predicted, TINY)
             eased = np.maximum(damping * np.maximum(1.0 - (2.0 * ratio - 1.0) ** 3, _EASE), SINGLE)
@@ -183,8 +181,7 @@ class LeastSquares:
         """The step for each frame's damping, in blocks whose matrices stay in the cache."""
         count, columns = len(cost), self.bodies.columns
         if not columns:
-            none = np.zeros(count)
-            return _Step(np.zeros((count, 0)), none, none, none, np.ones(count, dtype=bool))
+            return _Step(np.zeros((count, 0)), np.zeros(count), np.zeros(count), np.zeros(count))
         rows = 3 * state.residual.shape[1] if self._wide else columns
         block = max(1, _BLOCK_NUMBERS // (columns * rows))
         # Frames whose step includes the derivative of forces have larger matrices, so they get separate blocks.
@@ -230,8 +227,7 @@ class LeastSquares:
         share = np.minimum(1.0, _LONGEST_TURN / np.maximum(longest, _LONGEST_TURN))[:, None]
         change *= share
         predicted = ((2.0 * gradient - system.times(change)) * change).sum(axis=1)
-        optimality, is_whole = largest / np.sqrt(np.maximum(cost, TINY)), share[:, 0] == 1.0
-        return _Step(step * share, predicted, optimality, damping * squares(change), is_whole)
+        return _Step(step * share, predicted, largest / np.sqrt(np.maximum(cost, TINY)), damping * squares(change))
 
     def _constrained_step(
         self, system: "_System", damping: FloatArray, sides: Sides, active: BoolArray
