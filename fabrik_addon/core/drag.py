@@ -476,12 +476,14 @@ class DragSolver:
             state, self._damping, longest = self._step(state, self._damping)
             if longest < AT_REST or self._damping > _MOST_DAMPING:
                 return state, step, True
+            if settled:
+                continue
             # Stop early, or close to rest: the next moves bring the remaining gain, or the steps once the mouse rests.
             is_done = np.abs(state.residual[self._compliance <= RIGID]).max(initial=0.0) <= _MET * self.tolerance
             is_close = is_done and longest < _REST_SHARE * float(np.abs(state.away.turned).max(initial=0.0))
             is_little = last - state.merit < _MIN_FALL * (first - state.merit) or not self._is_missed(state).any()
             is_clear = self.bounds.depth(state.pose) <= CLOSE * self.size
-            if not settled and (is_close or (step >= _STEPS_WHEN_MET and is_little and is_clear)):
+            if is_close or (step >= _STEPS_WHEN_MET and is_little and is_clear):
                 break
         return state, step, False
 
@@ -673,7 +675,7 @@ class DragSolver:
         """
         left = (1.0 - share) * state.residual.ravel()[met]
         held, keys = state.constraints[0].rows[closed], state.constraints[0].keys[closed]
-        trial = best = self._state(*self.bodies.moved(state.pose, share * step), state.wanted)
+        trial = best = self._moved(state, share * step)
         least = np.inf
         for _ in range(5):
             # The rows of another pose take half as long as a step, so they are only computed if parts overlap.
@@ -696,8 +698,11 @@ class DragSolver:
             diagonal = np.einsum("ii->i", square)
             diagonal *= 1.0 + SINGLE
             diagonal += RIGID
-            trial = self._state(*self.bodies.moved(trial.pose, by_forces @ np.linalg.solve(square, off)), state.wanted)
+            trial = self._moved(trial, by_forces @ np.linalg.solve(square, off))
         return best
+
+    def _moved(self, state: _State, step: FloatArray) -> _State:
+        return self._state(*self.bodies.moved(state.pose, step), state.wanted)
 
     def _state(self, local: FloatArray, root: FloatArray, wanted: Wanted) -> _State:
         """The state for local rotations (B, 4), first brought inside limits and locks, and the root's head at (3,)."""

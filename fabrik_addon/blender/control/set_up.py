@@ -404,12 +404,7 @@ class _Search:
             control = self.setup.controls.add()
             control.name, control.turns_with, control.moves_with = name, frame.turns_with, frame.moves_with
             control.shares_turn, control.share = frame.shares_turn, frame.share
-            # The bone of the body that belongs to the control, or else the uppermost bone that it rotates.
-            names = [carrier.bone for carrier in found.carriers if carrier.control == name]
-            for trials in (found.on_fk, found.on_ik):
-                turned = trials.follows[trials.controls.index(name)]
-                names += [each.bone for each in found.carriers if turned[trials.bones.index(each.bone)]]
-            control.stands_for = next(iter(names), "")
+            control.stands_for = _stands_for(found, name)
         for switch, value in found.switches.items():
             row = self.setup.switches.add()
             row.name, row.fk, row.ik, row.only_ik = switch.path, value, 1.0 - value, switch.only_ik
@@ -687,3 +682,12 @@ def _switch_of(found: _Found, carrier: Carrier) -> str:
         above.append(names[bone])
         bone = parents[bone]
     return next((each.path for each in found.switches if _has(each, carrier) or not each.bones.isdisjoint(above)), "")
+
+
+def _stands_for(found: _Found, control: str) -> str:
+    """The bone of the body that belongs to a control, or else the uppermost bone that it rotates."""
+    names = [carrier.bone for carrier in found.carriers if carrier.control == control]
+    for trials in (found.on_fk, found.on_ik):
+        turned = trials.follows[trials.controls.index(control)]
+        names += [carrier.bone for carrier in found.carriers if turned[trials.bones.index(carrier.bone)]]
+    return next(iter(names), "")

@@ -212,15 +212,7 @@ class ControlModel:
             new[..., number, :, :] = matrix_from_quaternion(swing).reshape(kept.shape) @ kept
         local = _inverse(self._carried(new) @ self._frames) @ new
         rotations = quaternion_from_matrix(_inverse(self._added(local)) @ local)
-        if not self.place:
-            return rotations, None
-        # Move the heads that are fixed to the root control to where they are wanted.
-        bone, point, own = self._bodies[self._fixed], self._heads[..., self._fixed, :], self._heads[..., self._own, :]
-        from_bone = times(self._inverse[..., bone, :, :], point - self._bone_heads[..., bone, :])
-        there = heads[..., bone, :] + times(wanted[..., bone, :, :], from_bone)
-        arm = times(_inverse(self._turned[..., self._own, :, :]), point - own)
-        head = there - times(new[..., self._own, :, :], arm)
-        return rotations, np.asarray(self._location + times(_inverse(self._axes), head - own) / self._size[..., None])
+        return rotations, self._placed(wanted, heads, new) if self.place else None
 
     def _added(self, local: FloatArray) -> FloatArray:
         """([F,] C, 3, 3) rotations that constraints add to the controls' own, for `local` rotations ([F,] C, 3, 3)."""
@@ -243,6 +235,15 @@ class ControlModel:
             mixed = slerp(first.reshape(-1, 4), second.reshape(-1, 4), shares.ravel())
             carried[..., self._sharing, :, :] = matrix_from_quaternion(mixed).reshape(ends[0].shape)
         return carried
+
+    def _placed(self, wanted: FloatArray, heads: FloatArray, new: FloatArray) -> FloatArray:
+        """([F,] 3) the root control's location that moves `heads`, which are fixed to it, to `wanted`."""
+        bone, point, own = self._bodies[self._fixed], self._heads[..., self._fixed, :], self._heads[..., self._own, :]
+        from_bone = times(self._inverse[..., bone, :, :], point - self._bone_heads[..., bone, :])
+        there = heads[..., bone, :] + times(wanted[..., bone, :, :], from_bone)
+        arm = times(_inverse(self._turned[..., self._own, :, :]), point - own)
+        head = there - times(new[..., self._own, :, :], arm)
+        return np.asarray(self._location + times(_inverse(self._axes), head - own) / self._size[..., None])
 
 
 def _read_matrices(
@@ -733,6 +734,13 @@ class ControlWriter:
             bone = self._rig.pose.bones[self.ready_model().place]
             stays = (np.abs(location - self._place) < _LEAST_MOVE) | np.array(bone.lock_location)
             bone.location = np.where(stays, self._place, location).tolist()
+        self._place_limbs(wanted, before)
+
+    def _place_limbs(self, wanted: FloatArray, before: FloatArray | None) -> None:
+        """Place limbs on IK, and those that a bake switches to FK, for matrices (J, 4, 4) of the tree's bones.
+
+        before: the matrices on the frame before; None if there is none.
+        """
         limbs, poses = [*self.limbs.values(), *self.leaving.values()], []
         inside = dict(zip(self._skeleton.names, wanted, strict=True))
         earlier = {} if before is None or not self._baked else dict(zip(inside, np.linalg.inv(before), strict=True))

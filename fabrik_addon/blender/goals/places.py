@@ -1,9 +1,7 @@
 """Samples a rig's targets, now or frame by frame, in the space in which its tree of bones is solved."""
 
 import time
-from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from math import inf
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import bpy
@@ -188,13 +186,9 @@ def is_seen(marker: Target, frame: float) -> bool:
     curve = next((each for each in keyframes.curves(marker[0]) if (each.data_path, each.array_index) == first), None)
     if curve is None:
         return True
-    # Reads only a few keys, even if there are many.
-    points: Any = curve.keyframe_points
-    place = bisect_left(points, frame, key=lambda point: point.co[0])
-    after = points[place].co[0] if place < len(points) else inf
+    before, after = keyframes.neighboring_keys(curve, frame)
     if after == frame:
         return True
-    before = points[place - 1].co[0] if place else -inf
     times = np.empty(0) if is_imported(marker) else keyframes.keys(curve)[:, 0]
     return bool(_is_near(frame, before, after, _recorded_step(marker, times)))
 

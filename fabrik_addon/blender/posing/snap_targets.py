@@ -21,7 +21,7 @@ from . import live
 from .solve import store_base
 
 # Fractions of a limb's length. A limb has a bend direction if its middle is at least the first fraction away from the
-# line between its ends. A pole on that line is moved away by the second share.
+# line between its ends. A pole on that line is moved away by the second one.
 _BENT = 1e-3
 _AWAY = 0.5
 # Degrees. Smaller violations of a limit are not reported.

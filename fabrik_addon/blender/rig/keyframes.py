@@ -5,7 +5,9 @@ the slot's channel bag, on the only strip of the only layer.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Iterable
+from math import inf
 from typing import Any, Final, TypeAlias
 
 import bpy
@@ -339,6 +341,11 @@ def every_curve(armature: Object) -> list[FCurve]:
     """The curves of an armature's action; without an action, those of the active strips."""
     if not is_layered(armature):
         return curves(armature)
+    return strip_curves(armature)
+
+
+def strip_curves(armature: Object) -> list[FCurve]:
+    """The curves of an armature's active strips."""
     return [curve for each in active_strips(armature) for curve in curves_of(each.action, each.action_slot)]
 
 
@@ -441,6 +448,16 @@ def channel_values(current: npt.ArrayLike, curves: Iterable[FCurve], frames: Flo
     for curve in curves:
         values[:, curve.array_index] = values_at(curve, frames)
     return values
+
+
+def neighboring_keys(curve: FCurve, frame: float) -> tuple[float, float]:
+    """The frame of the last key before a frame, and of the first key on or after it; infinite if there is none.
+
+    Reads only a few keys, even if there are many.
+    """
+    points: Any = curve.keyframe_points
+    place = bisect_left(points, frame, key=lambda point: point.co[0])
+    return points[place - 1].co[0] if place else -inf, points[place].co[0] if place < len(points) else inf
 
 
 def other_keyed_frames(armature: Object, frame: float) -> FloatArray:
