@@ -41,7 +41,7 @@ from ..rig.armature import (
     root_place,
     write_stretches,
 )
-from ..rig.keyframes import RigCurves, active_strips, curves, curves_of
+from ..rig.keyframes import RigCurves, curves, strip_curves
 from ..rig.locks import WithLocks
 from ..rig.pose_writer import PoseKeeper, channel_groups, pose_bytes, switches_of, write_switches
 from ..rig.rotation_modes import from_channels, property_name, to_channels
@@ -120,9 +120,10 @@ class BasePose:
         self._rig, self.frame, stored = rig, scene.frame_current_final, self.settings.stored_pose
         self._rows = {name: row for row, name in enumerate(stored.keys())}
         self._rotations, self._locations = floats(stored, "rotation", 4), floats(stored, "location", 3)
-        own, strips = curves(rig), active_strips(rig) if rig.animation_data else []
-        every = [*own, *(curve for each in strips for curve in curves_of(each.action, each.action_slot))]
-        self._curves, posed, self._is_layered = RigCurves(rig, every), posed_rig(rig), len(every) > len(own)
+        animation = rig.animation_data
+        below = strip_curves(rig) if animation is not None and animation.use_nla else []
+        every = [*curves(rig), *below]
+        self._curves, posed, self._is_layered = RigCurves(rig, every), posed_rig(rig), bool(below)
         # Only Blender can blend strips. It has set their channels when a frame is read for the first time.
         self.blended: dict[tuple[str | float, ...], FloatArray] = {}
         if last is not None and last.frame == self.frame:

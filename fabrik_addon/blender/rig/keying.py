@@ -18,10 +18,10 @@ from .keyframes import (
     bone_path,
     curves,
     curves_by_key,
-    curves_of,
     is_locked,
     make_steps,
     other_keyed_frames,
+    strip_curves,
     values_at,
 )
 from .locks import unlocked_location, unlocked_rotation
@@ -149,8 +149,7 @@ def _without_effect(
     missing: the curves that the action does not have yet. Those that the strips do not have either are left out.
     """
     animation = armature.animation_data
-    strips = active_strips(armature) if missing and animation.use_nla else ()
-    below = curves_by_key(curve for each in strips for curve in curves_of(each.action, each.action_slot))
+    below = curves_by_key(strip_curves(armature) if missing and animation.use_nla else ())
     found = {key: np.zeros(len(frames)) for key in missing if key in below}
     if found and animation.action_blend_type == "REPLACE":
         keeper = PoseKeeper(context.scene, armature)
