@@ -48,9 +48,8 @@ class Clip:
 
     positions: (F, M, 3) meters, in the file's own axes, NaN where a marker is not seen. Read-only; copied if other code
     could change the array. rate: Hz, of the rows of ``positions``. units: those of the file. source: the file's
-    name. start_time: seconds, of the first frame. notes: sentences on corrections and omissions on reading.
-    doubts: sentences on possible errors, such as units, rate, and left and right. Raises ClipError if shapes, rate or
-    axis are invalid.
+    name. notes: sentences on corrections and omissions on reading. doubts: sentences on possible errors, such as units,
+    rate, and left and right. Raises ClipError if shapes, rate or axis are invalid.
     """
 
     names: tuple[str, ...]
@@ -59,7 +58,6 @@ class Clip:
     up_axis: UpAxis = "Y"
     units: str = "m"
     source: str = ""
-    start_time: float = 0.0
     notes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
 
@@ -90,11 +88,6 @@ class Clip:
     def seen(self) -> BoolArray:
         """(F, M), true where a marker is seen."""
         return _seen(self.positions)
-
-    @property
-    def times(self) -> FloatArray:
-        """(F,) seconds of each frame; the first is ``start_time``."""
-        return self.start_time + np.arange(self.frame_count, dtype=np.float64) / self.rate
 
 
 def up_axis_by_markers(positions: FloatArray, *, clearly: bool = False) -> UpAxis | None:
@@ -156,9 +149,7 @@ def part_of(clip: Clip, first: int = 1, last: int = 0) -> Clip:
         raise ClipError(
             f"{clip.source}: there are no frames {first} to {end}: choose a range within 1 to {clip.frame_count}"
         )
-    return replace(
-        clip, positions=clip.positions[first - 1 : end], start_time=clip.start_time + (first - 1) / clip.rate
-    )
+    return replace(clip, positions=clip.positions[first - 1 : end])
 
 
 def _seen(positions: FloatArray) -> BoolArray:

@@ -38,7 +38,7 @@ def retimed(clip: Clip, frame_rate: float, timing: Timing) -> Clip:
 
 
 def resample(clip: Clip, rate: float) -> Clip:
-    """The clip at another rate (Hz), from the same start time.
+    """The clip at another rate (Hz), from the same first sample.
 
     Between two visible samples positions follow the Catmull-Rom cubic, with slopes from visible neighbors. Between a
     visible and a missing sample the marker stays missing, so that gaps are not filled. Samples at the same time do not

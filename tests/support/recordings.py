@@ -32,6 +32,7 @@ def gait_model():
 def gait_targets(model):
     """(F, M, 3) meters, the walk's markers that have a weight, over the seconds that OpenSim solves."""
     clip = read_markers(recording("gait2354_subject01_walk1.trc"))
-    frames = (clip.times > FROM - 1e-6) & (clip.times < TO + 1e-6)
+    times = np.arange(clip.frame_count) / clip.rate
+    frames = (times > FROM - 1e-6) & (times < TO + 1e-6)
     places = [clip.names.index(marker.name) for marker in model.markers]
     return np.array(clip.positions[frames][:, places])

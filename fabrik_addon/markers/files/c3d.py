@@ -369,8 +369,6 @@ def parse_c3d(content: bytes, chosen: Chosen) -> Clip:
     rates = parameters.number("POINT:RATE"), parameters.header.rate, parameters.number("TRIAL:CAMERA_RATE")
     point_rate, header_rate, camera_rate = (rate if 0.0 < rate < FASTEST else None for rate in rates)
     rate = point_rate or header_rate or camera_rate
-    start = parameters.long_number("TRIAL:ACTUAL_START_FIELD")
-    first = int(start) if start >= 1.0 else max(1, parameters.header.first_frame)
     markers = [place for place, output in enumerate(is_output) if not output]
     upright, up, up_note, up_doubts = _upright(points[:, markers], parameters, chosen.up_axis)
     clip = to_clip(
@@ -382,7 +380,6 @@ def parse_c3d(content: bytes, chosen: Chosen) -> Clip:
         rate,
         timed=header_rate,
         no_rate="the frame rate is not known: export it again with POINT:RATE",
-        start_time=(first - 1) / (chosen.rate or rate or math.inf),
         notes=(*point_notes, *unit_note, *up_note, *notes),
     )
     return replace(clip, doubts=(*doubts, *up_doubts, *clip.doubts))

@@ -216,7 +216,6 @@ def to_clip(
     timed: float | None = None,
     no_rate: str = "",
     notes: Sequence[str] = (),
-    start_time: float = 0.0,
 ) -> Clip:
     """A clip in meters with unique names, and NaN for missing samples.
 
@@ -230,7 +229,6 @@ def to_clip(
         timed: Hz, from the times in the file.
         no_rate: the error message if neither rate is known; "": assume the rate of most cameras, with a doubt.
         notes: sentences about the file.
-        start_time: seconds of the first frame.
 
     Raises MarkerFileError for an unknown unit or rate, and if no point is ever seen.
     """
@@ -261,7 +259,7 @@ def to_clip(
         )
         rate_doubts = (doubt,)
     doubts = (*unit_doubts, *up_doubts, *rate_doubts)
-    return Clip(unique_names(names), used, points, up, unit, start_time=start_time, notes=tuple(notes), doubts=doubts)
+    return Clip(unique_names(names), used, points, up, unit, notes=tuple(notes), doubts=doubts)
 
 
 def rate_in_cell(cell: str) -> float | None:

@@ -73,7 +73,6 @@ def parse_trc(content: bytes, chosen: Chosen) -> Clip:
         no_rate=f"the frame rate is unknown; DataRate is {stated or 'missing'!r} and the Time column does not "
         "increase: fix one of them",
         notes=notes,
-        start_time=float(times[0]) if math.isfinite(times[0]) else 0.0,
     )
     return replace(clip, doubts=(*frame_count_doubt(header.count("numframes"), len(points)), *clip.doubts))
 

@@ -84,7 +84,6 @@ class TestPlain:
         assert clip.rate == 100.0
         assert clip.units == "mm"
         assert clip.source == "take.trc"
-        assert clip.start_time == 0.0
         np.testing.assert_allclose(clip.positions, PLAIN_METERS, rtol=1e-15)
 
     def test_a_path_as_text(self, path: Path) -> None:
@@ -134,7 +133,7 @@ class TestPlain:
         clip = read_markers(written(path, replace(PLAIN, rows=PLAIN.rows[::-1])))
         np.testing.assert_allclose(clip.positions, PLAIN_METERS)
         assert clip.notes == ("the frames were not in order; sorted them by their numbers",)
-        assert (clip.rate, clip.start_time, clip.doubts) == (100.0, 0.0, ())
+        assert (clip.rate, clip.doubts) == (100.0, ())
 
     def test_a_given_rate_is_used_without_a_warning(self, path: Path) -> None:
         for told in ("50", "none"):
@@ -212,7 +211,8 @@ class TestPlain:
         assert read_markers(path, up_axis="y").up_axis == "Y"
 
     def test_negative_start_time(self, path: Path) -> None:
-        assert read_markers(written(path, with_row(0, "-3", "-1.5", *"123456"))).start_time == -1.5
+        clip = read_markers(written(path, with_row(0, "-3", "-1.5", *"123456")))
+        np.testing.assert_allclose(clip.positions[0].ravel(), np.arange(1.0, 7.0) / 1000.0)
 
 
 coordinates = st.floats(-5000, 5000, allow_nan=False).filter(lambda value: value != 0.0)
