@@ -114,7 +114,5 @@ def test_a_take_keeps_what_the_solver_finds(model, rig, reference, targets, endl
 def test_the_report_names_the_worst_marker(model, solution):
     names = [marker.name for marker in model.markers]
     status = [Status(value) for value in solution.status]
-    report = Report(solution.errors, names, range(len(solution.errors)), status, model.weights)
-    total = report.total()
-    assert total.worst_marker == "R.Acromium"
-    assert total.weighted_rms == pytest.approx(np.sqrt((frame_rms(solution.errors, model.weights) ** 2).mean()))
+    report = Report(solution.errors, names, range(len(solution.errors)), status)
+    assert report.total().worst_marker == "R.Acromium"

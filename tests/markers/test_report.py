@@ -64,23 +64,6 @@ class TestFigures:
         same((total.mean, total.rms, total.max, total.coverage), figures)
         assert (total.worst_frame is None) == (total.worst_marker is None) == math.isnan(total.max)
 
-    @given(tables)
-    def test_equal_weights_change_nothing_and_zero_takes_a_marker_out(self, errors: np.ndarray) -> None:
-        count = errors.shape[1]
-        equal = report_of(errors, weights=[3.0] * count).total()
-        assert equal.weighted_rms == pytest.approx(equal.rms, nan_ok=True)
-        without_first = report_of(errors, weights=[0.0, *[2.0] * (count - 1)][:count]).total()
-        expected = report_of(errors[:, 1:]).total().rms
-        assert without_first.weighted_rms == pytest.approx(expected, nan_ok=True)
-
-    def test_weighted_rms_by_hand(self) -> None:
-        report = report_of(np.array([[3.0, 4.0], [math.nan, 2.0]]), weights=[2.0, 1.0])
-        expected = math.sqrt((2 * 9 + 16 + 4) / (2 + 1 + 1))
-        assert report.total().weighted_rms == pytest.approx(expected)
-
-    def test_without_weights_there_is_no_weighted_total(self) -> None:
-        assert report_of(np.ones((2, 2))).total().weighted_rms is None
-
     def test_an_unseen_marker_does_not_count_as_an_error_of_zero(self) -> None:
         row = report_of(np.array([[0.1, math.nan], [0.3, math.nan]])).per_marker()[1]
         assert math.isnan(row.rms)
@@ -89,9 +72,9 @@ class TestFigures:
 
     def test_rejected_samples_are_seen_but_not_in_any_figure(self) -> None:
         errors = np.array([[0.1, 0.5], [0.3, 0.7]])
-        report = report_of(errors, outliers=np.array([[True, True], [False, True]]), weights=[2.0, 1.0])
+        report = report_of(errors, outliers=np.array([[True, True], [False, True]]))
         total, (first, second) = report.total(), report.per_marker()
-        assert (total.rms, total.max, total.weighted_rms) == pytest.approx((0.3, 0.3, 0.3))
+        assert (total.rms, total.max) == pytest.approx((0.3, 0.3))
         assert (total.worst_marker, total.worst_frame, total.coverage) == ("M0", 12, 100.0)
         assert (first.rms, first.worst_frame) == (pytest.approx(0.3), 12)
         assert math.isnan(second.rms)
@@ -120,8 +103,6 @@ class TestFigures:
             ({"markers": ["only one"]}, r"2 frames and 1 markers must have the shape \(2, 1\)"),
             ({"frames": [1]}, "1 frames"),
             ({"status": ["SOLVED"]}, "one status per frame, not .* with 1"),
-            ({"weights": [1.0]}, "weights must be 2 numbers"),
-            ({"weights": [1.0, -1.0]}, "0 or more"),
         ],
     )
     def test_arrays_that_do_not_match_are_refused(self, change: dict[str, object], message: str) -> None:
@@ -142,11 +123,11 @@ class TestCsv:
     @given(tables)
     def test_every_figure_is_there(self, tmp_path_factory: pytest.TempPathFactory, errors: np.ndarray) -> None:
         path = tmp_path_factory.getbasetemp() / "report.csv"
-        report = report_of(errors, weights=np.ones(errors.shape[1]))
+        report = report_of(errors)
         write_text(path, csv_text(report))
         rows = self.read(path)
         frames, markers = errors.shape
-        assert [row["scope"] for row in rows] == (["marker"] * markers + ["frame"] * frames + ["total"] * 2)
+        assert [row["scope"] for row in rows] == (["marker"] * markers + ["frame"] * frames + ["total"])
         expected = [*report.per_marker(), *report.per_frame(), report.total()]
         for row, figures in zip(rows, expected, strict=False):
             found = (float(row[column] or "nan") for column in ("mean_m", "rms_m", "max_m"))
@@ -194,14 +175,13 @@ class TestTable:
         errors[0, 0] = 0.0123
         errors[1:, 1] = math.nan
         errors[:, 2] = math.nan
-        report = report_of(errors, markers=["LASI", "Head.Top", "X"], weights=[1, 0, 1])
+        report = report_of(errors, markers=["LASI", "Head.Top", "X"])
         assert table_text(report).splitlines() == [
             "marker    mean mm  rms mm  max mm  worst frame  seen %",
             "LASI          3.8     4.6    12.3           10   100.0",
             "Head.Top      3.0     3.0     3.0           10     8.3",
             "X               -       -       -            -     0.0",
             "all           3.7     4.5    12.3           10    36.1",
-            "weighted              4.6",
             "12 frames: FITTED 12. Long unseen: X 10 to 32, Head.Top 12 to 32.",
         ]
 

@@ -667,13 +667,11 @@ def make_report(trees: Sequence[BakedTree], frames: IntArray) -> Report:
     status = np.stack([tree.solution.status for tree in trees])
     rank = np.array([_WORST_FIRST.index(each) for each in sorted(Status)])
     worst = [_WORST_FIRST[place] for place in rank[status].min(axis=0).tolist()]
-    weights = [effector.weight for tree in trees for effector in tree.problem.effectors]
     return Report(
         errors,
         [name for tree in trees for name in tree.problem.names],
         frames.tolist(),
         worst,
-        weights if len(set(weights)) > 1 else None,
         filled=[
             replace(span, first=int(frames[span.first]), last=int(frames[span.last]))
             for tree in trees

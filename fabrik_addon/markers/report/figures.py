@@ -1,6 +1,5 @@
 """The error of each marker on each frame, in meters. Means ignore missing and rejected samples."""
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,8 +26,7 @@ class Row:
     """The errors of one marker, of one frame, or of all samples.
 
     Errors are in meters; NaN if nothing is seen. coverage: percentage of samples that are seen. name, frame: the row's
-    marker or frame. worst_marker, worst_frame: those with the largest error; None if nothing is seen. weighted_rms:
-    None without weights.
+    marker or frame. worst_marker, worst_frame: those with the largest error; None if nothing is seen.
     """
 
     mean: float
@@ -40,7 +38,6 @@ class Row:
     worst_marker: str | None = None
     worst_frame: int | None = None
     status: str = ""
-    weighted_rms: float | None = None
 
 
 @dataclass(frozen=True)
@@ -61,7 +58,6 @@ class Report:
         errors: (F, M) meters; NaN if the marker is not seen.
         markers, frames: M names, F frame numbers.
         status: F names, or members of an enum.
-        weights: (M,), only for the weighted total.
         filled: spans, in frame numbers, over which bones had no markers.
         limits: by bone, percentage of the frames on which its limits are active.
         outliers: (F, M) samples that were left out as wrong. They only count in the coverage. None if they were not
@@ -77,7 +73,6 @@ class Report:
     markers: Sequence[str]
     frames: Sequence[int]
     status: Sequence[str | Enum]
-    weights: Sequence[float] | FloatArray | None = None
     filled: Sequence[FilledSpan] = ()
     limits: Mapping[str, float] = field(default_factory=dict)
     outliers: BoolArray | None = None
@@ -96,10 +91,6 @@ class Report:
             )
         if (np.isinf(errors) | (errors < 0.0)).any():
             raise ReportError("errors must be finite and not negative, or NaN where not seen")
-        if self.weights is not None:
-            weights = np.asarray(self.weights, dtype=np.float64)
-            if weights.shape != expected[1:] or not (np.isfinite(weights) & (weights >= 0.0)).all():
-                raise ReportError(f"weights must be {expected[1]} numbers of 0 or more, not {weights.tolist()}")
         object.__setattr__(self, "errors", errors)
 
     def per_marker(self) -> list[Row]:
@@ -119,13 +110,7 @@ class Report:
         """One row for all samples."""
         ((row, worst),) = _rows(self.used.reshape(1, -1), self.seen.reshape(1, -1))
         frame, marker = (None, None) if worst is None else divmod(worst, len(self.markers))
-        weighted = None
-        if self.weights is not None:
-            counts = ~np.isnan(self.used)
-            weights = np.broadcast_to(np.asarray(self.weights, dtype=np.float64), self.used.shape)[counts]
-            squares = self.used[counts] ** 2
-            weighted = math.sqrt(float(np.average(squares, weights=weights))) if weights.any() else math.nan
-        return replace(row, worst_marker=self._marker(marker), worst_frame=self._frame(frame), weighted_rms=weighted)
+        return replace(row, worst_marker=self._marker(marker), worst_frame=self._frame(frame))
 
     @cached_property
     def seen(self) -> BoolArray:

@@ -7,7 +7,7 @@ The CSV has one header and these rows, by ``scope``, with ``name``, ``frame`` an
 
 * marker: the marker, blank, its worst frame
 * frame: blank, the frame, its worst marker
-* total: "all", the worst frame, the worst marker; "weighted" has only ``rms_m``
+* total: "all", the worst frame, the worst marker
 * gap: the bone, frames such as 12-30, blank
 * limit: the bone, blank, blank
 * note, warning: a sentence, blank, blank
@@ -65,10 +65,8 @@ def _cell(value: object) -> object:
 def table_text(report: Report) -> str:
     """A table of errors in millimeters, their total, and a line on statuses and long gaps. No final newline."""
     # Only retargets report rotations. Their errors are those of bones.
-    head, total = ("bone" if report.rotations else "marker", *_TABLE_HEAD), report.total()
-    rows = [head, *(_table_row(row.name, row) for row in report.per_marker()), _table_row("all", total)]
-    if total.weighted_rms is not None:
-        rows.append(("weighted", "", _millimeters(total.weighted_rms), "", "", ""))
+    head = ("bone" if report.rotations else "marker", *_TABLE_HEAD)
+    rows = [head, *(_table_row(row.name, row) for row in report.per_marker()), _table_row("all", report.total())]
     return "\n".join([*_aligned(rows), _closing_line(report)])
 
 
@@ -82,8 +80,6 @@ def _csv_rows(report: Report) -> Iterator[dict[str, object]]:
     total = report.total()
     ends = {"worst": total.worst_marker, "status": _counts(report)}
     yield {"scope": "total", "name": "all", "frame": total.worst_frame, **_csv_figures(total), **ends}
-    if total.weighted_rms is not None:
-        yield {"scope": "total", "name": "weighted", "rms_m": _csv_number(total.weighted_rms)}
     for gap in report.filled:
         yield {"scope": "gap", "name": gap.bone, "frame": f"{gap.first}-{gap.last}", "status": gap.how}
     for bone, share in report.limits.items():
