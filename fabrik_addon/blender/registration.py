@@ -19,7 +19,7 @@ from .ui.panels import pose
 CLASSES = (*settings.CLASSES, *operators.CLASSES, *panels.CLASSES, *entries.CLASSES)
 # The properties that are added to Blender's types: type, name, declaration.
 PROPERTIES: Final[tuple[tuple[Any, str, Any], ...]] = (
-    (bpy.types.Object, "fabrik", Pointer(type=settings.FabrikRig, override={"LIBRARY_OVERRIDABLE"})),
+    (bpy.types.Object, "fabrik", Pointer(type=settings.FabrikRig)),
     (bpy.types.Object, pose.STIFFNESS_SLIDER, pose.STIFFNESS),
     *((bpy.types.Scene, name, switch) for name, switch in drawing_handlers.SWITCHES.items()),
 )

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from bpy.types import Object, PropertyGroup
 
-from .in_use import Bool, Enum, Int, List, Stored, String, overridable, seen
+from .in_use import Bool, Enum, Int, List, Stored, String, seen
 
 # Constraints that only restrict poses.
 _BOUNDS: Final = ("LIMIT_ROTATION", "LIMIT_LOCATION", "LIMIT_SCALE", "LIMIT_DISTANCE", "MAINTAIN_VOLUME", "COPY_SCALE")
@@ -35,7 +35,6 @@ LIMBS: tuple[tuple[str, str, str], ...] = (
 )
 
 
-@overridable
 class FabrikCarrier(PropertyGroup):
     """A deform bone: its name, and its control."""
 
@@ -92,7 +91,6 @@ class FabrikAlong(PropertyGroup):
     ik = Stored(0.0)
 
 
-@overridable
 class FabrikControlRig(PropertyGroup):
     """The control rig data of a rig. Without carriers, the rig is not a control rig."""
 

@@ -165,14 +165,6 @@ _SAVED: Final = ("save_post", "save_post_fail")
 _Group = TypeVar("_Group", bound=type)
 
 
-def overridable(group: _Group) -> _Group:
-    """Make all properties of a property group overridable, and let overrides add items to lists; returns the class."""
-    for declared in group.__annotations__.values():
-        more = {"USE_INSERTION"} if declared.function is CollectionProperty else set()
-        declared.keywords["override"] = {"LIBRARY_OVERRIDABLE"} | more
-    return group
-
-
 def poses_live_rigs(group: _Group) -> _Group:
     """Make every change of a property group update a live rig, except changes of lists; returns the class."""
     for declared in group.__annotations__.values():
@@ -224,11 +216,15 @@ def _lend(holder: Any, name: str, *, is_new: bool = False) -> None:
 
 
 def _with_texts(declare: Any) -> Callable[..., Any]:
-    """A function that declares a property by its name, its tooltip and more keywords; without a name it is hidden."""
+    """A function that declares a property by its name, its tooltip and more keywords; without a name it is hidden.
+
+    All properties can be changed on library overrides, and items can be added to lists there.
+    """
+    override = {"LIBRARY_OVERRIDABLE"} | ({"USE_INSERTION"} if declare is CollectionProperty else set())
 
     def declared(name: str = "", description: str = "", **more: Any) -> Any:
         hidden = {} if name else {"options": {"HIDDEN", "ANIMATABLE"}}
-        return declare(name=name, description=description, **(hidden | more))
+        return declare(name=name, description=description, **({"override": override} | hidden | more))
 
     return declared
 

@@ -25,7 +25,6 @@ from .in_use import (
     Stored,
     String,
     note_use,
-    overridable,
     poses_live_rigs,
     update_live_pose,
 )
@@ -76,7 +75,6 @@ GAPS = (
 )
 
 
-@overridable
 class KeyOptions:
     """Options of bakes and of retargeting. A mixin for the rig's settings and the settings of a bake."""
 
@@ -102,14 +100,12 @@ class KeyOptions:
     plant_feet: Enum("Plant Feet", "Keep feet in place while they are on the floor", items=PLANTING)
 
 
-@overridable
 class BakeOptions:
     """Options for finding the poses of a bake. A mixin like `KeyOptions`."""
 
     source: Enum("Bake From", "Whether the rig follows markers or targets while baking", items=SOURCES)
 
 
-@overridable
 class MarkerOptions:
     """Options for markers that are missing, swapped or noisy in a bake. A mixin like `KeyOptions`."""
 
@@ -129,7 +125,6 @@ class MarkerOptions:
     )
 
 
-@overridable
 class RetargetOptions:
     """Options of retargeting. A mixin for the rig's settings, the operator and the command line."""
 
@@ -163,12 +158,10 @@ KEY_OPTIONS: Final[dict[str, Any]] = get_annotations(KeyOptions)
 RETARGET_OPTIONS: Final[dict[str, Any]] = get_annotations(RetargetOptions)
 
 
-@overridable
 class FabrikBakeSettings(KeyOptions, BakeOptions, PropertyGroup):
     """The settings of bakes and of retargeting, except those stored with the markers and the source."""
 
 
-@overridable
 class FabrikBonePair(PropertyGroup):
     """A bone of the rig, by its name, and the source bone that it follows."""
 
@@ -182,7 +175,6 @@ class FabrikBonePair(PropertyGroup):
     enabled: Bool("Enabled", "Retarget this bone", default=True)
 
 
-@overridable
 class FabrikRetarget(RetargetOptions, PropertyGroup):
     """The source of a rig's motion, and how it is retargeted."""
 
@@ -230,7 +222,6 @@ PROPORTIONS: Final = (
 )
 
 
-@overridable
 class CalibrationOptions:
     """The options of calibration; a mixin for the rig's settings and the command line."""
 
@@ -249,7 +240,6 @@ class CalibrationOptions:
 CALIBRATION_OPTIONS: Final[dict[str, Any]] = get_annotations(CalibrationOptions)
 
 
-@overridable
 @poses_live_rigs
 class PointOnBone:
     """A point on a bone of the rig, and its weight. A mixin for markers, and for targets and pins."""
@@ -272,7 +262,6 @@ def _figure(index: int, kind: type = float) -> Any:
     return property(lambda marker: kind(marker.figures[index]))
 
 
-@overridable
 class FabrikMarker(PointOnBone, PropertyGroup):
     """A marker, and its point on a bone."""
 
@@ -316,14 +305,12 @@ class FabrikMarker(PointOnBone, PropertyGroup):
         return bool(self.bone) and self.guess < 0.0
 
 
-@overridable
 class FabrikFactor(PropertyGroup):
     """The length of a bone of the recorded person, divided by that of the rig's bone of this name."""
 
     factor: Float(default=1.0)
 
 
-@overridable
 class OfATake:
     """A rig's data about the take that it follows. A mixin for its data about markers."""
 
@@ -340,7 +327,6 @@ class OfATake:
     report: Pointer(type=Text)
 
 
-@overridable
 class FabrikTake(PropertyGroup):
     """The state of a take on a rig."""
 
@@ -351,7 +337,6 @@ class FabrikTake(PropertyGroup):
     calibrated = Stored(False)
 
 
-@overridable
 class FabrikCapture(OfATake, CalibrationOptions, MarkerOptions, PropertyGroup):
     """The markers of a rig, with the options of calibration and bakes."""
 

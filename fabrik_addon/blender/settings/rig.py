@@ -22,7 +22,6 @@ from .in_use import (
     Stored,
     String,
     note_use,
-    overridable,
     poses_live_rigs,
     update_live_pose,
 )
@@ -40,7 +39,6 @@ def live_switched(settings: PropertyGroup, _context: Context) -> None:
         listener(rig)
 
 
-@overridable
 @poses_live_rigs
 class FabrikEffector(PointOnBone, PropertyGroup):
     """A point on a bone, and its target object or the location at which it is pinned."""
@@ -82,7 +80,6 @@ class FabrikEffector(PointOnBone, PropertyGroup):
         return str(self.control if self.control in rig.pose.bones else self.bone)
 
 
-@overridable
 class FabrikHold(PropertyGroup):
     """A bone held in place, in the world or relative to an object, from one frame to another.
 
@@ -120,7 +117,6 @@ BALANCES = (
 )
 
 
-@overridable
 class FabrikStoredBone(PropertyGroup):
     """The stored pose of the bone of this name, or the stored value of the switch with this path as its name."""
 
@@ -130,7 +126,6 @@ class FabrikStoredBone(PropertyGroup):
     value = Stored(0.0)
 
 
-@overridable
 @poses_live_rigs
 class PostureSettings:
     """Settings of dragging, live posing and solving, apart from targets. A mixin for the rig's settings."""
@@ -196,7 +191,6 @@ SPREADS = (
 ASIDE: Final = {"SKIP_SAVE"}
 
 
-@overridable
 class FabrikDragSettings(PropertyGroup):
     """The settings for dragging bones."""
 
@@ -225,7 +219,6 @@ class FabrikDragSettings(PropertyGroup):
     )
 
 
-@overridable
 class FabrikRig(PostureSettings, PropertyGroup):
     """All data of the add-on on one armature object."""
 

@@ -85,7 +85,7 @@ def ask_first(operator: Any, context: Context, event: Event, title: str, message
 
 def keyword(declared: Any) -> Any:
     """Declare a rig's setting as a hidden keyword of an operator, for scripts. Its value applies only to one call."""
-    kept = {name: value for name, value in declared.keywords.items() if name not in {"update", "override"}}
+    kept = {name: value for name, value in declared.keywords.items() if name != "update"}
     return declared.function(**kept | {"options": kept.get("options", set()) | {"SKIP_SAVE", "HIDDEN"}})
 
 

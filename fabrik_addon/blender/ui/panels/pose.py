@@ -241,6 +241,7 @@ STIFFNESS: Final = Factor(
     get=_stiffness,
     set=_stiffen,
     options=set(),
+    override=set(),
     translation_context=CONTEXT,
 )
 
