@@ -8,7 +8,6 @@ import numpy as np
 
 from ..core import Effector, Options, Skeleton, Solution, Solver, forward_kinematics
 from ..core.arrays import IntArray, smoothstep
-from ..core.errors import FabrikError
 from ..core.limits import Limit
 from ..core.model.targets import PosePrior
 from ..human.naming_schemes import match
@@ -25,10 +24,6 @@ _SPEED_OVER: Final = 0.05
 # The ground counts as moving if at least this fraction of the velocities of low points agree, and at least this number.
 _GROUND_SHARE: Final = 0.3
 _GROUND_SAMPLES: Final = 1000
-
-
-class FeetError(FabrikError):
-    """A rig without feet, or invalid settings."""
 
 
 @dataclass(frozen=True)
@@ -62,21 +57,12 @@ class StandingSettings:
         height: it is less than this above its lowest position.
         shortest: seconds; shorter contacts are ignored.
         blend: seconds of transition before and after a contact.
-
-    Raises FeetError for a value that is not more than zero (blend may be zero).
     """
 
     speed: float = 0.12
     height: float = 0.05
     shortest: float = 0.1
     blend: float = 0.1
-
-    def __post_init__(self) -> None:
-        """Check the values."""
-        for name in ("speed", "height", "shortest", "blend"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and (value > 0.0 or (name == "blend" and value == 0.0))):
-                raise FeetError(f"The feet's {name} is {value}: it must be more than 0")
 
     @classmethod
     def at_size(cls, size: float) -> "StandingSettings":
@@ -238,18 +224,15 @@ def plant_feet(
 
     Args:
         solution: F poses.
-        points: heels and toes.
+        points: heels and toes, at least one.
         rate: frames per second.
         limits: bone name to limit; they are respected.
         up: index of the axis that points up.
         settings: when a point is in contact, and how long transitions last.
 
     Raises:
-        FeetError: if there are no points.
         SkeletonError: if a bone does not exist.
     """
-    if not points:
-        raise FeetError("There are no feet to plant: name at least one point on a foot")
     pins = [Effector(point.bone, point.offset, _PIN_WEIGHT) for point in points]
     positions = point_positions(solution, pins)
     ground = ground_velocity(positions, rate, up=up, settings=settings)

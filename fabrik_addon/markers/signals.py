@@ -30,11 +30,7 @@ def retimed(clip: Clip, frame_rate: float, timing: Timing) -> Clip:
     frame_rate: the scene's, Hz. timing: "KEEP_TIME" resamples to the scene's rate. The others leave the clip unchanged.
     With "KEEP_FRAMES" its samples are played at the scene's rate; with "SET_SCENE_RATE" the scene gets the clip's rate.
     """
-    if timing == "KEEP_TIME":
-        return resample(clip, frame_rate)
-    if timing not in ("KEEP_FRAMES", "SET_SCENE_RATE"):
-        raise ClipError(f"the timing must be KEEP_TIME, KEEP_FRAMES or SET_SCENE_RATE, not {timing!r}")
-    return clip
+    return resample(clip, frame_rate) if timing == "KEEP_TIME" else clip
 
 
 def resample(clip: Clip, rate: float) -> Clip:

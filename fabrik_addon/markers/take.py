@@ -11,18 +11,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..core import Solution, Solver
-from ..core.errors import FabrikError
 from .calibrate.size import height_factor, with_factors
 from .clip import BoolArray, FloatArray
 from .feet import Stance, StandingSettings, foot_points, plant_feet
-from .solving.course import GAPS, FilledSpan, Gaps, fill_gaps, filled_spans, solve_every_frame
+from .solving.course import FilledSpan, Gaps, fill_gaps, filled_spans, solve_every_frame
 from .solving.outliers import reject_implausible_samples, reject_outliers, smooth_jumps
 from .solving.recording import Recording, with_options
 from .steps import at_once, within
-
-
-class TakeError(FabrikError):
-    """A take that cannot be solved with these settings."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +34,6 @@ class TakeSettings:
         plant_feet: keep planted feet in place.
         up: index of armature space's up axis.
         meter: armature units in a meter.
-
-    Raises TakeError for an unknown value of gaps, or a rate that is not positive.
     """
 
     rate: float = 100.0
@@ -50,13 +43,6 @@ class TakeSettings:
     plant_feet: bool = False
     up: int = 2
     meter: float = 1.0
-
-    def __post_init__(self) -> None:
-        """Check the values."""
-        if self.gaps not in GAPS:
-            raise TakeError(f"The handling of gaps is {self.gaps!r}: it must be one of {', '.join(GAPS)}")
-        if not (np.isfinite(self.rate) and self.rate > 0.0):
-            raise TakeError(f"The rate is {self.rate} frames per second: it must be more than 0")
 
 
 @dataclass(frozen=True, eq=False)

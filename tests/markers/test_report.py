@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fabrik_addon.markers.report.figures import Report, ReportError
+from fabrik_addon.markers.report.figures import Report
 from fabrik_addon.markers.report.text import COLUMNS, csv_text, rotations_line, table_text
 from fabrik_addon.markers.whole_files import WriteError, write_text
 
@@ -96,23 +96,6 @@ class TestFigures:
             ("M1", 24, 24, 1),
         ]
         assert len(report_of(errors).unseen_spans(shortest=3)) == 1
-
-    @pytest.mark.parametrize(
-        ("change", "message"),
-        [
-            ({"markers": ["only one"]}, r"2 frames and 1 markers must have the shape \(2, 1\)"),
-            ({"frames": [1]}, "1 frames"),
-            ({"status": ["SOLVED"]}, "one status per frame, not .* with 1"),
-        ],
-    )
-    def test_arrays_that_do_not_match_are_refused(self, change: dict[str, object], message: str) -> None:
-        with pytest.raises(ReportError, match=message):
-            report_of(np.ones((2, 2)), **change)
-
-    @pytest.mark.parametrize("bad", [math.inf, -0.1])
-    def test_errors_that_are_not_distances(self, bad: float) -> None:
-        with pytest.raises(ReportError, match="finite and not negative"):
-            report_of(np.array([[1.0, bad]]))
 
 
 class TestCsv:

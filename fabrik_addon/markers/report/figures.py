@@ -18,7 +18,7 @@ _TOGETHER: Final = 1000
 
 
 class ReportError(FabrikError):
-    """A report that does not exist, or invalid data for one, such as arrays of different lengths."""
+    """A report that does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,6 @@ class Report:
         notes: omissions, corrections and choices, one sentence each.
         doubts: reasons why the result may be wrong, one sentence each.
         rotations: by bone, (F,) radians between its rotation and the wanted one.
-
-    Raises ReportError if shapes do not match, or if errors are negative or infinite.
     """
 
     errors: FloatArray
@@ -79,19 +77,6 @@ class Report:
     notes: Sequence[str] = ()
     doubts: Sequence[str] = ()
     rotations: Mapping[str, FloatArray] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Check the shapes and make the arrays read-only."""
-        errors = np.asarray(self.errors, dtype=np.float64)
-        expected = (len(self.frames), len(self.markers))
-        if errors.shape != expected or len(self.status) != expected[0]:
-            raise ReportError(
-                f"errors of {expected[0]} frames and {expected[1]} markers must have the shape {expected} and "
-                f"one status per frame, not {errors.shape} with {len(self.status)}"
-            )
-        if (np.isinf(errors) | (errors < 0.0)).any():
-            raise ReportError("errors must be finite and not negative, or NaN where not seen")
-        object.__setattr__(self, "errors", errors)
 
     def per_marker(self) -> list[Row]:
         """One row for each marker, in the given order."""
