@@ -10,8 +10,8 @@ from ..core.arrays import ROUNDING, FloatArray, IntArray, evenly_spread
 from ..core.rotations import angle_between, conjugate, product, quaternion_from_matrix
 from ..human.naming_schemes import match
 from ..human.rest_body import RestBody
+from ..markers.doubts import limbs_without_markers, listed, median_angle, named_figures
 from ..markers.person import cadence_doubts
-from ..markers.report.doubts import limbs_without_markers, listed, median_angle, named_figures
 from .alignment import MAX_TILT, USUAL_LEG, Reference, facing, leg_length, path_length
 from .motion import Motion
 from .pairs import Pair

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from support import humans, motions
 
-from fabrik_addon.core import Solution
+from fabrik_addon.core import Solution, Status
 from fabrik_addon.core.rotations import (
     matrix_from_quaternion,
     product,
@@ -12,9 +12,8 @@ from fabrik_addon.core.rotations import (
     quaternion_from_rotation_vector,
 )
 from fabrik_addon.human.naming_schemes import match
-from fabrik_addon.markers.report.doubts import matching_doubts, placing_doubts, posture_doubts, result_doubts
-from fabrik_addon.markers.report.figures import Report
-from fabrik_addon.markers.report.text import csv_text
+from fabrik_addon.markers.doubts import matching_doubts, placing_doubts, posture_doubts, result_doubts
+from fabrik_addon.markers.report import Report, csv_text
 
 BONES = ["hips", "spine", "chest", "neck", "head"] + [
     f"{part}.{side}" for side in "LR" for part in ("upper_arm", "forearm", "hand", "thigh", "shin", "foot")
@@ -24,7 +23,7 @@ ROLES = match(BONES)
 
 def report(errors: float, **limits: float) -> Report:
     """A report of ten frames and two markers that all have the same error."""
-    return Report(np.full((10, 2), errors), ["a", "b"], range(10), ["FITTED"] * 10, limits=limits)
+    return Report(np.full((10, 2), errors), ["a", "b"], range(10), [Status.FITTED] * 10, limits=limits)
 
 
 class TestMatching:
@@ -159,7 +158,7 @@ class TestResult:
         errors, outliers = np.full((20, 3), 0.005), np.zeros((20, 3), dtype=bool)
         outliers[:3, 0], outliers[:1, 1], outliers[5:11, 2] = True, True, True
         errors[outliers] = 1.0
-        often = Report(errors, ["RKNE", "RTHI", "RTIB"], range(20), ["FITTED"] * 20, outliers=outliers)
+        often = Report(errors, ["RKNE", "RTHI", "RTIB"], range(20), [Status.FITTED] * 20, outliers=outliers)
         (doubt,) = result_doubts(often)
         assert doubt.startswith("Often left out as outliers: RTIB (30 %) and RKNE (15 %); ")
         assert often.total().rms == pytest.approx(0.005)
@@ -181,5 +180,5 @@ class TestResult:
 
     @pytest.mark.parametrize("doubts", [(), ("It may be, or not", "a second")])
     def test_warnings_are_in_the_file(self, doubts: tuple[str, ...]) -> None:
-        some = Report(np.zeros((1, 1)), ["a"], [1], ["SOLVED"], doubts=doubts)
+        some = Report(np.zeros((1, 1)), ["a"], [1], [Status.SOLVED], doubts=doubts)
         assert csv_text(some).count("warning,") == len(doubts)

@@ -4,7 +4,6 @@ import csv
 import io
 import math
 from dataclasses import replace
-from enum import IntEnum
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fabrik_addon.markers.report.figures import Report
-from fabrik_addon.markers.report.text import COLUMNS, csv_text, rotations_line, table_text
+from fabrik_addon.core import Status
+from fabrik_addon.markers.report import COLUMNS, Report, csv_text, rotations_line, table_text
 from fabrik_addon.markers.whole_files import WriteError, write_text
 
 distances = st.one_of(st.just(math.nan), st.floats(0.0, 10.0))
@@ -27,7 +26,7 @@ def report_of(errors: np.ndarray, **others: object) -> Report:
     parts: dict[str, object] = {
         "markers": [f"M{i}" for i in range(markers)],
         "frames": range(10, 10 + 2 * frames, 2),
-        "status": ["FITTED"] * frames,
+        "status": [Status.FITTED] * frames,
     }
     return Report(errors, **{**parts, **others})  # type: ignore[arg-type]
 
@@ -80,22 +79,16 @@ class TestFigures:
         assert math.isnan(second.rms)
         assert (second.worst_frame, second.coverage) == (None, 100.0)
 
-    def test_status_by_name_or_enum(self) -> None:
-        status = IntEnum("status", ["SOLVED", "UNSEEN"])
-        report = report_of(np.ones((3, 1)), status=[status.SOLVED, "UNSEEN", status.SOLVED])
+    def test_status_by_name(self) -> None:
+        report = report_of(np.ones((3, 1)), status=[Status.SOLVED, Status.UNSEEN, Status.SOLVED])
         assert report.status_counts() == {"SOLVED": 2, "UNSEEN": 1}
         assert [at.status for at in report.per_frame()] == ["SOLVED", "UNSEEN", "SOLVED"]
 
-    def test_unseen_spans_are_in_frame_numbers_longest_first(self) -> None:
-        errors = np.ones((8, 2))
-        errors[1:3, 0] = errors[5:, 0] = errors[7, 1] = math.nan
-        spans = report_of(errors).unseen_spans()
-        assert [(s.marker, s.first, s.last, s.count) for s in spans] == [
-            ("M0", 20, 24, 3),
-            ("M0", 12, 14, 2),
-            ("M1", 24, 24, 1),
-        ]
-        assert len(report_of(errors).unseen_spans(shortest=3)) == 1
+    def test_long_gaps_are_in_frame_numbers_longest_first(self) -> None:
+        errors = np.ones((40, 2))
+        errors[1:11, 0] = errors[20:35, 0] = errors[3:12, 1] = errors[20:32, 1] = math.nan
+        last = table_text(report_of(errors)).splitlines()[-1]
+        assert last == "40 frames: FITTED 40. Long unseen: M0 50 to 78, M1 50 to 72, M0 12 to 30."
 
 
 class TestCsv:
@@ -174,7 +167,7 @@ class TestTable:
         assert last.endswith("M4 10 to 48, and 4 more.")
 
     def test_a_retarget_lists_bones(self) -> None:
-        report = Report(np.zeros((1, 1)), ["foot"], [7], ["SOLVED"], rotations={"foot": np.zeros(1)})
+        report = Report(np.zeros((1, 1)), ["foot"], [7], [Status.SOLVED], rotations={"foot": np.zeros(1)})
         assert table_text(report).split()[:2] == ["bone", "mean"]
 
     @given(tables)
@@ -187,7 +180,7 @@ class TestTable:
 
 def test_rotations_are_reported_in_degrees():
     off = {"thigh": np.radians([1.0, 2.0, 3.0]), "shin": np.radians([0.0, 12.0, 4.0])}
-    report = Report(np.zeros((3, 1)), ["foot"], [7, 8, 9], ["SOLVED"] * 3, rotations=off)
+    report = Report(np.zeros((3, 1)), ["foot"], [7, 8, 9], [Status.SOLVED] * 3, rotations=off)
     rows = [row for row in csv.DictReader(io.StringIO(csv_text(report))) if row["scope"] == "rotation"]
     found = [(row["name"], row["mean_deg"], row["max_deg"], row["worst"]) for row in rows]
     assert found == [("thigh", "2", "3", "9"), ("shin", "5.333", "12", "8")]

@@ -25,11 +25,10 @@ from ...core.model.bodies import effector_offset
 from ...core.rotations import angle_between
 from ...human.naming_schemes import match
 from ...markers.clip import true_spans
+from ...markers.doubts import listed, posture_doubts, result_doubts
 from ...markers.feet import Stance
 from ...markers.gaps import fill_points, fill_rotations
-from ...markers.report.doubts import listed, posture_doubts, result_doubts
-from ...markers.report.figures import Report, ReportError
-from ...markers.report.text import csv_text, rotations_line
+from ...markers.report import Report, ReportError, csv_text, rotations_line
 from ...markers.signals import low_pass
 from ...markers.solving.course import FilledSpan
 from ...markers.steps import finish, within

@@ -29,7 +29,7 @@ from ...markers.files.suffixes import ARMATURE_SUFFIXES, SUFFIXES
 from ...markers.mapping.labels import Matched
 from ...markers.mapping.marker_map import check_map, read_map
 from ...markers.mapping.marker_sets import PRESETS
-from ...markers.report.text import csv_text, table_text
+from ...markers.report import csv_text, table_text
 from ...markers.signals import Timing, retimed
 from ...markers.steps import finish
 from ...markers.whole_files import prepared

@@ -19,9 +19,9 @@ from ...core.arrays import FloatArray, IntArray
 from ...core.errors import FabrikError
 from ...core.rotations import conjugate, matrix_from_quaternion, product, quaternion_from_matrix
 from ...human.naming_schemes import match
+from ...markers.doubts import listed
 from ...markers.files.reading import file_bytes
 from ...markers.files.suffixes import POSE_SUFFIXES
-from ...markers.report.doubts import listed
 from ...markers.signals import Timing
 from ...markers.steps import finish, within
 from ...retarget.files.any_file import read_recorded

@@ -6,14 +6,14 @@ from typing import Final
 
 import numpy as np
 
-from ...core import Solution, forward_kinematics
-from ...core.arrays import FloatArray, evenly_spread
-from ...core.errors import first_few
-from ...human.body_parts import ARM, LEG, Role
-from ...human.naming_schemes import match
-from ...human.rest_body import degrees_between
-from ..mapping.labels import is_named
-from .figures import Report
+from ..core import Solution, forward_kinematics
+from ..core.arrays import FloatArray, evenly_spread
+from ..core.errors import first_few
+from ..human.body_parts import ARM, LEG, Role
+from ..human.naming_schemes import match
+from ..human.rest_body import degrees_between
+from .mapping.labels import is_named
+from .report import Report
 
 # Each limb in words, its parts, and its side. The words begin with an article, so that a bone named "head" is not
 # translated.

@@ -1,7 +1,7 @@
-"""A report as text: a CSV file, and a table for a terminal.
+"""The error of each marker on each frame, and its report as a CSV file and as a table for a terminal.
 
-Distances are in meters in the CSV, and in millimeters in the table. Means ignore missing samples and samples that were
-left out as wrong. Coverage shows how often a marker was seen.
+Distances are in meters; in the table, in millimeters. Means ignore missing samples and samples that were left out as
+wrong. Coverage shows how often a marker was seen.
 
 The CSV has one header and these rows, by ``scope``, with ``name``, ``frame`` and ``worst``:
 
@@ -23,13 +23,142 @@ bones and the wanted ones. A name that a spreadsheet would run as a formula, suc
 import csv
 import io
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Final
 
 import numpy as np
 
-from ...core.errors import first_few
-from .figures import Report, Row
+from ..core import Status
+from ..core.errors import FabrikError, first_few
+from .clip import BoolArray, FloatArray, true_spans
+from .solving.course import FilledSpan
+
+# Frames whose rows are made together, so that memory does not grow with the take.
+_TOGETHER: Final = 1000
+
+
+class ReportError(FabrikError):
+    """A report that does not exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The errors of one marker, of one frame, or of all samples.
+
+    Errors are in meters; NaN if nothing is seen. coverage: percentage of samples that are seen. name, frame: the row's
+    marker or frame. worst_marker, worst_frame: those with the largest error; None if nothing is seen.
+    """
+
+    mean: float
+    rms: float
+    max: float
+    coverage: float
+    name: str = ""
+    frame: int | None = None
+    worst_marker: str | None = None
+    worst_frame: int | None = None
+    status: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """The errors of a solved recording.
+
+    Attributes:
+        errors: (F, M) meters; NaN if the marker is not seen.
+        markers, frames: M names, F frame numbers.
+        status: of F frames.
+        filled: spans, in frame numbers, over which bones had no markers.
+        limits: by bone, percentage of the frames on which its limits are active.
+        outliers: (F, M) samples that were left out as wrong. They only count in the coverage. None if they were not
+            searched for.
+        notes: omissions, corrections and choices, one sentence each.
+        doubts: reasons why the result may be wrong, one sentence each.
+        rotations: by bone, (F,) radians between its rotation and the wanted one.
+    """
+
+    errors: FloatArray
+    markers: Sequence[str]
+    frames: Sequence[int]
+    status: Sequence[Status]
+    filled: Sequence[FilledSpan] = ()
+    limits: Mapping[str, float] = field(default_factory=dict)
+    outliers: BoolArray | None = None
+    notes: Sequence[str] = ()
+    doubts: Sequence[str] = ()
+    rotations: Mapping[str, FloatArray] = field(default_factory=dict)
+
+    def per_marker(self) -> list[Row]:
+        """One row for each marker, in the given order."""
+        rows = zip(self.markers, _rows(self.used.T, self.seen.T), strict=True)
+        return [replace(row, name=name, worst_frame=self._frame(worst)) for name, (row, worst) in rows]
+
+    def per_frame(self) -> Iterator[Row]:
+        """One row for each frame, in the given order."""
+        for first in range(0, len(self.frames), _TOGETHER):
+            part = slice(first, first + _TOGETHER)
+            rows = _rows(self.used[part], self.seen[part])
+            for frame, status, (row, worst) in zip(self.frames[part], self.status[part], rows, strict=True):
+                yield replace(row, frame=int(frame), worst_marker=self._marker(worst), status=status.name)
+
+    def total(self) -> Row:
+        """One row for all samples."""
+        ((row, worst),) = _rows(self.used.reshape(1, -1), self.seen.reshape(1, -1))
+        frame, marker = (None, None) if worst is None else divmod(worst, len(self.markers))
+        return replace(row, worst_marker=self._marker(marker), worst_frame=self._frame(frame))
+
+    @cached_property
+    def seen(self) -> BoolArray:
+        """(F, M) whether the marker is seen."""
+        return ~np.isnan(self.errors)
+
+    @cached_property
+    def used(self) -> FloatArray:
+        """(F, M) the errors that are used; NaN for missing samples and for samples that were left out."""
+        return self.errors if self.outliers is None else np.where(self.outliers, np.nan, self.errors)
+
+    @property
+    def left_out(self) -> dict[str, float]:
+        """By marker, percentage of the frames on which it was left out as wrong."""
+        if self.outliers is None or not len(self.outliers):
+            return {}
+        return dict(zip(self.markers, (100.0 * self.outliers.mean(axis=0)).tolist(), strict=True))
+
+    def status_counts(self) -> dict[str, int]:
+        """The number of frames for each status, highest first."""
+        return dict(Counter(status.name for status in self.status).most_common())
+
+    def _frame(self, row: int | None) -> int | None:
+        """The frame number of a row of `errors`."""
+        return None if row is None else int(self.frames[row])
+
+    def _marker(self, column: int | None) -> str | None:
+        """The marker of a column of `errors`."""
+        return None if column is None else self.markers[column]
+
+
+def _rows(errors: FloatArray, seen: BoolArray) -> list[tuple[Row, int | None]]:
+    """Rows from errors (N, K), ignoring NaN, each with the index of its largest error; None if all are NaN.
+
+    seen: (N, K) samples that count in the coverage.
+    """
+    counting = ~np.isnan(errors)
+    some = counting.any(axis=1)
+    # The total is one row with all samples. Computing in place saves memory.
+    known, divisors = np.where(counting, errors, 0.0), np.maximum(counting.sum(axis=1), 1)
+    largest, means = known.max(axis=1, initial=0.0), known.sum(axis=1) / divisors
+    worst = (counting & (known == largest[:, None])).argmax(axis=1) if known.size else np.zeros(len(known), np.intp)
+    np.square(known, out=known)
+    figures = np.stack([means, np.sqrt(known.sum(axis=1) / divisors), largest])
+    coverage = 100.0 * seen.sum(axis=1) / max(errors.shape[1], 1)
+    rows = map(Row, *np.where(some, figures, np.nan).tolist(), coverage.tolist())
+    return [
+        (row, place if counts else None) for row, place, counts in zip(rows, worst.tolist(), some.tolist(), strict=True)
+    ]
+
 
 COLUMNS: Final = ("scope", "name", "frame", "mean_m", "rms_m", "max_m", "worst", "coverage", "status")
 ROTATION_COLUMNS: Final = ("mean_deg", "max_deg")
@@ -106,7 +235,13 @@ def _closing_line(report: Report) -> str:
     """The number of frames for each status, and the longest gaps."""
     counts = _counts(report)
     line = f"{len(report.frames)} frames" + (f": {counts}." if counts else ".")
-    named = [f"{span.marker} {span.first} to {span.last}" for span in report.unseen_spans(_LONG_SPAN)]
+    gaps = [
+        (end - first, f"{name} {report.frames[first]} to {report.frames[end - 1]}")
+        for name, seen in zip(report.markers, report.seen.T, strict=True)
+        for first, end in true_spans(~seen)
+        if end - first >= _LONG_SPAN
+    ]
+    named = [gap for _, gap in sorted(gaps, key=lambda gap: -gap[0])]
     return f"{line} Long unseen: {first_few(named, _MAX_SPANS)}." if named else line
 
 

@@ -1,1 +1,0 @@
-"""How well a recording was matched: figures, and the texts made from them."""
