@@ -741,8 +741,8 @@ def make_result(
         for row in report.per_marker() if by_markers else ():
             entry = capture.markers.get(row.name)
             if entry is not None:
-                errors = (-1.0, 0.0) if np.isnan(row.rms) else (row.rms, row.max)
-                entry.figures = *errors, row.worst_frame or 0, row.coverage
+                entry.error, entry.worst = (-1.0, 0.0) if np.isnan(row.rms) else (row.rms, row.max)
+                entry.worst_frame, entry.coverage = row.worst_frame or 0, row.coverage
         capture.worst_frame = report.total().worst_frame or 0
         text = capture.report or bpy.data.texts.new(f"{take or armature.name} FABRIK report.csv")
         text.clear()

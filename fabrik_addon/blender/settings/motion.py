@@ -15,7 +15,6 @@ from .in_use import (
     Enum,
     Factor,
     Float,
-    FloatVector,
     Int,
     IntVector,
     List,
@@ -257,11 +256,6 @@ class PointOnBone:
     enabled: Bool("Enabled", "Use this item for solving, calibration and baking", default=True)
 
 
-def _figure(index: int, kind: type = float) -> Any:
-    """A property for one of a marker's stored figures."""
-    return property(lambda marker: kind(marker.figures[index]))
-
-
 class FabrikMarker(PointOnBone, PropertyGroup):
     """A marker, and its point on a bone."""
 
@@ -271,14 +265,12 @@ class FabrikMarker(PointOnBone, PropertyGroup):
     )
     # How far the marker moves on its bone if the bone was guessed from motion; negative if it was not guessed.
     guess: Float(default=-1.0)
-    figures: FloatVector(size=4, default=(-1.0, 0.0, 0.0, 0.0))
-
     # Results of the last bake: the marker's RMS distance from its point in world meters (negative before the first
     # bake), its largest distance and the frame of that, and the percentage of frames on which it was visible.
-    error = _figure(0)
-    worst = _figure(1)
-    worst_frame = _figure(2, int)
-    coverage = _figure(3)
+    error: Float(default=-1.0)
+    worst: Float()
+    worst_frame: Int()
+    coverage: Float()
 
     @property
     def state(self) -> str:

@@ -190,7 +190,7 @@ class TestReport:
         assert {entry.state for entry in markers} == {"READY"}
         run(rig)
         markers[0].enabled, markers[1].bone = False, ""
-        markers[3].figures[0], markers[4].figures[0] = 0.03, 0.2
+        markers[3].error, markers[4].error = 0.03, 0.2
         bpy.data.objects.remove(markers[2].target)
         markers[2].target = None
         assert [entry.state for entry in list(markers)[:6]] == [

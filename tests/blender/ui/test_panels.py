@@ -391,10 +391,10 @@ class TestWalk:
         ({"target": None}, "GONE"),
         ({"enabled": False}, "OFF"),
         ({"weight": 0.0}, "OFF"),
-        ({"figures": (-1.0, 0.0, 0.0, 100.0)}, "READY"),
-        ({"figures": (0.9 * FAIR, 0.0, 0.0, 100.0)}, "GOOD"),
-        ({"figures": (1.1 * FAIR, 0.0, 0.0, 100.0)}, "FAIR"),
-        ({"figures": (1.1 * BAD, 0.0, 0.0, 100.0)}, "BAD"),
+        ({"error": -1.0}, "READY"),
+        ({"error": 0.9 * FAIR}, "GOOD"),
+        ({"error": 1.1 * FAIR}, "FAIR"),
+        ({"error": 1.1 * BAD}, "BAD"),
     ],
 )
 def test_a_marker_s_state(made, values, state):
