@@ -403,8 +403,8 @@ def pins_left_behind(armature: Object) -> list[FabrikEffector]:
     found = []
     for pin in pins(armature):
         bone, seen = armature.pose.bones[pin.bone], np.array(pin.seen)
-        apart = np.abs(np.array(_pose_of(pin, bone)) - seen) if len(seen) else np.zeros(1)
-        if apart[:3].max() > _APART * bone.length or (pin.hold_rotation and apart[3:].max(initial=0.0) > _APART):
+        apart = np.abs(np.array(_pose_of(pin, bone)) - seen) if pin.is_property_set("seen") else np.zeros(12)
+        if apart[:3].max() > _APART * bone.length or (pin.hold_rotation and apart[3:].max() > _APART):
             found.append(pin)
     return found
 

@@ -734,7 +734,7 @@ def begin_drag(
     # Live posing holds pins where they are.
     moved: list[_MovedPin] = []
     for pin in () if is_live else effectors.pins_left_behind(armature):
-        moved.append((pin, pin.pin_location.copy(), pin.pin_rotation.copy(), pin.seen))
+        moved.append((pin, pin.pin_location.copy(), pin.pin_rotation.copy(), tuple(pin.seen)))
         effectors.set_pin(pin, armature.pose.bones[pin.bone])
     try:
         drag = Drag(context, setup)

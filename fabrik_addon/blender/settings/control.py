@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from bpy.types import Object, PropertyGroup
 
-from .in_use import Bool, Enum, Int, List, Stored, String, seen
+from .in_use import Bool, Enum, Float, Int, List, String, seen
 
 # Constraints that only restrict poses.
 _BOUNDS: Final = ("LIMIT_ROTATION", "LIMIT_LOCATION", "LIMIT_SCALE", "LIMIT_DISTANCE", "MAINTAIN_VOLUME", "COPY_SCALE")
@@ -45,28 +45,28 @@ class FabrikCarrier(PropertyGroup):
     )
     found: Enum("Found", "How the control was found", items=FOUND)
     # The parent deform bone, the path of the switch between IK and FK, and the control that the bone follows on IK.
-    parent = Stored("")
-    switch = Stored("")
-    goes_by = Stored("")
+    parent: String()
+    switch: String()
+    goes_by: String()
     # The axis about which IK bends this bone ("" if there are several), and its min and max bend in radians.
-    hinge = Stored("")
-    hinge_low = Stored(0.0)
-    hinge_high = Stored(0.0)
+    hinge: String()
+    hinge_low: Float()
+    hinge_high: Float()
 
 
 class FabrikControl(PropertyGroup):
     """A control, its name, and the controls that it follows."""
 
     # The control that also rotates this one, and a second control that rotates it by a fraction; "" if there is none.
-    turns_with = Stored("")
-    shares_turn = Stored("")
-    share = Stored(0.0)
+    turns_with: String()
+    shares_turn: String()
+    share: Float()
     # The control that this control's head follows.
-    moves_with = Stored("")
+    moves_with: String()
     # The deform bone that is dragged instead of the control.
-    stands_for = Stored("")
+    stands_for: String()
     # The switch of the limb that this control moves on IK, as a path.
-    limb = Stored("")
+    limb: String()
 
 
 class FabrikSwitch(PropertyGroup):
@@ -75,20 +75,20 @@ class FabrikSwitch(PropertyGroup):
     It is a custom property, or the influence of a limb's IK if the rig has no other.
     """
 
-    fk = Stored(0.0)
-    ik = Stored(0.0)
+    fk: Float()
+    ik: Float()
     # Whether the rig has no FK for the limb. Whether IK stretches the limb and this can't be turned off.
-    only_ik = Stored(False)
-    stretches = Stored(False)
+    only_ik: Bool()
+    stretches: Bool()
 
 
 class FabrikAlong(PropertyGroup):
     """A property that is set together with a limb's switch, such as IK Stretch; its name is its path."""
 
     # The path of the limb's switch.
-    switch = Stored("")
-    fk = Stored(0.0)
-    ik = Stored(0.0)
+    switch: String()
+    fk: Float()
+    ik: Float()
 
 
 class FabrikControlRig(PropertyGroup):

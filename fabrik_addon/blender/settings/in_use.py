@@ -11,7 +11,7 @@ kept when the file is saved.
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, TypeVar
 
 import bpy
 from bpy import props
@@ -128,35 +128,9 @@ class Moment:
         return rig.session_uid, self._name, None if take is None else take.session_uid
 
 
-_Value = TypeVar("_Value", str, float, bool, tuple[float, ...])
-
-
-class Stored(Generic[_Value]):
-    """A value that users neither see nor set. It is an ID property of a list item, and saved with the file.
-
-    On a library override it is saved only with items that were added there.
-
-    default: the value if an item does not have the property.
-    """
-
-    def __init__(self, default: _Value) -> None:
-        self._default: _Value = default
-
-    def __set_name__(self, _owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, item: Any, _owner: type) -> _Value:
-        return type(self._default)(item.get(self._name, self._default))
-
-    def __set__(self, item: Any, value: _Value) -> None:
-        item[self._name] = type(self._default)(value)
-
-
 def values_of(item: Any) -> dict[str, Any]:
-    """The values of a list item, properties and `Stored`, in the order of their declaration."""
-    names = [each.identifier for each in item.bl_rna.properties if not each.is_readonly]
-    stored = [name for name, value in vars(type(item)).items() if isinstance(value, Stored)]
-    return {name: getattr(item, name) for name in (*names, *stored)}
+    """The values of a list item, in the order of their declaration."""
+    return {each.identifier: getattr(item, each.identifier) for each in item.bl_rna.properties if not each.is_readonly}
 
 
 # Owners that have settings only while a file is being saved, each with the name of the property.

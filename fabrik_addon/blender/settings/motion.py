@@ -21,7 +21,6 @@ from .in_use import (
     Moment,
     Place,
     Pointer,
-    Stored,
     String,
     note_use,
     poses_live_rigs,
@@ -326,7 +325,7 @@ class FabrikTake(PropertyGroup):
     collection: Pointer(type=Collection)
     action: Pointer(type=Action)
     # Whether the positions of markers on their bones have been calibrated.
-    calibrated = Stored(False)
+    calibrated: Bool()
 
 
 class FabrikCapture(OfATake, CalibrationOptions, MarkerOptions, PropertyGroup):

@@ -11,6 +11,7 @@ from .in_use import (
     Bool,
     Enum,
     Factor,
+    Float,
     FloatVector,
     Int,
     Length,
@@ -19,7 +20,6 @@ from .in_use import (
     Place,
     Pointer,
     Quaternion,
-    Stored,
     String,
     note_use,
     poses_live_rigs,
@@ -66,7 +66,8 @@ class FabrikEffector(PointOnBone, PropertyGroup):
     )
     bend_bone: String("Pole Bone", "If the pole target is an armature, the bone whose head the limb points to")
     # A pin's point (3,) and its bone's rotation matrix (9,), armature space, when FABRIK last posed the rig.
-    seen = Stored[tuple[float, ...]](())
+    # Live posing does not depend on them.
+    seen: FloatVector(size=12, update=None)
 
     @property
     def kind(self) -> str:
@@ -86,14 +87,14 @@ class FabrikHold(PropertyGroup):
     The effect of the hold is in the keys of the action.
     """
 
-    bone = Stored("")
+    bone: String()
     # The end of the bone that is held, "TAIL" or "HEAD", and whether its rotation is held too.
-    point = Stored("TAIL")
-    hold_rotation = Stored(True)
-    first = Stored(0.0)
-    last = Stored(0.0)
+    point: String(default="TAIL")
+    hold_rotation: Bool(default=True)
+    first: Float()
+    last: Float()
     # Whether the hold was created from a detected foot contact.
-    is_contact = Stored(False)
+    is_contact: Bool()
     # The keys before and after the hold, used to restore them.
     replaced: Pointer(type=Action)
 
@@ -123,7 +124,7 @@ class FabrikStoredBone(PropertyGroup):
     # The local rotation, and the location channels.
     rotation: Quaternion()
     location: FloatVector(subtype="XYZ")
-    value = Stored(0.0)
+    value: Float()
 
 
 @poses_live_rigs

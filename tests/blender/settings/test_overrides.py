@@ -4,7 +4,6 @@ import bpy
 import pytest
 from support import limited, scenes
 
-from fabrik_addon.blender.settings.in_use import Stored
 from fabrik_addon.blender.settings.motion import KEPT
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
@@ -14,10 +13,6 @@ ITEMS = 3
 
 def properties(group):
     return [each for each in group.bl_rna.properties if each.identifier not in {"rna_type", "name"}]
-
-
-def stored(group):
-    return [name for name, each in vars(type(group)).items() if isinstance(each, Stored)]
 
 
 def another(group, each):
@@ -34,7 +29,7 @@ def another(group, each):
     if each.type == "INT" and each.is_array:
         return [number + 2 for number in value]
     if getattr(each, "is_array", False):
-        return [0.25, 0.5, 0.75, 1.0][: each.array_length]
+        return [0.25 * (place + 1) for place in range(each.array_length)]
     return min(value + 2, each.hard_max) if value < each.hard_max else each.hard_min
 
 
@@ -66,9 +61,6 @@ def fill(group, pointed):
                 fill(item, pointed)
         elif each.identifier != "live":
             setattr(group, each.identifier, another(group, each))
-    for name in stored(group):
-        values = {str: f"{name} of a test", float: 2.5, bool: True, tuple: (0.5, 2.5)}
-        setattr(group, name, values[type(getattr(group, name))])
 
 
 def contents(group):
@@ -85,7 +77,7 @@ def contents(group):
         elif getattr(each, "is_array", False):
             value = tuple(value)
         found[each.identifier] = value
-    return found | {name: getattr(group, name) for name in stored(group)}
+    return found
 
 
 @pytest.mark.parametrize("known", [False, True], ids=["plain-library", "library-with-settings"])
