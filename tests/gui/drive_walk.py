@@ -174,7 +174,7 @@ def matched():
 
 
 def calibrated():
-    return record() is not None and record().calibrated
+    return bool(rig().fabrik.capture.calibrated)
 
 
 def baked():

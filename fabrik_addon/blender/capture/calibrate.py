@@ -311,9 +311,8 @@ def _keep(rig: Object, found: Sequence[Calibration], proportions: str) -> None:
     settings.root = "FREE"
     capture = settings.capture
     capture.factors.clear()
-    record = new_record_of(rig)
     # An earlier bake used the former calibration.
-    record.calibrated, record.action = True, None
+    new_record_of(rig).action = None
     for calibration in found:
         size = 1.0 / calibration.scale if proportions == "REST" else 1.0
         for marker in calibration.markers:

@@ -88,13 +88,15 @@ def match_markers(
     follow_take(rig, take, markers[0].holder if markers[0].bone else None)
     kept |= _certain(capture.markers) if keep else {}
     capture.preset = matched.preset or ""
-    note_matched(context.scene, rig, keep=keep)
+    note_matched(context.scene, rig)
     # List matched markers first, in the order of their marker set.
     order = {entry.marker: index for index, entry in enumerate(matched.markers)}
     by_label = {entry.marker: entry for entry in matched.markers}
     capture.markers.clear()
-    capture.calibrated = ""
     capture.active_marker = 0
+    # The positions of kept markers are still calibrated.
+    if not keep:
+        capture.calibrated = ""
     for marker in sorted(markers, key=lambda each: order.get(each.label, len(order) + is_unlabelled(each.label))):
         entry = capture.markers.add()
         entry.name, entry.target, entry.target_bone = marker.label, marker.holder, marker.bone

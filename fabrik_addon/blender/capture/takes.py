@@ -7,7 +7,7 @@ import bpy
 from bpy.types import Object, Scene
 
 from ..settings.in_use import seen, values_of
-from ..settings.motion import KEPT, TAKE_SEEN, TAKE_STATIC, FabrikCapture, FabrikTake, OfATake
+from ..settings.motion import TAKE_SEEN, TAKE_STATIC, FabrikCapture, FabrikTake, OfATake
 from ..settings.rig import rig_settings
 
 
@@ -39,35 +39,24 @@ def follow_take(rig: Object, take: bpy.types.Collection | None, take_armature: O
     if (capture.take, capture.take_armature) == (take, take_armature):
         return
     if len(capture.markers) or capture.report is not None:
-        new_record_of(rig)[KEPT] = _values(capture)
+        _copy(capture, new_record_of(rig))
     capture.take, capture.take_armature = take, take_armature
-    record: Any = record_of(rig) or new_record_of(rig)
+    _copy(record_of(rig) or new_record_of(rig), capture)
+
+
+def _copy(source: FabrikCapture | FabrikTake, target: FabrikCapture | FabrikTake) -> None:
+    """Copy the data about a take."""
     for name in get_annotations(OfATake):
-        capture.property_unset(name)
-    for name, value in (record[KEPT].to_dict() if KEPT in record else {}).items():
-        if not isinstance(value, list):
-            setattr(capture, name, value)
+        value: Any = getattr(source, name)
+        if not hasattr(value, "add"):
+            setattr(target, name, value)
             continue
-        for fields in value:
-            row = getattr(capture, name).add()
-            for field, each in fields.items():
-                setattr(row, field, each)
-
-
-def _values(capture: FabrikCapture) -> dict[str, Any]:
-    """The data of the current take as values of ID properties, without empty ones."""
-    found = {name: getattr(capture, name) for name in get_annotations(OfATake)}
-    for name, rows in found.items():
-        if hasattr(rows, "add"):
-            found[name] = [
-                {
-                    field: value if isinstance(value, (str, int, float, bpy.types.ID)) else tuple(value)
-                    for field, value in values_of(row).items()
-                    if value is not None
-                }
-                for row in rows
-            ]
-    return {name: value for name, value in found.items() if value not in (None, [])}
+        rows = getattr(target, name)
+        rows.clear()
+        for each in value:
+            row = rows.add()
+            for field, own in values_of(each).items():
+                setattr(row, field, own)
 
 
 def new_record_of(rig: Object) -> FabrikTake:
@@ -78,12 +67,9 @@ def new_record_of(rig: Object) -> FabrikTake:
     return record
 
 
-def note_matched(scene: Scene, rig: Object, *, keep: bool) -> None:
-    """Record that markers were matched: the rig must be calibrated again, unless the former markers are kept.
-
-    Takes that are imported later count as new.
-    """
-    new_record_of(rig).calibrated &= keep
+def note_matched(scene: Scene, rig: Object) -> None:
+    """Record that markers were matched. Takes that are imported later count as new."""
+    new_record_of(rig)
     for each in imported_takes(scene):
         if each.library is None:
             each[TAKE_SEEN] = True
@@ -94,8 +80,7 @@ def state_of_take(rig: Object, collection: bpy.types.Collection) -> str:
     capture, record = seen(rig).capture, record_of(rig, collection)
     if record is not None and record.action is not None:
         return "BAKED"
-    kept = () if record is None else record.get(KEPT, {}).get("markers", ())
-    bones = [each.bone for each in capture.markers] if capture.take == collection else [each["bone"] for each in kept]
-    if any(bones):
-        return "CALIBRATED" if record is not None and record.calibrated else "MATCHED"
+    own = capture if capture.take == collection else record
+    if own is not None and any(marker.bone for marker in own.markers):
+        return "CALIBRATED" if own.calibrated else "MATCHED"
     return "STATIC" if collection.get(TAKE_STATIC) else "NEW"

@@ -98,7 +98,7 @@ class FabrikControlRig(PropertyGroup):
     controls: List(type=FabrikControl)
     switches: List(type=FabrikSwitch)
     along: List(type=FabrikAlong)
-    active: Int("Active Bone", "The deform bone whose details are shown")
+    active: Int()
     place: String("Root Control", "The control that moves the whole rig")
     uncarried: String("Uncontrolled", "Deform bones that no control rotates, separated by commas")
     limbs: Enum("Limbs on IK", "Whether limbs stay on IK when they are posed or baked", items=LIMBS)

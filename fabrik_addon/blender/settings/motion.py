@@ -184,13 +184,10 @@ class FabrikRetarget(RetargetOptions, PropertyGroup):
     )
     # The source bone of each bone of the rig. If the list is empty, bones are mapped automatically.
     pairs: List(type=FabrikBonePair)
-    active_pair: Int("Active Bone", "The bone whose details are shown")
+    active_pair: Int()
     # The source of the last retargeting.
     brought = Moment()
 
-
-# The ID property of a take on a rig that stores the values of `OfATake` while the rig follows another take.
-KEPT: Final = "kept"
 
 # Custom properties of an imported empty: the marker's name in its file, and the number of frames between samples.
 MARKER_NAME: Final = "fabrik_marker"
@@ -303,29 +300,27 @@ class FabrikFactor(PropertyGroup):
 
 
 class OfATake:
-    """A rig's data about the take that it follows. A mixin for its data about markers."""
+    """A rig's data about a take. A mixin for the take that it follows, and for the others."""
 
     markers: List(type=FabrikMarker)
-    active_marker: Int("Active Marker", "The marker whose details are shown")
+    active_marker: Int()
     # The marker set used to match the markers.
     preset: String()
     # The bones whose length differs between the recorded person and the rig.
     factors: List(type=FabrikFactor)
-    # The results of the last calibration, one per line.
+    # The results of the last calibration, one per line; "" if the markers' positions have not been calibrated.
     calibrated: String()
     # The frame with the largest error in the last bake, and the report of that bake.
     worst_frame: Int()
     report: Pointer(type=Text)
 
 
-class FabrikTake(PropertyGroup):
-    """The state of a take on a rig."""
+class FabrikTake(OfATake, PropertyGroup):
+    """A take on a rig. While the rig follows it, its data is in `FabrikCapture`."""
 
     # The collection of the take's markers, empty if they were selected one by one; the action of the last bake.
     collection: Pointer(type=Collection)
     action: Pointer(type=Action)
-    # Whether the positions of markers on their bones have been calibrated.
-    calibrated: Bool()
 
 
 class FabrikCapture(OfATake, CalibrationOptions, MarkerOptions, PropertyGroup):

@@ -242,7 +242,7 @@ def next_in_motion(context: Context, rig: Object | None) -> tuple[str, str]:
     record = record_of(rig)
     if record is not None and record.action is not None:
         return "Baked: see the report below", ""
-    if record is None or not record.calibrated:
+    if not seen(rig).capture.calibrated:
         return "Calibrate the markers", "fabrik.calibrate_markers"
     return "Bake the take to keyframes", "fabrik.bake"
 
