@@ -734,8 +734,7 @@ def make_result(
     report = replace(report, notes=(*left, *report.notes), doubts=tuple(doubts))
     result = BakeResult(report, settings.frames, trees, seconds, figures, take)
     capture = rig_settings(armature).capture
-    rig_settings(armature).last_result = "\n".join((*result.lines, *figures))
-    capture.doubts = "\n".join(report.doubts)
+    capture.last_result, capture.doubts = "\n".join((*result.lines, *figures)), "\n".join(report.doubts)
     if by_markers or take:
         # The report of a retarget lists bones. A marker may have the same name as a bone.
         for row in report.per_marker() if by_markers else ():

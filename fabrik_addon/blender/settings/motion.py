@@ -18,7 +18,6 @@ from .in_use import (
     Int,
     IntVector,
     List,
-    Moment,
     Place,
     Pointer,
     String,
@@ -186,7 +185,7 @@ class FabrikRetarget(RetargetOptions, PropertyGroup):
     pairs: List(type=FabrikBonePair)
     active_pair: Int()
     # The source of the last retargeting.
-    brought = Moment()
+    brought: String()
 
 
 # Custom properties of an imported empty: the marker's name in its file, and the number of frames between samples.
@@ -310,7 +309,11 @@ class OfATake:
     factors: List(type=FabrikFactor)
     # The results of the last calibration, one per line; "" if the markers' positions have not been calibrated.
     calibrated: String()
-    # The frame with the largest error in the last bake, and the report of that bake.
+    # The warnings of the last calibration, and of the last match or bake, in lines.
+    calibration_doubts: String()
+    doubts: String()
+    # The errors of the last bake in short lines, the frame with the largest error, and the report of that bake.
+    last_result: String()
     worst_frame: Int()
     report: Pointer(type=Text)
 
@@ -335,9 +338,6 @@ class FabrikCapture(OfATake, CalibrationOptions, MarkerOptions, PropertyGroup):
         "A recording of the same person standing still, used for calibration. Defaults to the take itself",
         type=Collection,
     )
-    # The warnings of the last calibration, and of the last match or bake, in lines.
-    calibration_doubts = Moment(per_take=True)
-    doubts = Moment(per_take=True)
     show_errors: Bool("Show Errors", "Draw a line from each marker to its point on the bone", update=note_use)
 
 

@@ -261,9 +261,7 @@ class FabrikRig(PostureSettings, PropertyGroup):
         update=update_live_pose,
     )
     stored_pose: List(type=FabrikStoredBone)  # the pose when Live was switched on
-    # The error of live posing, and the errors of the last bake, in short lines.
-    live_trouble = Moment()
-    last_result = Moment(per_take=True)
+    live_trouble = Moment()  # the error of live posing
 
 
 def rig_settings(rig: Object) -> FabrikRig:

@@ -105,7 +105,7 @@ class TestReport:
         result = run(rig)
         total = result.report.total()
         assert result.line.startswith(f"11 bones, {FRAMES} frames: RMS {1000 * total.rms:.1f} mm, worst ")
-        assert rig.fabrik.last_result.splitlines() == list(result.lines)
+        assert rig.fabrik.capture.last_result.splitlines() == list(result.lines)
         assert all(line in result.line for line in result.lines)
         assert set(result.timings) == {"sample", "solve", "write"}
 
