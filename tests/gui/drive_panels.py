@@ -106,7 +106,7 @@ def markers():
     capture.markers.clear()
     marker = capture.markers.add()
     marker.name, marker.bone, marker.target, marker.point = "LASI", "head", rig(), "OFFSET"
-    marker.figures = 0.002, 0.005, 1.0, 80.0
+    marker.error, marker.worst, marker.worst_frame, marker.coverage = 0.002, 0.005, 1, 80.0
     capture.report = bpy.data.texts.new("report")
     yield from look()
     g.shot("panels_markers.png")
