@@ -14,7 +14,7 @@ from ...markers.clip import Clip, to_z_up
 from ...markers.files.any_file import performers, select_performer
 from ...markers.signals import Timing, retimed
 from ..rig.keyframes import new_action, write_curves
-from ..settings.motion import MARKER_NAME, MARKER_STEP, TAKE_DOUBTS, TAKE_RATE, TAKE_STATIC
+from ..settings.motion import MARKER_NAME, TAKE_DOUBTS, TAKE_RATE, TAKE_STATIC
 from .matching import scene_rate
 
 # The radius of the empties in scene units, similar to that of a real marker.
@@ -99,7 +99,7 @@ def import_clip(
     for name, places in zip(clip.names, np.moveaxis(positions, 1, 0), strict=True):
         empty = bpy.data.objects.new(name, None)
         empty.empty_display_type, empty.empty_display_size = "SPHERE", _EMPTY_SIZE
-        empty[MARKER_NAME], empty[MARKER_STEP] = name, 1.0
+        empty[MARKER_NAME] = name
         seen = ~np.isnan(places).any(axis=1)
         write_curves(new_action(empty, empty.name), empty, "location", frames[seen], places[seen], "Location")
         if seen.any():

@@ -16,7 +16,7 @@ from ...core.errors import TargetError
 from ..rig import keyframes
 from ..rig.armature import as_array, world_to_armature
 from ..rig.keyframes import bone_path
-from ..settings.motion import MARKER_NAME, MARKER_STEP
+from ..settings.motion import MARKER_NAME
 from .effectors import Goal, Partner, Pin, Target, targets_in
 from .problem import RigProblem
 
@@ -204,12 +204,12 @@ def _location_path(target: Target) -> str:
 
 
 def _recorded_step(target: Target, times: FloatArray) -> float:
-    """Frames between two samples of a marker: as imported, else from keys (K,).
+    """Frames between two samples of a marker: one if it was imported, else from keys (K,).
 
     Infinite if the keys are farther apart than in a recording, because animation by hand has no gaps.
     """
     if is_imported(target):
-        return float(target[0].get(MARKER_STEP, 1.0))
+        return 1.0
     step = float(np.median(np.diff(times))) if len(times) > 1 else np.inf
     return step if step <= _RECORDED_STEP else np.inf
 

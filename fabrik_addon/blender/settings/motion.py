@@ -188,9 +188,8 @@ class FabrikRetarget(RetargetOptions, PropertyGroup):
     brought: String()
 
 
-# Custom properties of an imported empty: the marker's name in its file, and the number of frames between samples.
+# The custom property of an imported empty: the marker's name in its file.
 MARKER_NAME: Final = "fabrik_marker"
-MARKER_STEP: Final = "fabrik_marker_step"
 # Custom properties of a collection of markers: whether the recording is a static trial (the person stands still), and
 # whether the collection existed when a rig was last matched.
 TAKE_STATIC: Final = "fabrik_static"

@@ -145,7 +145,7 @@ class TestBake:
         empties = bpy.data.collections["walk"].objects
         assert {empty.name: len(empty.animation_data.action.slots) for empty in empties} == dict.fromkeys(POINTS, 1)
         assert all(empty.animation_data.action_slot is not None for empty in empties)
-        assert {key for empty in empties for key in empty.keys()} == {"fabrik_marker", "fabrik_marker_step"}  # noqa: SIM118
+        assert {key for empty in empties for key in empty.keys()} == {"fabrik_marker"}  # noqa: SIM118
 
     def test_only_markers_of_the_map_are_used(self, files):
         bpy.ops.wm.open_mainfile(filepath=str(files.rig))
