@@ -1,12 +1,15 @@
-"""Finds the bones of an armature to work on: active, selected, or named."""
+"""Finds the bones of an armature to work on: active, selected, or named; and data-blocks by their names."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from typing import TypeVar
 
-from bpy.types import Context, Object, PoseBone
+from bpy.types import ID, Context, Object, PoseBone
 
 from ...core.errors import FabrikError
 from .control import control_rig, solved_bone
+
+_Thing = TypeVar("_Thing", bound=ID)
 
 
 def clicked_bone(rig: Object) -> PoseBone:
@@ -70,6 +73,17 @@ def named_bones(rig: Object, names: str) -> list[PoseBone]:
 def chosen_bone(context: Context, rig: Object, name: str) -> PoseBone:
     """The named bone; "" for the active one. Raises FabrikError if there is none."""
     return chosen_bones(context, rig, name)[0] if name else _meant(rig, [clicked_bone(rig)])[0]
+
+
+def named(things: Iterable[_Thing], name: str, kind: str) -> _Thing | None:
+    """The data-block with a name, preferably a local one; None for the name "".
+
+    kind: the kind of data-block, for messages. Raises FabrikError if no data-block has this name.
+    """
+    of_name = sorted((thing for thing in things if thing.name == name), key=lambda thing: thing.library is not None)
+    if name and not of_name:
+        raise FabrikError(f"There is no {kind} {name!r}: choose another")
+    return of_name[0] if name else None
 
 
 class SelectionKeeper:

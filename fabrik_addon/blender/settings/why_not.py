@@ -3,23 +3,14 @@
 This module does not import the solver, because it is used at each redraw.
 """
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final
 
 import bpy
 from bpy.types import ID, Context, Depsgraph, Object, Scene
 
-from ..first_use import OnUse
 from .in_use import listen, seen
 from .motion import FabrikMarker
 from .rig import FabrikEffector
-
-if TYPE_CHECKING:
-    from ...core import errors
-else:
-    errors = OnUse("..core.errors")
-
-_Thing = TypeVar("_Thing", bound=ID)
 
 
 class Armatures:
@@ -184,17 +175,6 @@ def mapped_markers(rig: Object) -> list[FabrikMarker]:
     """The markers in use: on a bone, enabled, with a weight above 0."""
     markers = seen(rig).capture.markers
     return [marker for marker in markers if marker.bone and marker.enabled and marker.weight > 0.0]
-
-
-def named(things: Iterable[_Thing], name: str, kind: str) -> _Thing | None:
-    """The data-block with a name, preferably a local one; None for the name "".
-
-    kind: the kind of data-block, for messages. Raises FabrikError if no data-block has this name.
-    """
-    of_name = sorted((thing for thing in things if thing.name == name), key=lambda thing: thing.library is not None)
-    if name and not of_name:
-        raise errors.FabrikError(f"There is no {kind} {name!r}: choose another")
-    return of_name[0] if name else None
 
 
 def is_in_scene(scene: Scene, thing: Object) -> bool:

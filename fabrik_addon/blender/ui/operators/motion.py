@@ -28,7 +28,7 @@ from ...settings.motion import (
     MarkerOptions,
 )
 from ...settings.rig import ASIDE, rig_settings
-from ...settings.why_not import named, rig_at_hand, why_no_bake, why_no_mapped, why_no_rig
+from ...settings.why_not import rig_at_hand, why_no_bake, why_no_mapped, why_no_rig
 from ..translations import ui_message, ui_text
 from .base import (
     Done,
@@ -294,8 +294,8 @@ class FABRIK_OT_match_markers(OnRig, Operator):
     def run(self, context: Context, rig: Object) -> Done:
         set_up_first(self, context)
         objects, is_object = context.scene.objects, self.take not in bpy.data.collections
-        holder = named(objects, self.take, "object") if is_object and self.take in objects else None
-        take = None if holder is not None else named(bpy.data.collections, self.take, "collection")
+        holder = selection.named(objects, self.take, "object") if is_object and self.take in objects else None
+        take = None if holder is not None else selection.named(bpy.data.collections, self.take, "collection")
         found = matching.match_markers(
             context, rig, preset=self.preset, take=take, take_armature=holder, keep=self.keep
         )
@@ -321,7 +321,7 @@ class FABRIK_OT_follow_take(OnRig, Operator):
     take: String("Take", "Collection of the take's markers", options=ASIDE)
 
     def run(self, _context: Context, rig: Object) -> Done:
-        follow_take(rig, named(bpy.data.collections, self.take, "collection"))
+        follow_take(rig, selection.named(bpy.data.collections, self.take, "collection"))
         return f"{rig.name!r} now follows {self.take!r}", []
 
 
@@ -381,7 +381,7 @@ class FABRIK_OT_calibrate_markers(InSteps, Operator):
     def steps(self, context: Context) -> "Generator[float, None, calibrating.CalibrationResult]":
         settings = rig_settings(rig_at_hand(context)).capture
         options = self.given_or(settings, CALIBRATION_OPTIONS)
-        static = named(bpy.data.collections, self.static, "collection") or settings.static
+        static = selection.named(bpy.data.collections, self.static, "collection") or settings.static
         return calibrating.calibrate_markers_steps(context, rig_at_hand(context), static=static, **options)
 
     def done(self, result: "calibrating.CalibrationResult") -> set[str]:
@@ -555,7 +555,7 @@ class FABRIK_OT_add_hold(OnRig, Operator):
 
     def run(self, context: Context, rig: Object) -> Done:
         bone = self.bone or selection.clicked_bone(rig).name
-        target = named(bpy.data.objects, self.target, "object")
+        target = selection.named(bpy.data.objects, self.target, "object")
         settings = holding.HoldSettings(self.point, self.hold_rotation, self.ease, target, self.target_bone)
         missed = holding.add_hold(context, rig, bone, (self.first, self.last), settings)
         return f"{bone!r} is now held from frame {self.first} to {self.last}", [missed] if missed else []

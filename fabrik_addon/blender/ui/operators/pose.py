@@ -15,7 +15,7 @@ from ...settings.control import solved_bone
 from ...settings.in_use import Bool, Enum, FloatVector, Int, String
 from ...settings.motion import POINTS
 from ...settings.rig import ASIDE, FabrikDragSettings, FabrikRig, rig_settings
-from ...settings.why_not import named, rig_at_hand, shared_targets, shown_motion, why_no_solve
+from ...settings.why_not import rig_at_hand, shared_targets, shown_motion, why_no_solve
 from ..overlays.handlers import DrawingHandlers
 from ..translations import ui_message
 from .base import Bones, Done, OnBones, OnRig, Watch, keyword, report_all, reports_errors, set_up_first, takes
@@ -90,7 +90,7 @@ class FABRIK_OT_add_effector(OnControls, Operator):
 
     def run(self, context: Context, rig: Object) -> Done:
         bone = self.bone or selection.clicked_bone(rig).name
-        target = named(bpy.data.objects, self.target, "object")
+        target = selection.named(bpy.data.objects, self.target, "object")
         effector = effectors.add_effector(
             context, rig, bone, point=self.point, target=target, target_bone=self.target_bone
         )
