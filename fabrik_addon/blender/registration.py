@@ -11,7 +11,7 @@ import bpy
 
 from .posing import live
 from .settings import rig as settings
-from .settings.in_use import Pointer, keep_overrides
+from .settings.in_use import CONTEXT, Pointer, keep_overrides
 from .ui import entries, operators, panels, translations
 from .ui.overlays import handlers as drawing_handlers
 from .ui.panels import pose
@@ -33,7 +33,7 @@ _COMMANDS: list[object] = []
 def register() -> None:
     """Register everything."""
     for cls in CLASSES:
-        translations.use_context(cls)
+        cls.bl_translation_context = CONTEXT
         bpy.utils.register_class(cls)
     for owner, name, declared in PROPERTIES:
         setattr(owner, name, declared)

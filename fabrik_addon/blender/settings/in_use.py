@@ -19,6 +19,10 @@ from bpy.app.handlers import persistent
 from bpy.props import CollectionProperty
 from bpy.types import Context, PropertyGroup
 
+# The context of all labels. Blender's own translations have priority over those of add-ons. Without a separate context,
+# the German for "Manual" would be a handbook, for "Spread" a spray can, and for "Force" a force field.
+CONTEXT: Final = "FABRIK"
+
 
 class Unset:
     """The defaults of a property group: numbers, texts, other groups, and empty lists."""
@@ -184,10 +188,11 @@ def _with_texts(declare: Any) -> Callable[..., Any]:
     All properties can be changed on library overrides, and items can be added to lists there.
     """
     override = {"LIBRARY_OVERRIDABLE"} | ({"USE_INSERTION"} if declare is CollectionProperty else set())
+    usual = {"override": override, "translation_context": CONTEXT}
 
     def declared(name: str = "", description: str = "", **more: Any) -> Any:
         hidden = {} if name else {"options": {"HIDDEN", "ANIMATABLE"}}
-        return declare(name=name, description=description, **({"override": override} | hidden | more))
+        return declare(name=name, description=description, **(usual | hidden | more))
 
     return declared
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 import bpy
-from bpy.props import StringProperty
 from bpy.types import Context, Event, Object, PoseBone, Timer, UILayout
 
 from ...first_use import OnUse
@@ -149,7 +148,7 @@ class OnJson(OnRig):
     """An operator with a file browser for JSON files."""
 
     filename_ext = ".json"
-    filter_glob: StringProperty(default="*.json", options={"HIDDEN"})
+    filter_glob: String(default="*.json")
 
 
 class OnBones(OnRig):

@@ -4,11 +4,10 @@ from math import radians
 from typing import TYPE_CHECKING, Any
 
 import bpy
-from bpy.props import EnumProperty, FloatProperty, FloatVectorProperty
 from bpy.types import Context, Event, Object, Operator
 
 from ...first_use import OnUse
-from ...settings.in_use import Bool, Enum, Float, Int, String
+from ...settings.in_use import Bool, Enum, Float, FloatVector, Int, String
 from ...settings.limit_values import DESCRIPTIONS, LIMIT_AXES, LIMIT_TYPES
 from ...settings.rig import ASIDE
 from ...settings.why_not import rig_at_hand
@@ -26,7 +25,7 @@ else:
 
 def _value(declare: Any, name: str, field: str, **more: Any) -> Any:
     """Declare a keyword for a value of a limit. Blender must not reuse it: bones keep values that are not given."""
-    return declare(name=name, description=DESCRIPTIONS[field], options=ASIDE, **more)
+    return declare(name, DESCRIPTIONS[field], options=ASIDE, **more)
 
 
 class FABRIK_OT_set_limit(OnBones, Operator):
@@ -34,16 +33,16 @@ class FABRIK_OT_set_limit(OnBones, Operator):
 
     bl_label = "Set Joint Limit"
 
-    type: _value(EnumProperty, "Type", "type", items=LIMIT_TYPES)
-    cone: _value(FloatVectorProperty, "Swing", "cone", size=4, unit="ROTATION")
-    twist: _value(FloatVectorProperty, "Twist", "twist", size=2, unit="ROTATION")
-    axis: _value(EnumProperty, "Axis", "axis", items=LIMIT_AXES)
+    type: _value(Enum, "Type", "type", items=LIMIT_TYPES)
+    cone: _value(FloatVector, "Swing", "cone", size=4, unit="ROTATION")
+    twist: _value(FloatVector, "Twist", "twist", size=2, unit="ROTATION")
+    axis: _value(Enum, "Axis", "axis", items=LIMIT_AXES)
     low: Float("Min", "Hinge: minimum rotation about its axis", subtype="ANGLE", options=ASIDE)
     high: Float("Max", "Hinge: maximum rotation about its axis", subtype="ANGLE", options=ASIDE)
     window: String("Outline", f"{DESCRIPTIONS['window']} in radians, separated by commas", options=ASIDE)
-    slide: _value(FloatVectorProperty, "Stretch", "slide", size=2, min=0.01, max=100.0, default=(1.0, 1.0))
-    stiffness: _value(FloatProperty, "Stiffness", "stiffness", subtype="FACTOR", min=0.0, max=1.0)
-    mass: _value(FloatProperty, "Mass", "mass", min=-1.0, soft_max=0.5)
+    slide: _value(FloatVector, "Stretch", "slide", size=2, min=0.01, max=100.0, default=(1.0, 1.0))
+    stiffness: _value(Float, "Stiffness", "stiffness", subtype="FACTOR", min=0.0, max=1.0)
+    mass: _value(Float, "Mass", "mass", min=-1.0, soft_max=0.5)
 
     def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         values = self.given(*FABRIK_OT_set_limit.__annotations__)

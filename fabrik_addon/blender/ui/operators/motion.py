@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import bpy
-from bpy.props import CollectionProperty, StringProperty
 from bpy.types import Context, Event, Object, Operator, OperatorFileListElement
 from bpy_extras.io_utils import ExportHelper, ImportHelper
 
@@ -16,7 +15,7 @@ from ....markers.mapping.marker_sets import PRESETS
 from ...capture.takes import follow_take, imported_takes, take_name
 from ...first_use import OnUse
 from ...settings.control import control_rig
-from ...settings.in_use import Bool, Enum, Float, Int, String, seen
+from ...settings.in_use import Bool, Enum, Float, Int, List, String, seen
 from ...settings.motion import (
     CALIBRATION_OPTIONS,
     KEY_OPTIONS,
@@ -103,9 +102,9 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
     bl_options = {"REGISTER", "UNDO", "PRESET"}
 
     filename_ext = SUFFIXES[0]
-    filter_glob: StringProperty(default=";".join(f"*{suffix}" for suffix in MOTION_SUFFIXES), options={"HIDDEN"})
-    files: CollectionProperty(type=OperatorFileListElement, options={*ASIDE, "HIDDEN"})
-    directory: StringProperty(subtype="DIR_PATH", options={*ASIDE, "HIDDEN"})
+    filter_glob: String(default=";".join(f"*{suffix}" for suffix in MOTION_SUFFIXES))
+    files: List(type=OperatorFileListElement, options={*ASIDE, "HIDDEN"})
+    directory: String(subtype="DIR_PATH", options={*ASIDE, "HIDDEN"})
     performer: String(
         "Performer",
         "If the file has several people, the label prefix of the person to import",
@@ -403,7 +402,7 @@ class FABRIK_OT_export_report(OnReport, Operator, ExportHelper):
     bl_options = {"REGISTER"}
 
     filename_ext = ".csv"
-    filter_glob: StringProperty(default="*.csv", options={"HIDDEN"})
+    filter_glob: String(default="*.csv")
 
     def run(self, context: Context, rig: Object) -> Done:
         path = chosen_path(self)

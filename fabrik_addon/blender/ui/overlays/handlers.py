@@ -15,7 +15,6 @@ from ...first_use import OnUse
 from ...settings import in_use
 from ...settings.in_use import Bool, call_later, seen, stop_timers
 from ...settings.why_not import ARMATURES, shown_motion
-from ..translations import CONTEXT
 
 if TYPE_CHECKING:
     from . import goals, limits, motion
@@ -31,13 +30,11 @@ SWITCHES: Final = {
         "Show the limits of the active and selected bones in Pose mode",
         default=False,
         update=in_use.note_use,
-        translation_context=CONTEXT,
     ),
     GOALS_SWITCH: Bool(
         "Targets and Pins",
         "Show targets, pins and pole targets of rigs, and how far bones are from them",
         default=True,
-        translation_context=CONTEXT,
     ),
 }
 

@@ -6,13 +6,13 @@ import bpy
 from bpy.types import Context, Menu, Object, Panel, Scene, UILayout, UIList
 
 from ...capture.takes import imported_takes, state_of_take
-from ...settings.in_use import seen
+from ...settings.in_use import CONTEXT, seen
 from ...settings.motion import FabrikBakeSettings, FabrikBonePair, FabrikMarker
 from ...settings.rig import rig_settings
 from ...settings.why_not import has_motion, mapped_markers, rig_at_hand, why_no_bake, why_no_rig, why_no_solve
 from ..operators.base import folded
 from ..operators.motion import has_to_be_played
-from ..translations import CONTEXT, ui_text
+from ..translations import ui_text
 from . import base
 
 # Pixels for a take's name.

@@ -10,13 +10,13 @@ from bpy.types import Context, Object, Panel, PoseBone, UILayout, UIList
 
 from ...first_use import OnUse
 from ...settings.control import FabrikCarrier, may_be_control_rig
-from ...settings.in_use import Factor, seen
+from ...settings.in_use import CONTEXT, Factor, seen
 from ...settings.limit_values import AXES, EXTRA_FIELDS, KINDS, NO_SLIDE
 from ...settings.rig import FabrikEffector, rig_settings
 from ...settings.why_not import enabled_effectors, has_motion, rig_at_hand, shared_targets, why_no_rig, why_no_solve
 from ..operators.base import folded
 from ..overlays.handlers import GOALS_SWITCH, LIMITS_SWITCH, add_missing_handlers
-from ..translations import CONTEXT, ui_text
+from ..translations import ui_text
 from . import base
 
 if TYPE_CHECKING:
@@ -242,7 +242,6 @@ STIFFNESS: Final = Factor(
     set=_stiffen,
     options=set(),
     override=set(),
-    translation_context=CONTEXT,
 )
 
 

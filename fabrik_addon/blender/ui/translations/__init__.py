@@ -9,17 +9,15 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from inspect import get_annotations
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import bpy
 
+from ...settings.in_use import CONTEXT
+
 _Table: TypeAlias = dict[tuple[str, str], str]
 
-# The context of all labels. Blender's own translations have priority over those of add-ons. Without a separate context,
-# the German for "Manual" would be a handbook, for "Spread" a spray can, and for "Force" a force field.
-CONTEXT: Final = "FABRIK"
 # Tooltips and sentences have Blender's usual context, names in the undo history that of operators.
 CONTEXTS: Final[tuple[str, ...]] = ("*", CONTEXT, "Operator")
 MESSAGE: Final = "Message"
@@ -106,15 +104,6 @@ def languages() -> dict[str, _Table]:
     """The translations of each language in Blender's format."""
     files = sorted(Path(__file__).parent.glob("*.po"))
     return {file.stem: table(file.read_text(encoding="utf-8")) for file in files}
-
-
-def use_context(cls: type) -> None:
-    """Use the add-on's context for the texts of a class; call it before the class is registered."""
-    cls.bl_translation_context = CONTEXT  # type: ignore[attr-defined]
-    for each in cls.__mro__:
-        for declared in get_annotations(each).values():
-            if isinstance(getattr(declared, "keywords", None), dict):
-                declared.keywords["translation_context"] = CONTEXT
 
 
 def start() -> None:
