@@ -378,9 +378,10 @@ class TestWalk:
 
     @staticmethod
     def of_take(capture):
-        """Each marker's empty, bone, position and error, and the report."""
+        """Each marker's empty, bone, position and error, the results, and the report."""
         rows = [(each.target.name, each.bone, tuple(each.offset), each.error, each.worst) for each in capture.markers]
-        return rows, capture.calibrated, capture.worst_frame, capture.report.as_string()
+        results = capture.calibrated, capture.calibration_doubts, capture.last_result, capture.doubts
+        return rows, results, capture.worst_frame, capture.report.as_string()
 
 
 @pytest.mark.parametrize(
