@@ -140,19 +140,15 @@ def low_pass(positions: FloatArray, rate: float, cutoff: float) -> FloatArray:
         )
     whole = bridge(positions, rate, longest=int(0.5 * rate / cutoff))
     smooth = np.full_like(whole, np.nan)
-    # Half-open spans on which markers are seen without a break, and the indices of those markers.
-    stretches: dict[tuple[int, int], list[int]] = {}
     for marker, seen in enumerate(~np.isnan(whole).any(axis=-1).T):
-        for span in true_spans(seen):
-            stretches.setdefault(span, []).append(marker)
-    for (first, end), markers in stretches.items():
-        smooth[first:end, markers] = _filtered(whole[first:end, markers], cutoff / rate)
+        for first, end in true_spans(seen):
+            smooth[first:end, marker] = _filtered(whole[first:end, marker], cutoff / rate)
     smooth[np.isnan(positions).any(axis=-1)] = np.nan
     return smooth
 
 
 def _filtered(samples: FloatArray, cutoff: float) -> FloatArray:
-    """(N, M, 3) samples after the filter; cutoff: cycles per sample.
+    """(N, 3) samples after the filter; cutoff: cycles per sample.
 
     The line from the first to the last sample is subtracted. The rest, followed by itself reversed and negated, is
     periodic without a step or kink, so its Fourier spectrum can be weighted directly.
@@ -160,11 +156,11 @@ def _filtered(samples: FloatArray, cutoff: float) -> FloatArray:
     count = len(samples)
     if count < 3:
         return samples
-    share = np.linspace(0.0, 1.0, count)[:, None, None]
+    share = np.linspace(0.0, 1.0, count)[:, None]
     line = (1.0 - share) * samples[0] + share * samples[-1]
     beside = samples - line
     period = np.concatenate((beside, -beside[-2:0:-1]))
-    frequencies = np.fft.rfftfreq(len(period))[:, None, None]
+    frequencies = np.fft.rfftfreq(len(period))[:, None]
     gain = 1.0 / np.sqrt(1.0 + (frequencies / cutoff) ** (2 * _ORDER))
     smooth = np.fft.irfft(gain * np.fft.rfft(period, axis=0), n=len(period), axis=0)
     return np.asarray(line + smooth[:count])
