@@ -40,8 +40,6 @@ _SHORTEST, _TALLEST = 0.8, 2.3
 # An RMS error above this fraction of a rig's size from end to end (30 mm on a person) is too large. Keypoints have up
 # to 15 mm, people of other sizes up to 25 mm.
 _FAR: Final = 0.0127
-# Meters: size of the rig of a person 1.75 m tall, from end to end.
-_PERSON: Final = 2.37
 # A marker is misplaced if it is farther from its label's position than this fraction of the rig's height at rest (15 cm
 # on a person). In six recordings on six rigs, none is more than 0.072 off. A marker on the other shoulder, hip, knee or
 # ankle is 0.11 to 0.18 off.
@@ -131,7 +129,7 @@ def calibration_doubts(
         )
 
 
-def result_doubts(report: Report, size: float = _PERSON, moved: Sequence[str] = ()) -> Iterator[str]:
+def result_doubts(report: Report, size: float, moved: Sequence[str] = ()) -> Iterator[str]:
     """Warnings from a bake's figures.
 
     size: of the rig from end to end, meters. moved: bones that constraints move and markers depend on.

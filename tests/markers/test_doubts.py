@@ -19,6 +19,8 @@ BONES = ["hips", "spine", "chest", "neck", "head"] + [
     f"{part}.{side}" for side in "LR" for part in ("upper_arm", "forearm", "hand", "thigh", "shin", "foot")
 ]
 ROLES = match(BONES)
+# Meters: the size of the rig of a person 1.75 m tall, from end to end.
+PERSON = 2.37
 
 
 def report(errors: float, **limits: float) -> Report:
@@ -148,10 +150,10 @@ def doubts_of(solution):
 
 class TestResult:
     def test_all_is_well(self) -> None:
-        assert list(result_doubts(report(0.012, head=50.0, neck=2.0))) == []
+        assert list(result_doubts(report(0.012, head=50.0, neck=2.0), PERSON)) == []
 
     def test_bones_at_their_limits(self) -> None:
-        (doubt,) = result_doubts(report(0.005, head=97.0, neck=51.0, chest=10.0))
+        (doubt,) = result_doubts(report(0.005, head=97.0, neck=51.0, chest=10.0), PERSON)
         assert doubt.startswith("At their limits on most frames: head (97 %) and neck (51 %); ")
 
     def test_markers_that_were_often_left_out(self) -> None:
@@ -159,12 +161,12 @@ class TestResult:
         outliers[:3, 0], outliers[:1, 1], outliers[5:11, 2] = True, True, True
         errors[outliers] = 1.0
         often = Report(errors, ["RKNE", "RTHI", "RTIB"], range(20), [Status.FITTED] * 20, outliers=outliers)
-        (doubt,) = result_doubts(often)
+        (doubt,) = result_doubts(often, PERSON)
         assert doubt.startswith("Often left out as outliers: RTIB (30 %) and RKNE (15 %); ")
         assert often.total().rms == pytest.approx(0.005)
 
     def test_another_person_gives_a_warning(self) -> None:
-        (doubt,) = result_doubts(report(0.085))
+        (doubt,) = result_doubts(report(0.085), PERSON)
         assert doubt.startswith("RMS 85 mm is high: ")
 
     def test_far_off_depends_on_the_size_of_the_rig(self) -> None:
@@ -174,8 +176,8 @@ class TestResult:
         assert doubt.startswith("RMS 12 mm is high: ")
 
     def test_bones_that_constraints_move_are_the_reason(self) -> None:
-        assert list(result_doubts(report(0.005), moved=["shin.L"])) == []
-        (doubt,) = result_doubts(report(0.085, head=97.0), moved=["shin.L", "shin.R"])
+        assert list(result_doubts(report(0.005), PERSON, moved=["shin.L"])) == []
+        (doubt,) = result_doubts(report(0.085, head=97.0), PERSON, moved=["shin.L", "shin.R"])
         assert doubt.startswith("RMS 85 mm is high because constraints move shin.L and shin.R: press ")
 
     @pytest.mark.parametrize("doubts", [(), ("It may be, or not", "a second")])
