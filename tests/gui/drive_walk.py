@@ -164,11 +164,6 @@ def write_a_c3d():
     return path
 
 
-def record():
-    takes = rig().fabrik.capture.takes
-    return takes[0] if len(takes) else None
-
-
 def matched():
     return sum(bool(each.bone) for each in rig().fabrik.capture.markers) > 30
 
@@ -178,7 +173,7 @@ def calibrated():
 
 
 def baked():
-    return record() is not None and record().action is not None
+    return rig().fabrik.capture.action is not None
 
 
 def show_tab(name):

@@ -35,7 +35,7 @@ from ...markers.steps import finish, within
 from ...markers.take import TakeSettings, solve_take_steps
 from ...markers.whole_files import write_text
 from ..capture.matching import matching_doubts_of, of_take, recorded_range, scene_rate, why_another_speed
-from ..capture.takes import new_record_of, take_name
+from ..capture.takes import take_name
 from ..control.posed_rig import posed_rig
 from ..control.writer import TakeChannels
 from ..goals.body import collision_of
@@ -750,7 +750,7 @@ def make_result(
     if by_markers:
         animated = armature.animation_data
         # The action of the topmost NLA strip, if there is no current action.
-        new_record_of(armature).action = animated.action or animated.nla_tracks[-1].strips[-1].action
+        capture.action = animated.action or animated.nla_tracks[-1].strips[-1].action
     return result
 
 

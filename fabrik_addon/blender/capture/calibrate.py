@@ -43,7 +43,7 @@ from .matching import (
     scaled_entry,
     targets_of,
 )
-from .takes import new_record_of, take_name
+from .takes import take_name
 
 Frames: TypeAlias = tuple[int, int]
 
@@ -312,7 +312,7 @@ def _keep(rig: Object, found: Sequence[Calibration], proportions: str) -> None:
     capture = settings.capture
     capture.factors.clear()
     # An earlier bake used the former calibration.
-    new_record_of(rig).action = None
+    capture.action = None
     for calibration in found:
         size = 1.0 / calibration.scale if proportions == "REST" else 1.0
         for marker in calibration.markers:

@@ -31,7 +31,7 @@ from ..rig.keyframes import bone_path
 from ..settings.limit_properties import read_limits
 from ..settings.motion import MARKER_NAME, TAKE_DOUBTS, TAKE_RATE, TAKE_SEEN, TAKE_STATIC, FabrikCapture, FabrikMarker
 from ..settings.rig import rig_settings
-from .takes import follow_take, imported_takes, note_matched
+from .takes import follow_take, imported_takes, note_seen
 
 
 class MarkerError(FabrikError):
@@ -88,7 +88,7 @@ def match_markers(
     follow_take(rig, take, markers[0].holder if markers[0].bone else None)
     kept |= _certain(capture.markers) if keep else {}
     capture.preset = matched.preset or ""
-    note_matched(context.scene, rig)
+    note_seen(context.scene)
     # List matched markers first, in the order of their marker set.
     order = {entry.marker: index for index, entry in enumerate(matched.markers)}
     by_label = {entry.marker: entry for entry in matched.markers}

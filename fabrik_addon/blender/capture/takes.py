@@ -23,11 +23,9 @@ def take_name(rig: Object) -> str:
     return "" if take is None else take.name
 
 
-def record_of(rig: Object, collection: bpy.types.Collection | None = None) -> FabrikTake | None:
-    """The rig's record of a take, by default of its current take; None if there is none."""
-    capture = seen(rig).capture
-    wanted = collection or capture.take
-    return next((each for each in capture.takes if each.collection == wanted), None)
+def _record_of(rig: Object, collection: bpy.types.Collection | None) -> FabrikTake | None:
+    """The rig's record of a take; None if there is none."""
+    return next((each for each in seen(rig).capture.takes if each.collection == collection), None)
 
 
 def follow_take(rig: Object, take: bpy.types.Collection | None, take_armature: Object | None = None) -> None:
@@ -39,9 +37,9 @@ def follow_take(rig: Object, take: bpy.types.Collection | None, take_armature: O
     if (capture.take, capture.take_armature) == (take, take_armature):
         return
     if len(capture.markers) or capture.report is not None:
-        _copy(capture, new_record_of(rig))
+        _copy(capture, _new_record_of(rig))
     capture.take, capture.take_armature = take, take_armature
-    _copy(record_of(rig) or new_record_of(rig), capture)
+    _copy(_new_record_of(rig), capture)
 
 
 def _copy(source: FabrikCapture | FabrikTake, target: FabrikCapture | FabrikTake) -> None:
@@ -59,17 +57,16 @@ def _copy(source: FabrikCapture | FabrikTake, target: FabrikCapture | FabrikTake
                 setattr(row, field, own)
 
 
-def new_record_of(rig: Object) -> FabrikTake:
+def _new_record_of(rig: Object) -> FabrikTake:
     """The rig's record of its current take; a new one if there is none."""
     capture = rig_settings(rig).capture
-    record = record_of(rig) or capture.takes.add()
+    record = _record_of(rig, capture.take) or capture.takes.add()
     record.collection, record.name = capture.take, take_name(rig)
     return record
 
 
-def note_matched(scene: Scene, rig: Object) -> None:
-    """Record that markers were matched. Takes that are imported later count as new."""
-    new_record_of(rig)
+def note_seen(scene: Scene) -> None:
+    """Record that markers were matched: takes that are imported later count as new."""
     for each in imported_takes(scene):
         if each.library is None:
             each[TAKE_SEEN] = True
@@ -77,10 +74,10 @@ def note_matched(scene: Scene, rig: Object) -> None:
 
 def state_of_take(rig: Object, collection: bpy.types.Collection) -> str:
     """The state of a take on a rig: "BAKED", "CALIBRATED", "MATCHED", "STATIC" or "NEW"."""
-    capture, record = seen(rig).capture, record_of(rig, collection)
-    if record is not None and record.action is not None:
+    capture = seen(rig).capture
+    own = capture if capture.take == collection else _record_of(rig, collection)
+    if own is not None and own.action is not None:
         return "BAKED"
-    own = capture if capture.take == collection else record
     if own is not None and any(marker.bone for marker in own.markers):
         return "CALIBRATED" if own.calibrated else "MATCHED"
     return "STATIC" if collection.get(TAKE_STATIC) else "NEW"

@@ -311,18 +311,19 @@ class OfATake:
     # The warnings of the last calibration, and of the last match or bake, in lines.
     calibration_doubts: String()
     doubts: String()
-    # The errors of the last bake in short lines, the frame with the largest error, and the report of that bake.
+    # The errors of the last bake in short lines, the frame with the largest error, the report of that bake, and if it
+    # followed the markers, its action.
     last_result: String()
     worst_frame: Int()
     report: Pointer(type=Text)
+    action: Pointer(type=Action)
 
 
 class FabrikTake(OfATake, PropertyGroup):
     """A take on a rig. While the rig follows it, its data is in `FabrikCapture`."""
 
-    # The collection of the take's markers, empty if they were selected one by one; the action of the last bake.
+    # The collection of the take's markers, empty if they were selected one by one.
     collection: Pointer(type=Collection)
-    action: Pointer(type=Action)
 
 
 class FabrikCapture(OfATake, CalibrationOptions, MarkerOptions, PropertyGroup):

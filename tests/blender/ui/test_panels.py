@@ -281,7 +281,7 @@ class TestWalk:
         assert self.step(person).startswith("Baked")
         assert state_of_take(person, take) == "BAKED"
         assert "FABRIK_PT_marker_report" in self.motion()
-        assert rig_settings(person).capture.takes[0].action == person.animation_data.nla_tracks[-1].strips[-1].action
+        assert rig_settings(person).capture.action == person.animation_data.nla_tracks[-1].strips[-1].action
 
     def test_a_new_calibration_asks_for_another_bake(self, person):
         bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"), last=12)

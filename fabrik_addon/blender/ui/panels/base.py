@@ -9,7 +9,7 @@ import blf
 import bpy
 from bpy.types import Context, Object, Operator, UILayout
 
-from ...capture.takes import imported_takes, record_of
+from ...capture.takes import imported_takes
 from ...settings.control import may_be_control_rig
 from ...settings.in_use import String, seen
 from ...settings.rig import FabrikDragSettings
@@ -239,8 +239,7 @@ def next_in_motion(context: Context, rig: Object | None) -> tuple[str, str]:
         if seen(rig).capture.take is None and seen(rig).retarget.source is not None:
             return _without_a_take(rig)
         return "Match the markers to bones", "fabrik.match_markers"
-    record = record_of(rig)
-    if record is not None and record.action is not None:
+    if seen(rig).capture.action is not None:
         return "Baked: see the report below", ""
     if not seen(rig).capture.calibrated:
         return "Calibrate the markers", "fabrik.calibrate_markers"
