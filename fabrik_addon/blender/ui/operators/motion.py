@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from ...capture import matching
     from ...edit import holds as holding
     from ...retarget import retarget as retargeting
-    from ...rig import armature
     from ...settings import selection
     from ..overlays import motion as trails
 else:
@@ -68,8 +67,7 @@ else:
     calibrating, importing, matching = (
         OnUse(f".capture.{name}") for name in ("calibrate", "import_markers", "matching")
     )
-    holding, armature = map(OnUse, (".edit.holds", ".rig.armature"))
-    selection, trails = map(OnUse, (".settings.selection", ".ui.overlays.motion"))
+    holding, selection, trails = map(OnUse, (".edit.holds", ".settings.selection", ".ui.overlays.motion"))
 
 _TIMINGS = (
     ("AUTO", "Automatic", "Set the scene to the recording's frame rate, unless the scene is already animated"),
@@ -420,7 +418,7 @@ class FABRIK_OT_worst_frame(OnReport, Operator):
     def run(self, context: Context, rig: Object) -> Done:
         capture = rig_settings(rig).capture
         if self.marker and self.marker not in capture.markers:
-            raise armature.RigError(f"Marker {self.marker!r} is not in the list: choose another")
+            raise errors.FabrikError(f"Marker {self.marker!r} is not in the list: choose another")
         frame = (capture.markers[self.marker] if self.marker else capture).worst_frame
         context.scene.frame_set(frame)
         return f"Frame {frame}", []
@@ -607,7 +605,7 @@ class FABRIK_OT_work_out_trails(OnRig, Operator):
 
     def run(self, context: Context, rig: Object) -> Done:
         if not trails.update_trails(context, rig):
-            raise armature.RigError(f"{rig.name!r} has no keys, so nothing moves: bake or key a motion first")
+            raise errors.FabrikError(f"{rig.name!r} has no keys, so nothing moves: bake or key a motion first")
         return f"Updated the trails of {rig.name!r}", []
 
 

@@ -248,9 +248,9 @@ def next_in_motion(context: Context, rig: Object | None) -> tuple[str, str]:
 
 def _without_a_take(rig: Object | None) -> tuple[str, str]:
     """The next step of a rig that follows no markers; another armature can be the source."""
-    settings = None if rig is None else seen(rig).retarget
-    if rig is not None and settings is not None and settings.source is not None:
-        if settings.brought == settings.source.name:
+    source = None if rig is None else seen(rig).retarget.source
+    if source is not None:
+        if seen(rig).retarget.brought == source.name:
             return "Retargeted: see the report below", ""
         return "Press Retarget Animation to copy the source's motion to the rig", "fabrik.retarget"
     if rig is not None and len(bpy.data.armatures) > 1:
