@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
-from math import atan2, cos, hypot, pi, sin, tau
+from math import cos, pi, sin, tau
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +19,7 @@ from ....core.backend import scalar
 from ....core.backend.array import Quaternion, Scalar
 from ....core.kernel.joint_limits import at_limit
 from ....core.limits import Limit, swing_of, twist_of
+from ...limits.action import excess
 from ...settings.limit_properties import LimitPropertyError, has_limit, read_limit
 from ...settings.selection import active_bone, selected_bones
 from .drawing import COLORS, Drawing, Lines, Part, draw
@@ -208,13 +209,12 @@ def _turned(shape: Shape, turn: Any) -> Shape:
 
 def _is_at_limit(limit: Limit, turn: Quaternion) -> bool:
     """Whether a rotation is at a limit, or beyond it."""
-    return _is_beyond_limit(limit, turn) or bool(at_limit(limit, _BACKEND.stack([turn], 1)[0], _AT_LIMIT)[0])
+    return _is_beyond_limit(limit, turn) or bool(at_limit(limit, np.array([turn]), _AT_LIMIT)[0])
 
 
 def _is_beyond_limit(limit: Limit, turn: Quaternion) -> bool:
     """Whether a rotation is beyond a limit."""
-    off = np.abs(_BACKEND.stack([limit.clamp(_BACKEND, turn).conjugated() @ turn], 1)[0, 0])
-    return bool(2.0 * atan2(hypot(*off[1:]), off[0]) > _AT_LIMIT)
+    return bool(excess(limit, np.array([turn]))[0] > _AT_LIMIT)
 
 
 # The function that draws each kind of limit.
