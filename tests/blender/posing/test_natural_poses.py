@@ -122,6 +122,26 @@ def test_a_foot_drawn_along_the_floor_bends_the_knee(human, shift):
     assert room(human, ("foot.R",)) > 0.0
 
 
+@pytest.mark.parametrize("shift", [(0.4, 0.0, 0.0), (0.0, 0.4, 0.0)])
+@pytest.mark.parametrize("kind", ["human", "metarig", "mixamo"])
+def test_a_step_lifts_only_the_heel(human, kind, shift):
+    """The foot rolled and turned, by 36 degrees in a step aside, and its toes went 3 to 5 cm into the floor."""
+    rig = {"human": lambda: human, "metarig": open_metarig, "mixamo": open_mixamo}[kind]()
+    names = MIXAMO if kind == "mixamo" else {}
+    foot, toe = names.get("foot.L", "foot.L"), {"mixamo": "mixamorig:LeftToeBase"}.get(kind, "toe.L")
+    tip = world(rig, toe)[2]
+    _, result = drag(rig, foot, shift, pinned=(names.get("foot.R", "foot.R"),))
+    assert result.error < 1e-4
+    assert world(rig, toe)[2] == pytest.approx(tip, abs=2e-3)
+    assert np.degrees(rotation(rig, foot).col[0].angle(Vector((1.0, 0.0, 0.0)))) < 8.0
+    # R rotates the toes with the foot.
+    session = begin_drag(bpy.context, rig, foot)
+    before = rig.pose.bones[toe].rotation_quaternion.copy()
+    session.step(session.start, (0.0, 0.0, 0.3))
+    assert before.rotation_difference(rig.pose.bones[toe].rotation_quaternion).angle < 1e-3
+    session.cancel()
+
+
 @pytest.mark.parametrize(("prefix", "half_name"), [("", "upperleg02.{}"), ("DEF-", "thigh.{}.001")])
 def test_a_thigh_of_two_bones_flexes_with_its_knee(human, prefix, half_name):
     """Only a bone whose parent was the hip's joint bent with it. The knee bent by 21 degrees instead of 29.
