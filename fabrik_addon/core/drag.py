@@ -356,7 +356,9 @@ class DragSolver:
         if not let_go.any():
             return None
         forces = lengths(self._forces[: self.goals.count])
-        found = {Holder("GOAL", self.effectors[row].bone): float(forces[row]) for row in np.flatnonzero(~let_go)}
+        # Toes of a dragged foot keep only their orientation.
+        kept = np.flatnonzero(~let_go & self._last.wanted.seen[: self.goals.count])
+        found = {Holder("GOAL", self.effectors[row].bone): float(forces[row]) for row in kept}
         for key, multiplier in zip(self._active.keys.tolist(), self._active.multipliers.tolist(), strict=True):
             holder = self.limits.holder(key) or self.bounds.holder(key)
             lever = _LEVER if holder.kind == "LIMIT" else 1.0

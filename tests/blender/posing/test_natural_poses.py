@@ -11,7 +11,7 @@ from benchmarks.natural_paths import Live, Path3, follow
 from benchmarks.natural_rigs import MIXAMO, open_metarig, open_mixamo
 from fabrik_addon.blender.goals.body import center_of_mass, support_of
 from fabrik_addon.blender.limits.editing import apply_preset
-from fabrik_addon.blender.posing.drag import begin_drag
+from fabrik_addon.blender.posing.drag import DragSettings, begin_drag
 
 pytestmark = pytest.mark.one_blender
 
@@ -320,6 +320,20 @@ def test_a_body_that_bends_far_also_bends_at_the_hips(human, shift):
     assert tilt(human, "hips") > 0.3 * tilt(human, "upper_chest")
     assert tilt(human, "head") < 45.0
     assert room(human) > 0.05
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_a_body_that_reaches_for_the_floor_bends_its_knees(human, both):
+    """It folded over straight legs: the pelvis tilted by 112 and 121 degrees, until the trunk was upside down."""
+    bpy.ops.fabrik.pin(bones=",".join(FEET))
+    session = begin_drag(bpy.context, human, "hand.L", settings=DragSettings(others=("hand.R",) if both else ()))
+    shift = np.array((0.0, -0.45, 0.03) if both else (0.1, -0.1, 0.03)) - (0.0, 0.0, session.start[2])
+    for share in np.arange(1, 26) / 25.0:
+        session.step(session.start + share * shift)
+    session.finish(bpy.context)
+    assert np.linalg.norm(world(human, "hand.L") - session.start - shift) < 1e-4
+    assert knee(human) > (60.0 if both else 35.0)
+    assert tilt(human, "hips") < 95.0
 
 
 def test_a_body_whose_head_is_lowered_squats(human):
