@@ -7,7 +7,7 @@ from mathutils import Quaternion, Vector
 from support.dragging import world
 from support.takes import active_human, curves
 
-from benchmarks.natural_paths import Live, Path3, follow
+from benchmarks.natural_paths import Dragged, Live, Path3, follow
 from benchmarks.natural_rigs import MIXAMO, open_metarig, open_mixamo
 from fabrik_addon.blender.goals.body import center_of_mass, support_of
 from fabrik_addon.blender.limits.editing import apply_preset
@@ -140,6 +140,13 @@ def test_a_step_lifts_only_the_heel(human, kind, shift):
     session.step(session.start, (0.0, 0.0, 0.3))
     assert before.rotation_difference(rig.pose.bones[toe].rotation_quaternion).angle < 1e-3
     session.cancel()
+
+
+def test_a_foot_that_comes_back_down_follows_the_mouse(human):
+    """After a move whose last step was short, the next one began with steps as short, and lagged by 5 mm."""
+    path = Path3("foot forward and up", "foot.L", ((0.0, -0.4, 0.4),), pinned=("foot.R",))
+    track = follow(human, path, path.there_and_back(), Dragged)
+    assert track.errors.max() < 1e-4
 
 
 @pytest.mark.parametrize(("prefix", "half_name"), [("", "upperleg02.{}"), ("DEF-", "thigh.{}.001")])
