@@ -356,7 +356,9 @@ class DragSolver:
         if not let_go.any():
             return None
         forces = lengths(self._forces[: self.goals.count])
-        found = {Holder("GOAL", self.effectors[row].bone): float(forces[row]) for row in np.flatnonzero(~let_go)}
+        # Toes of a dragged foot keep only their orientation.
+        kept = np.flatnonzero(~let_go & self._last.wanted.seen[: self.goals.count])
+        found = {Holder("GOAL", self.effectors[row].bone): float(forces[row]) for row in kept}
         for key, multiplier in zip(self._active.keys.tolist(), self._active.multipliers.tolist(), strict=True):
             holder = self.limits.holder(key) or self.bounds.holder(key)
             lever = _LEVER if holder.kind == "LIMIT" else 1.0
@@ -441,6 +443,9 @@ class DragSolver:
         most = most or (_STEPS_TO_REST if settled else _STEPS)
         state, steps, is_at_rest = self._minimized(state, most, settled=settled or moved_distance == 0.0)
         missed = self._is_missed(state)
+        if not missed[: self.goals.count].any():
+            # The next target may be far away, so how far the last small steps could go says nothing about it.
+            self._reach = MAX_ROTATION
         self._bends_straight |= settled or not missed.any()
         if missed.any() and self._bends_straight:
             bent = self._with_bent_limbs(state, missed)

@@ -21,6 +21,7 @@ from ...core.drag import DragPose
 from ...core.errors import first_few
 from ...core.kernel.hanging import HangFrom
 from ...core.model.effector import with_factors_applied
+from ...core.model.skeleton import Skeleton
 from ...core.rotations import product, quaternion_from_rotation_vector
 from ...human.masses import KEEPS_ORIENTATION
 from ..control.posed_rig import PosedRig, posed_rig
@@ -376,6 +377,7 @@ class DragSetup:
             for bone in self.dragged
             if bone in names
         ]
+        grips += [grip for foot in grips for grip in self._toe_grips(foot, tree.skeleton)]
         if leads and (turning or not self.held or one_piece):
             grip = grips[0]
             effector = replace(grip.effector, rotation_weight=1.0, priority=grip.effector.priority - 1)
@@ -433,6 +435,19 @@ class DragSetup:
         position = np.array(armatures.armature_point(pose_bone, self.point), dtype=np.float64)
         rotation = np.array(pose_bone.matrix.to_quaternion(), dtype=np.float64)
         return Grip(effector, position, rotation, self.dragged[bone])
+
+    def _toe_grips(self, foot: Grip, skeleton: Skeleton) -> Iterator[Grip]:
+        """The grips that hold only the orientation of the toes of a dragged foot.
+
+        As its heel rises, the toes stay flat. Their joint is a hinge, so the foot does not roll or turn aside.
+        """
+        fixed = {*self.frozen, *(pin.bone for pin in self.held)}
+        for bone in np.flatnonzero(np.equal(skeleton.parents, skeleton.index(foot.effector.bone))):
+            name = skeleton.names[bone]
+            if foot.effector.rotation_weight > 0.0 and name not in fixed and part_of(self.armature, name) == "toe":
+                effector = replace(foot.effector, bone=name, rotation_weight=KEEPS_ORIENTATION["toe"])
+                rotation = np.array(self.armature.pose.bones[name].matrix.to_quaternion(), dtype=np.float64)
+                yield replace(foot, effector=effector, armature_position=np.full(3, np.nan), armature_rotation=rotation)
 
     def rotation_weight(self, bone: str, *, turning: bool, stays: bool) -> float:
         """The weight with which a dragged bone keeps its orientation; stays: whether the bone's head cannot move.

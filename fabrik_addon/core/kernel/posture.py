@@ -28,7 +28,11 @@ FOLLOWS: Final = 0.8
 # Factor on the inertia of joints of limbs without goals, which follow gravity and the floor.
 _RELAXED = 0.3
 # A spine without goals is this many times as stiff unless it bends sideways. With 4, its back is hollow in a squat.
-_SIDE_BEND = 12.0
+# So is a joint above a hinge, such as a hip, once it flexes by _FLEXES radians more than FOLLOWS times the hinge's
+# bend, because muscles behind both joints are stretched. (Straight legs can be raised by 69 to 76 degrees, partly by
+# the pelvis: Youdas et al., *J. Orthop. Sports Phys. Ther.* 35, 2005.) With 25, a trunk that is led far down leans
+# aside.
+_STIFF, _FLEXES = 12.0, 1.0
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,8 @@ class Away(NamedTuple):
         turned: (..., B, 3) rotation vectors of joints. For joints above hinges, the rotation that follows the hinge is
             left out.
         own: (..., K, 3) rotation vectors of the joints above the K hinges, including that rotation.
-        extended: (..., K) radians by which these joints extend beyond their slack.
+        stretched: (..., 2 K) radians by which these joints extend beyond their slack, and by which they flex too far
+            for the bends of their hinges.
     """
 
     centers: FloatArray
@@ -72,7 +77,7 @@ class Away(NamedTuple):
     moved: FloatArray
     turned: FloatArray
     own: FloatArray
-    extended: FloatArray
+    stretched: FloatArray
 
 
 class Coupled(NamedTuple):
@@ -145,7 +150,7 @@ class PostureTerm:
         self._stiffness: FloatArray = self.inertia[:, None, None] * np.eye(3)
         self._bent = [body for body, _ in side_bends]
         for body, axis in side_bends:
-            self._stiffness[body] += (_SIDE_BEND - 1.0) * self.inertia[body] * (np.eye(3) - np.outer(axis, axis))
+            self._stiffness[body] += (_STIFF - 1.0) * self.inertia[body] * (np.eye(3) - np.outer(axis, axis))
         self._below = bodies.below(self.carrier)
         self.prefer(bodies.pose(rotations[..., bodies.bones, :], location), coupled)
 
@@ -162,8 +167,7 @@ class PostureTerm:
         away = self._preferred - pose.heads[..., self.carrier, :]
         self._offsets = times(np.swapaxes(pose.orientations[..., self.carrier, :, :], -1, -2), away)
         self.preferred_center_of_mass: FloatArray = self.shares @ self._preferred
-        # (K, 3) the axes about which the joints above extend, in the frames that carry them; (K, D) the same as rows;
-        # (K,) the joints' slack; (K,) the stiffness that is added beyond it.
+        # (K, 3) the axes about which the joints above extend, in the frames that carry them.
         plain, self._above = bodies.vectors(np.eye(bodies.columns)), [each.above for each in coupled]
         axes = [matrix_from_quaternion(pose.local[each.above]) @ each.behind for each in coupled]
         self._behind: FloatArray = np.array(axes).reshape(-1, 3)
@@ -172,11 +176,15 @@ class PostureTerm:
         for each, behind in zip(coupled, self._behind, strict=True):
             rows, columns = (slice(3 * body, 3 * body + 3) for body in (each.hinge, each.above))
             self._follows[rows, columns] = FOLLOWS * np.outer(each.axis, behind)
-        self._extending: FloatArray = (plain[:, self._above] * self._behind).sum(axis=-1).T
-        self._slack: FloatArray = np.array([each.slack for each in coupled])
-        self._stiffer: FloatArray = np.array([each.stiffer - 1.0 for each in coupled]) * self.inertia[self._above]
+        # (2 K, D) rows of extension and flexion, (2 K,) their slack, and (2 K,) the stiffness that is added beyond it.
+        turning, own = self._with_coupled(plain), rotation_vector_from_quaternion(pose.local)
+        self._stretching: FloatArray = self._stretches(plain, turning).T
+        flexible = np.maximum(_FLEXES - self._stretches(own, self._with_coupled(own))[..., len(coupled) :], 0.0)
+        extensible = np.broadcast_to([each.slack for each in coupled], flexible.shape)
+        self._slack: FloatArray = np.concatenate([extensible, flexible], axis=-1)
+        stiffer = np.array([[each.stiffer - 1.0 for each in coupled], np.full(len(coupled), _STIFF - 1.0)])
+        self._stiffer: FloatArray = (stiffer * self.inertia[self._above]).ravel()
         # (D, D) the joints' part of the matrix.
-        turning = self._with_coupled(plain)
         weighed = times(self._stiffness, turning).reshape(len(turning), 3 * len(self.inertia))
         self._joints = weighed @ turning.reshape(weighed.shape).T
 
@@ -187,12 +195,12 @@ class PostureTerm:
     def away(self, pose: Pose) -> Away:
         """The difference of a pose from the preferred one; rotation vectors are in the parents' frames."""
         turned = rotation_vector_from_quaternion(product(pose.local, self._back))
-        above = turned[..., self._above, :]
-        extended = np.maximum((above * self._behind).sum(axis=-1) - self._slack, 0.0)
+        coupled = self._with_coupled(turned)
+        stretched = np.maximum(self._stretches(turned, coupled) - self._slack, 0.0)
         centers = pose.points(self.carrier, self._offsets)
         balanced = pose.points(self.bodies.carrier, self._own_offsets) if self._has_free else centers
         moved = centers - self._preferred - self.shift
-        return Away(centers, balanced, moved, self._with_coupled(turned), above, extended)
+        return Away(centers, balanced, moved, coupled, turned[..., self._above, :], stretched)
 
     def _with_coupled(self, vectors: FloatArray) -> FloatArray:
         """Subtract from rotation vectors (..., B, 3) the rotations by which joints above hinges follow the hinges."""
@@ -200,20 +208,30 @@ class PostureTerm:
         flat = vectors.reshape(*vectors.shape[:-2], len(self._follows))
         return vectors + (flat @ self._follows).reshape(vectors.shape)
 
+    def _stretches(self, turned: FloatArray, coupled: FloatArray) -> FloatArray:
+        """(..., 2 K) extension of the joints above hinges, and their flexion beyond what the hinges' bends explain.
+
+        turned: (..., B, 3) rotation vectors of joints. coupled: (..., B, 3) from `_with_coupled`.
+        """
+        both = turned[..., self._above, :], -coupled[..., self._above, :]
+        return np.concatenate([(each * self._behind).sum(axis=-1) for each in both], axis=-1)
+
     def _torques(self, away: Away) -> FloatArray:
         """(..., B, 3) gradients of the term's sum over joints with respect to small rotations of the joints."""
-        torques, stiffer = times(self._stiffness, away.turned), self._stiffer * away.extended
+        torques, pulls = times(self._stiffness, away.turned), self._stiffer * away.stretched
+        extending, flexing = np.split(pulls[..., None], 2, axis=-2)
         bent = away.turned[..., self._bent, :], torques[..., self._bent, :]
         torques[..., self._bent, :] = _by_rotation(*bent)
+        torques[..., self._above, :] -= flexing * self._behind
         torques += (torques.reshape(*torques.shape[:-2], len(self._follows)) @ self._follows.T).reshape(torques.shape)
-        pull = torques[..., self._above, :] + stiffer[..., None] * self._behind
+        pull = torques[..., self._above, :] + extending * self._behind
         torques[..., self._above, :] = _by_rotation(away.own, pull)
         return torques
 
     def value(self, away: Away) -> float:
         """The value of the term for one pose."""
         value = self.masses @ squares(away.moved) + float((away.turned * times(self._stiffness, away.turned)).sum())
-        return 0.5 * float(value + self._stiffer @ away.extended**2)
+        return 0.5 * float(value + self._stiffer @ away.stretched**2)
 
     def pulls(self, away: Away) -> FloatArray:
         """(..., J, 3) gradients of the term's sum over masses with respect to the mass centers."""
@@ -232,8 +250,8 @@ class PostureTerm:
             axis=-1
         )
         # The threshold keeps rounding errors at the edge of the slack from making a joint stiffer.
-        stiffer = self._stiffer * (away.extended > SINGLE)
-        return matrix + self._joints + (self._extending.T * stiffer[..., None, :]) @ self._extending, gradient
+        stiffer = self._stiffer * (away.stretched > SINGLE)
+        return matrix + self._joints + (self._stretching.T * stiffer[..., None, :]) @ self._stretching, gradient
 
     def _dense(
         self, centers: FloatArray, forces: FloatArray, pose: Pose, motions: Motions

@@ -7,11 +7,11 @@ from mathutils import Quaternion, Vector
 from support.dragging import world
 from support.takes import active_human, curves
 
-from benchmarks.natural_paths import Live, Path3, follow
+from benchmarks.natural_paths import Dragged, Live, Path3, follow
 from benchmarks.natural_rigs import MIXAMO, open_metarig, open_mixamo
 from fabrik_addon.blender.goals.body import center_of_mass, support_of
 from fabrik_addon.blender.limits.editing import apply_preset
-from fabrik_addon.blender.posing.drag import begin_drag
+from fabrik_addon.blender.posing.drag import DragSettings, begin_drag
 
 pytestmark = pytest.mark.one_blender
 
@@ -120,6 +120,33 @@ def test_a_foot_drawn_along_the_floor_bends_the_knee(human, shift):
     assert tilt(human, "hips") < 15.0
     assert np.linalg.norm(world(human, "hips", "head") - hips) < 0.11
     assert room(human, ("foot.R",)) > 0.0
+
+
+@pytest.mark.parametrize("shift", [(0.4, 0.0, 0.0), (0.0, 0.4, 0.0)])
+@pytest.mark.parametrize("kind", ["human", "metarig", "mixamo"])
+def test_a_step_lifts_only_the_heel(human, kind, shift):
+    """The foot rolled and turned, by 36 degrees in a step aside, and its toes went 3 to 5 cm into the floor."""
+    rig = {"human": lambda: human, "metarig": open_metarig, "mixamo": open_mixamo}[kind]()
+    names = MIXAMO if kind == "mixamo" else {}
+    foot, toe = names.get("foot.L", "foot.L"), {"mixamo": "mixamorig:LeftToeBase"}.get(kind, "toe.L")
+    tip = world(rig, toe)[2]
+    _, result = drag(rig, foot, shift, pinned=(names.get("foot.R", "foot.R"),))
+    assert result.error < 1e-4
+    assert world(rig, toe)[2] == pytest.approx(tip, abs=2e-3)
+    assert np.degrees(rotation(rig, foot).col[0].angle(Vector((1.0, 0.0, 0.0)))) < 8.0
+    # R rotates the toes with the foot.
+    session = begin_drag(bpy.context, rig, foot)
+    before = rig.pose.bones[toe].rotation_quaternion.copy()
+    session.step(session.start, (0.0, 0.0, 0.3))
+    assert before.rotation_difference(rig.pose.bones[toe].rotation_quaternion).angle < 1e-3
+    session.cancel()
+
+
+def test_a_foot_that_comes_back_down_follows_the_mouse(human):
+    """After a move whose last step was short, the next one began with steps as short, and lagged by 5 mm."""
+    path = Path3("foot forward and up", "foot.L", ((0.0, -0.4, 0.4),), pinned=("foot.R",))
+    track = follow(human, path, path.there_and_back(), Dragged)
+    assert track.errors.max() < 1e-4
 
 
 @pytest.mark.parametrize(("prefix", "half_name"), [("", "upperleg02.{}"), ("DEF-", "thigh.{}.001")])
@@ -300,6 +327,20 @@ def test_a_body_that_bends_far_also_bends_at_the_hips(human, shift):
     assert tilt(human, "hips") > 0.3 * tilt(human, "upper_chest")
     assert tilt(human, "head") < 45.0
     assert room(human) > 0.05
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_a_body_that_reaches_for_the_floor_bends_its_knees(human, both):
+    """It folded over straight legs: the pelvis tilted by 112 and 121 degrees, until the trunk was upside down."""
+    bpy.ops.fabrik.pin(bones=",".join(FEET))
+    session = begin_drag(bpy.context, human, "hand.L", settings=DragSettings(others=("hand.R",) if both else ()))
+    shift = np.array((0.0, -0.45, 0.03) if both else (0.1, -0.1, 0.03)) - (0.0, 0.0, session.start[2])
+    for share in np.arange(1, 26) / 25.0:
+        session.step(session.start + share * shift)
+    session.finish(bpy.context)
+    assert np.linalg.norm(world(human, "hand.L") - session.start - shift) < 1e-4
+    assert knee(human) > (60.0 if both else 35.0)
+    assert tilt(human, "hips") < 95.0
 
 
 def test_a_body_whose_head_is_lowered_squats(human):

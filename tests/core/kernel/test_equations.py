@@ -89,6 +89,31 @@ def test_the_gradient_is_the_slope_if_a_joint_follows_a_hinge(stiffer, slack):
     assert found == pytest.approx(slopes(bodies, pose, lambda other: posture.value(posture.away(other))), abs=1e-7)
 
 
+def test_a_joint_above_a_hinge_is_stiffer_if_it_flexes_beyond_what_the_hinge_explains():
+    """From 1 radian on, plus 0.8 for each radian of the knee, the muscles behind them are stretched."""
+    bodies, *_ = make(7)
+    hinge = int(np.flatnonzero(bodies.counts == 1)[0])
+    above, axis = int(bodies.parents[hinge]), bodies.axes[bodies.first[hinge]]
+    masses = Masses(np.full(7, 1.0 / 7.0), np.full(7, 0.4), np.ones(7))
+    rest, behind = np.tile([1.0, 0.0, 0.0, 0.0], (7, 1)), bodies.rest_turns[hinge] @ axis
+    coupled = [Coupled(hinge, above, axis, behind, 1.0)]
+
+    posture = PostureTerm(bodies, masses, rest, np.zeros(3), coupled=coupled)
+    for flexed, bent, beyond in [(0.9, 0.0, 0.0), (1.3, 0.0, 0.3), (1.3, 0.5, 0.0), (1.9, 0.5, 0.5)]:
+        local = rest[bodies.bones]
+        local[above] = quaternion_from_rotation_vector(-flexed * behind)
+        local[hinge] = quaternion_from_rotation_vector(bent * axis)
+        pose = bodies.pose(local, np.array((0.1, 0.2, 0.3)))
+        away = posture.away(pose)
+        assert away.stretched == pytest.approx([0.0, beyond])
+        found = posture.equations(away, pose, bodies.motions(pose))[1]
+        assert found == pytest.approx(slopes(bodies, pose, lambda other: posture.value(posture.away(other))), abs=1e-7)
+    # A pose that starts with stretched muscles is at rest.
+    rest[bodies.bones[above]] = quaternion_from_rotation_vector(-1.5 * behind)
+    posture = PostureTerm(bodies, masses, rest, np.zeros(3), coupled=coupled)
+    assert posture.value(posture.away(bodies.pose(rest[bodies.bones], np.zeros(3)))) < 1e-20
+
+
 def test_the_gradient_is_the_slope_if_a_bone_bends_more_easily_about_one_axis():
     bodies, _, _, pose = make(3)
     masses = Masses(np.full(7, 1.0 / 7.0), np.full(7, 0.4), np.ones(7))
