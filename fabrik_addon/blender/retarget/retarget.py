@@ -1,7 +1,6 @@
 """Retargets the motion of an armature or a file: the list of bone pairs, reading the source, and the poses."""
 
 import os
-import tempfile
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -16,16 +15,12 @@ from bpy.types import Context, Object
 
 from ...core import Effector
 from ...core.arrays import FloatArray, IntArray
-from ...core.errors import FabrikError
 from ...core.rotations import conjugate, matrix_from_quaternion, product, quaternion_from_matrix
 from ...human.naming_schemes import match
-from ...markers.files.reading import file_bytes
-from ...markers.files.suffixes import POSE_SUFFIXES
 from ...markers.report.doubts import listed
 from ...markers.signals import Timing
 from ...markers.steps import finish, within
-from ...retarget.files.any_file import read_recorded
-from ...retarget.files.bvh import checked_bvh
+from ...retarget.files.any_file import RECORDED_SUFFIXES, read_recorded
 from ...retarget.files.recorded import Recorded
 from ...retarget.goals import RetargetSettings
 from ...retarget.motion import Motion, RetargetError
@@ -47,7 +42,6 @@ from ..settings.rig import rig_settings
 # How files are read: the add-on ("" for Blender itself), the operator, and its arguments.
 _USD: Final = ("", "wm.usd_import", {"set_frame_range": False})
 _IMPORTERS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
-    ".bvh": ("io_anim_bvh", "import_anim.bvh", {"update_scene_fps": True}),
     ".fbx": ("io_scene_fbx", "import_scene.fbx", {}),
     ".glb": ("io_scene_gltf2", "import_scene.gltf", {}),
     ".gltf": ("io_scene_gltf2", "import_scene.gltf", {}),
@@ -290,30 +284,35 @@ def add_recorded(
     The active object, its mode and the selection don't change. timing, start_frame, scale: as in `import_clip`. Raises
     ImportMarkersError, with nothing changed, for rates and frames that exceed Blender's limits.
     """
-    step = scene_rate(context.scene) / body.rate if timing == "KEEP_TIME" else 1.0
+    # A single pose may have no rate.
+    rate = body.rate or scene_rate(context.scene)
+    step = scene_rate(context.scene) / rate if timing == "KEEP_TIME" else 1.0
     frames = start_frame + step * body.frames
-    check_times(name, body.rate, frames)
+    check_times(name, rate, frames)
     with in_object_mode(context):
         if timing == "SET_SCENE_RATE":
-            set_rate(context.scene, body.rate)
+            set_rate(context.scene, rate)
         widen_range(context.scene, frames)
         armature = bpy.data.armatures.new(name)
         rig = bpy.data.objects.new(name, armature)
         context.scene.collection.objects.link(rig)
         set_mode(context, "EDIT", rig)
-        for index, bone_name in enumerate(body.names):
-            bone = armature.edit_bones.new(bone_name)
+        made = [armature.edit_bones.new(bone_name) for bone_name in body.names]
+        for index, (bone, parent) in enumerate(zip(made, body.parents.tolist(), strict=True)):
             bone.head, bone.tail = (scale * body.heads[index]).tolist(), (scale * body.tails[index]).tolist()
-            if body.parents[index] >= 0:
-                bone.parent = armature.edit_bones[body.names[body.parents[index]]]
-    action = new_action(rig, name)
-    for index, bone_name in enumerate(body.names):
+            bone.parent = made[parent] if parent >= 0 else None
+        # Blender shortens long names, and changes those that occur twice.
+        names = [bone.name for bone in made]
+    action, shifted = new_action(rig, name), {0: body.root, **body.shifted}
+    for index, bone_name in enumerate(names):
         rest_axes = np.array(armature.bones[bone_name].matrix_local, dtype=np.float64)[:3, :3]
         own = quaternion_from_matrix(rest_axes)
         channel, values = to_channels("QUATERNION", product(product(conjugate(own), body.rotations[:, index]), own))
         write_curves(action, rig, bone_path(bone_name, channel), frames, values, bone_name)
-        if body.parents[index] < 0:
-            moved = scale * (body.root - body.heads[index]) @ rest_axes
+        if index in shifted:
+            parent = body.parents[index]
+            distance = body.heads[index] - (body.heads[parent] if parent >= 0 else 0.0)
+            moved = scale * (shifted[index] - distance) @ rest_axes
             write_curves(action, rig, bone_path(bone_name, "location"), frames, moved, bone_name)
     return rig
 
@@ -332,8 +331,8 @@ def retarget_from(
     """Retarget the motion of an armature or a file to a rig, in small steps.
 
     frames: the first and the last frame, None for the source's frames. how: values of `RetargetOptions`. bake: values
-    of `BakeSettings`. pairs: the pairs of bones; empty to find them. up_axis, rate: for files of poses, as in
-    `read_recorded`; the rate is also for .bvh. Objects that are imported from a file are removed afterwards.
+    of `BakeSettings`. pairs: the pairs of bones; empty to find them. up_axis, rate: for our own readers, as in
+    `read_recorded`. Objects that are imported from a file are removed afterwards.
     """
     path = Path(source) if isinstance(source, str) and is_file(source) else None
     brought = (
@@ -383,8 +382,6 @@ def imported(
                     body = read_recorded(path, up_axis, rate)
                     notes, doubts = body.notes, body.doubts
                     add_recorded(context, body, path.stem)
-                elif path.suffix.lower() == ".bvh" and path.is_file():
-                    notes, doubts = _import_bvh(path, rate)
                 else:
                     _import(path)
         finally:
@@ -414,23 +411,6 @@ def _is_person(armature: Object) -> bool:
     return armature.animation_data is not None and {"hips", "thigh"} <= parts
 
 
-def _import_bvh(path: Path, rate: float | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Import a BVH file, or a corrected copy of it; returns notes and doubts.
-
-    Raises RetargetError if it can't be read.
-    """
-    try:
-        checked, notes, doubts = checked_bvh(file_bytes(path), rate)
-    except FabrikError as trouble:
-        raise RetargetError(f"{path.name}: {trouble}") from None
-    # Blender's importer leaves its file open, so Windows can't remove it yet.
-    with tempfile.TemporaryDirectory(dir=bpy.app.tempdir, ignore_cleanup_errors=True) as folder:
-        copy = Path(folder) / path.name
-        copy.write_bytes(checked.encode())
-        _import(copy)
-    return notes, doubts
-
-
 def _import(path: Path) -> None:
     """Import a file into the scene; raises RetargetError if Blender can't."""
     if not path.is_file():
@@ -458,4 +438,4 @@ def is_file(source: str) -> bool:
 
 def is_recorded(path: Path) -> bool:
     """Whether one of our own readers reads a file, by its suffix."""
-    return path.suffix.lower() in POSE_SUFFIXES
+    return path.suffix.lower() in RECORDED_SUFFIXES
