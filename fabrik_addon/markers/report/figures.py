@@ -3,10 +3,10 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -22,8 +22,7 @@ class ReportError(FabrikError):
     """A report that does not exist, or invalid data for one, such as arrays of different lengths."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """The errors of one marker, of one frame, or of all samples.
 
     Errors are in meters; NaN if nothing is seen. coverage: percentage of samples that are seen. name, frame: the row's
@@ -105,7 +104,7 @@ class Report:
     def per_marker(self) -> list[Row]:
         """One row for each marker, in the given order."""
         rows = zip(self.markers, _rows(self.used.T, self.seen.T), strict=True)
-        return [replace(row, name=name, worst_frame=self._frame(worst)) for name, (row, worst) in rows]
+        return [row._replace(name=name, worst_frame=self._frame(worst)) for name, (row, worst) in rows]
 
     def per_frame(self) -> Iterator[Row]:
         """One row for each frame, in the given order."""
@@ -113,7 +112,7 @@ class Report:
             part = slice(first, first + _TOGETHER)
             rows = _rows(self.used[part], self.seen[part])
             for frame, status, (row, worst) in zip(self.frames[part], self.status[part], rows, strict=True):
-                yield replace(row, frame=int(frame), worst_marker=self._marker(worst), status=_name_of(status))
+                yield row._replace(frame=int(frame), worst_marker=self._marker(worst), status=_name_of(status))
 
     def total(self) -> Row:
         """One row for all samples."""
@@ -125,7 +124,7 @@ class Report:
             weights = np.broadcast_to(np.asarray(self.weights, dtype=np.float64), self.used.shape)[counts]
             squares = self.used[counts] ** 2
             weighted = math.sqrt(float(np.average(squares, weights=weights))) if weights.any() else math.nan
-        return replace(row, worst_marker=self._marker(marker), worst_frame=self._frame(frame), weighted_rms=weighted)
+        return row._replace(worst_marker=self._marker(marker), worst_frame=self._frame(frame), weighted_rms=weighted)
 
     @cached_property
     def seen(self) -> BoolArray:
