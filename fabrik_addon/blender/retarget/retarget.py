@@ -1,8 +1,8 @@
 """Retargets the motion of an armature or a file: the list of bone pairs, reading the source, and the poses."""
 
 import os
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any, Final
 import addon_utils
 import bpy
 import numpy as np
-from bpy.types import Context, Object
+from bpy.types import Context, Object, Scene
 
 from ...core import Effector
 from ...core.arrays import FloatArray, IntArray
@@ -30,7 +30,7 @@ from ..bake.bake import BakedTree, BakeSettings, FindSteps, Steps, check_root_mo
 from ..capture.import_markers import check_times, set_rate, widen_range
 from ..capture.matching import scene_rate
 from ..control.posed_rig import posed_rig
-from ..goals.places import is_simple, is_still
+from ..goals.places import is_simple, is_still, sample_steps
 from ..goals.problem import rig_problem, root_mode
 from ..limits.action import legal_pose
 from ..rig.armature import Tree, check_rig, check_unscaled, floats, nearest_rotations, object_scale
@@ -101,9 +101,12 @@ _EVALUATED: Final = 20
 _READ: Final = 500
 
 
-def sample_source(
-    context: Context, source: Object, rig: Object, frames: IntArray
-) -> Generator[float, None, tuple[Motion, FloatArray]]:
+# Steps that sample a source's motion in world space on frames (F,), and the rig's (F, 4, 4) world matrices.
+Sampling = Generator[float, None, tuple[Motion, FloatArray]]
+Sample = Callable[[IntArray], Sampling]
+
+
+def sample_source(context: Context, source: Object, rig: Object, frames: IntArray) -> Sampling:
     """Sample the motion of an armature object in world space on frames (F,), and the rig's (F, 4, 4) matrices.
 
     Reads the curves if nothing else moves the source; otherwise evaluates the scene on each frame. Yields progress.
@@ -144,6 +147,13 @@ def sample_source(
     return Motion(source.name, names, parents, sizes, rest, rotations, heads, origin, rate), own
 
 
+def _sample_recorded(context: Context, body: Recorded, name: str, rig: Object, frames: IntArray) -> Sampling:
+    """Sample the motion of a recorded body, whose first frame is frame 1, and the rig's matrices; yields progress."""
+    _, own = yield from sample_steps(context.scene, (), [(rig, "")], frames)
+    motion = body.at(frames - 1).motion(name)
+    return replace(motion, rate=motion.rate or scene_rate(context.scene)), own[:, 0]
+
+
 def check_source(source: Object | str | None, rig: Object) -> Object:
     """Return the source; raises RetargetError if the rig cannot follow it."""
     if source is None or source == "":
@@ -164,12 +174,12 @@ _SAMPLING_ENDS: Final = 0.3
 
 
 def _found_steps(
-    context: Context,
+    _context: Context,
     rig: Object,
     settings: BakeSettings,
     seconds: dict[str, float],
     *,
-    source: Object,
+    sample: Sample,
     how: RetargetSettings,
     pairs: Sequence[Pair] | None,
 ) -> FindSteps:
@@ -185,7 +195,7 @@ def _found_steps(
     problem = rig_problem(posed, tree, [Effector(names[0])], bones, free_root=free, baked=True, held=held)
     check_root_motion(rig, settings.root_motion, [problem])
     with timed(seconds, "sample"):
-        motion, matrices = yield from within(0.0, _SAMPLING_ENDS, sample_source(context, source, rig, settings.frames))
+        motion, matrices = yield from within(0.0, _SAMPLING_ENDS, sample(settings.frames))
     with timed(seconds, "solve"):
         steps = retarget_steps(motion, tree.skeleton, how, limits=problem.all_limits, pairs=pairs)
         found = yield from within(_SAMPLING_ENDS, 1.0, steps)
@@ -335,20 +345,24 @@ def retarget_from(
     `read_recorded`. Objects that are imported from a file are removed afterwards.
     """
     path = Path(source) if isinstance(source, str) and is_file(source) else None
-    brought = (
-        nullcontext((check_source(source, rig), (), ())) if path is None else imported(context, path, up_axis, rate)
-    )
-    with brought as (armature, notes, doubts):
-        animated = armature.animation_data is not None or armature.parent is not None or len(armature.constraints)
-        if not animated and not any(len(bone.constraints) for bone in armature.pose.bones):
-            raise RetargetError(f"{armature.name!r} has no animation: choose an animated armature")
-        keyed = [curve.keyframe_points for curve in curves(armature) if len(curve.keyframe_points)]
-        own = context.scene.frame_start, context.scene.frame_end
-        if keyed:
-            own = round(min(points[0].co[0] for points in keyed)), round(max(points[-1].co[0] for points in keyed))
+    with ExitStack() as until_done:
+        notes, doubts, rate_of_file = tuple[str, ...](), tuple[str, ...](), 0.0
+        if path is not None and path.suffix.lower() in RECORDED_SUFFIXES:
+            body, name = read_recorded(path, up_axis, rate), path.stem
+            notes, doubts, rate_of_file = body.notes, body.doubts, body.rate
+            check_times(path.name, rate_of_file or scene_rate(context.scene), 1.0 + body.frames)
+            own, bones = tuple((1 + body.frames[[0, -1]]).tolist()), list(body.names)
+            sample: Sample = partial(_sample_recorded, context, body, name, rig)
+        else:
+            if path is None:
+                armature = check_source(source, rig)
+            else:
+                armature, doubts = until_done.enter_context(imported(context, path))
+            name, own, bones = armature.name, _keyed_range(context.scene, armature), armature.data.bones.keys()
+            sample = partial(sample_source, context, armature, rig)
         first, last = (every if given is None else given for given, every in zip(frames, own, strict=True))
         baked = BakeSettings(first, last, **bake)
-        check_bone_map(pairs, rig.data.bones.keys(), armature.data.bones.keys())
+        check_bone_map(pairs, rig.data.bones.keys(), bones)
         reference = None
         if how["reference"] >= 0:
             if not first <= how["reference"] <= last:
@@ -357,33 +371,39 @@ def retarget_from(
                 )
             reference = int(np.abs(baked.frames - how["reference"]).argmin())
         settings = RetargetSettings(how["places"], how["hands_in_world"], baked.plant_feet != "OFF", reference)
-        find = partial(_found_steps, source=armature, how=settings, pairs=pairs or None)
-        result = yield from keyed_steps(context, rig, baked, find, armature.name, notes, doubts)
-        rig_settings(rig).retarget.brought = armature.name
+        find = partial(_found_steps, sample=sample, how=settings, pairs=pairs or None)
+        result = yield from keyed_steps(context, rig, baked, find, name, notes, doubts)
+        if rate_of_file:
+            set_rate(context.scene, rate_of_file)
+        rig_settings(rig).retarget.brought = name
         return result
 
 
+def _keyed_range(scene: Scene, armature: Object) -> tuple[int, int]:
+    """The first and the last frame of an armature's keys, or the scene's; raises RetargetError without animation."""
+    animated = armature.animation_data is not None or armature.parent is not None or len(armature.constraints)
+    if not animated and not any(len(bone.constraints) for bone in armature.pose.bones):
+        raise RetargetError(f"{armature.name!r} has no animation: choose an animated armature")
+    keyed = [curve.keyframe_points for curve in curves(armature) if len(curve.keyframe_points)]
+    if not keyed:
+        return scene.frame_start, scene.frame_end
+    return round(min(points[0].co[0] for points in keyed)), round(max(points[-1].co[0] for points in keyed))
+
+
 @contextmanager
-def imported(
-    context: Context, path: Path, up_axis: str | None = None, rate: float | None = None
-) -> Iterator[tuple[Object, tuple[str, ...], tuple[str, ...]]]:
-    """Import a file and yield its armature, its notes and its doubts; remove the armature after the block.
+def imported(context: Context, path: Path) -> Iterator[tuple[Object, tuple[str, ...]]]:
+    """Import a file with Blender, and yield its armature and its doubts; remove the armature after the block.
 
     On success the scene keeps the file's rate. Raises RetargetError if there is no armature.
     """
     scene, render, before = context.scene, context.scene.render, set(bpy.data.user_map())
     scene_rate, span = (render.fps, render.fps_base), (scene.frame_start, scene.frame_end)
     brought: set[bpy.types.ID] = set()
-    notes, doubts = tuple[str, ...](), tuple[str, ...]()
+    doubts = tuple[str, ...]()
     try:
         try:
             with in_object_mode(context):
-                if is_recorded(path):
-                    body = read_recorded(path, up_axis, rate)
-                    notes, doubts = body.notes, body.doubts
-                    add_recorded(context, body, path.stem)
-                else:
-                    _import(path)
+                _import(path)
         finally:
             scene.frame_start, scene.frame_end = span
             brought = set(bpy.data.user_map()) - before
@@ -395,9 +415,9 @@ def imported(
         armature, *others = sorted(things, key=lambda thing: (not curves(thing), thing.name))
         if people := [thing.name for thing in (armature, *others) if _is_person(thing)][1:]:
             used = f"Used only {armature.name!r}, not {listed(people)}: export each person to a file of its own"
-            doubts = (*doubts, used)
+            doubts = (used,)
         armature.name = path.stem
-        yield armature, notes, doubts
+        yield armature, doubts
     except BaseException:
         render.fps, render.fps_base = scene_rate
         raise
@@ -433,9 +453,4 @@ def _import(path: Path) -> None:
 
 def is_file(source: str) -> bool:
     """Whether a source is the name of a file that can be read, by its suffix."""
-    return Path(source).suffix.lower() in _IMPORTERS or is_recorded(Path(source))
-
-
-def is_recorded(path: Path) -> bool:
-    """Whether one of our own readers reads a file, by its suffix."""
-    return path.suffix.lower() in RECORDED_SUFFIXES
+    return Path(source).suffix.lower() in (*_IMPORTERS, *RECORDED_SUFFIXES)

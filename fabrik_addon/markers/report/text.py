@@ -109,9 +109,7 @@ def _csv_rows(report: Report) -> Iterator[_CsvRow]:
             yield _CsvRow(scope, _cell(sentence))
     for bone, radians in report.rotations.items():
         off, worst = np.degrees(radians), report.frames[int(radians.argmax())]
-        yield _CsvRow(
-            "rotation", _cell(bone), worst=worst, mean_deg=f"{off.mean():.4g}", max_deg=f"{off.max():.4g}"
-        )
+        yield _CsvRow("rotation", _cell(bone), worst=worst, mean_deg=f"{off.mean():.4g}", max_deg=f"{off.max():.4g}")
 
 
 def rotations_line(report: Report) -> Iterator[str]:

@@ -9,6 +9,7 @@ that have only some channels are read too.
 import math
 import re
 from collections.abc import Sequence
+from itertools import chain, count
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -36,7 +37,7 @@ _SHORT: Final = 0.1
 
 
 class _Joint(NamedTuple):
-    """A joint: its parent's index (-1 for a root), its offset, its channels, and the offset of its end, if it has one."""
+    """A joint: its parent's index (-1 for a root), offset, channels, and the offset of its end, if it has one."""
 
     name: str
     parent: int
@@ -91,7 +92,12 @@ def _joints(head: str) -> list[_Joint]:
         if kind:
             is_end = kind.upper() == "END"
             if not is_end:
-                joints.append(_Joint("_".join(name.split()), opened[-1] if opened else -1, [], [], []))
+                own = "_".join(name.split())
+                # Like Blender, number names that occur twice.
+                others = (f"{own}.{number:03}" for number in count(1))
+                used = {joint.name for joint in joints}
+                own = next(each for each in chain([own], others) if each not in used)
+                joints.append(_Joint(own, opened[-1] if opened else -1, [], [], []))
             opened += opened[-1:] if is_end else [len(joints) - 1]
         elif not opened:
             raise RetargetError("the braces of its joints do not match: export it again")
@@ -126,20 +132,20 @@ def _no_number(cells: Sequence[str]) -> str | None:
     return None
 
 
-def _rows(data: str, first: int, count: int) -> FloatArray:
-    """(F, n) the numbers of each frame's line; first: the number of the first line, count: of the numbers in a line."""
+def _rows(data: str, first: int, wide: int) -> FloatArray:
+    """(F, n) the numbers of each frame's line; first: the number of the first line, wide: of the numbers in a line."""
     rows: list[list[float]] = []
     for number, line in enumerate(data.split("\n"), start=first):
         if cells := line.split():
             try:
-                rows.append(list(map(float, cells[:count])))
+                rows.append(list(map(float, cells[:wide])))
             except ValueError:
                 rows.append([math.nan])
             if not all(map(math.isfinite, rows[-1])):
                 raise RetargetError(f"line {number}: {_no_number(cells)!r} is not a number: export it again")
-            if len(cells) < count:
+            if len(cells) < wide:
                 raise RetargetError(
-                    f"line {number} has {len(cells)} of {count} numbers, as if the file were cut off: export it again"
+                    f"line {number} has {len(cells)} of {wide} numbers, as if the file were cut off: export it again"
                 )
     if not rows:
         raise RetargetError("there are no frames after the header: export it again")

@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 
 from ...core.arrays import FloatArray, IntArray, lengths, times
-from ...core.rotations import conjugate, matrix_from_quaternion, product
-from ..motion import RetargetError
+from ...core.rotations import conjugate, matrix_from_quaternion, product, rotation_between, slerp
+from ..motion import Motion, RetargetError
 
 # The highest plausible speed in m/s: sprinters reach 12. If centimeters are read as meters, a walker reaches 100.
 _FASTEST: Final = 45.0
@@ -64,8 +64,24 @@ class Recorded:
         shifted = {bone: values[wanted] for bone, values in self.shifted.items()}
         return replace(self, frames=frames, rotations=self.rotations[wanted], root=self.root[wanted], shifted=shifted)
 
-    def positions(self) -> FloatArray:
-        """(F, N, 3) the bones' heads, meters, Z up."""
+    def at(self, frames: IntArray) -> "Recorded":
+        """The body on frames (F,), counted from 0: interpolated where the file has none, constant before and after."""
+        places = np.interp(frames, self.frames, np.arange(len(self.frames)))
+        before, after, share = places.astype(np.int64), np.ceil(places).astype(np.int64), places % 1.0
+
+        def between(values: FloatArray) -> FloatArray:
+            return np.asarray(values[before] + share[:, None] * (values[after] - values[before]))
+
+        rotations = self.rotations[before]
+        if share.any():
+            ends = self.rotations[after]
+            bones = [slerp(rotations[:, bone], ends[:, bone], share) for bone in range(len(self.names))]
+            rotations = np.stack(bones, axis=1)
+        shifted = {bone: between(values) for bone, values in self.shifted.items()}
+        return replace(self, frames=frames, rotations=rotations, root=between(self.root), shifted=shifted)
+
+    def motion(self, name: str) -> Motion:
+        """The body's motion in world space; name: of the motion."""
         heads, world = np.empty((len(self.frames), len(self.names), 3)), np.empty(self.rotations.shape)
         for index, parent in enumerate(self.parents.tolist()):
             if parent < 0:
@@ -74,7 +90,16 @@ class Recorded:
             world[:, index] = product(world[:, parent], self.rotations[:, index])
             offset = self.shifted.get(index, self.heads[index] - self.heads[parent])
             heads[:, index] = heads[:, parent] + times(matrix_from_quaternion(world[:, parent]), offset)
-        return heads
+        along = self.tails - self.heads
+        axes = rotation_between(np.broadcast_to([0.0, 1.0, 0.0], along.shape), along)
+        rest = np.tile(np.eye(4), (len(along), 1, 1))
+        rest[:, :3, :3], rest[:, :3, 3] = matrix_from_quaternion(axes), self.heads
+        turned, origin = product(world, axes), np.zeros(3)
+        return Motion(name, self.names, self.parents, lengths(along), rest, turned, heads, origin, self.rate)
+
+    def positions(self) -> FloatArray:
+        """(F, N, 3) the bones' heads, Z up."""
+        return self.motion("").heads
 
 
 def in_meters(body: Recorded) -> Recorded:
