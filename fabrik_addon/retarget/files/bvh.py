@@ -9,6 +9,7 @@ that have only some channels are read too.
 import math
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import chain, count
 from typing import Final, NamedTuple
 
@@ -134,22 +135,20 @@ def _no_number(cells: Sequence[str]) -> str | None:
 
 def _rows(data: str, first: int, wide: int) -> FloatArray:
     """(F, n) the numbers of each frame's line; first: the number of the first line, wide: of the numbers in a line."""
-    rows: list[list[float]] = []
-    for number, line in enumerate(data.split("\n"), start=first):
-        if cells := line.split():
-            try:
-                rows.append(list(map(float, cells[:wide])))
-            except ValueError:
-                rows.append([math.nan])
-            if not all(map(math.isfinite, rows[-1])):
-                raise RetargetError(f"line {number}: {_no_number(cells)!r} is not a number: export it again")
-            if len(cells) < wide:
-                raise RetargetError(
-                    f"line {number} has {len(cells)} of {wide} numbers, as if the file were cut off: export it again"
-                )
-    if not rows:
-        raise RetargetError("there are no frames after the header: export it again")
-    return np.array(rows)
+    lines = data.split("\n")
+    with suppress(ValueError):
+        rows = np.loadtxt(lines, comments=None, usecols=range(wide), ndmin=2) if data and wide else np.empty((0, wide))
+        if len(rows) and np.isfinite(rows).all():
+            return rows
+    for number, line in enumerate(lines, start=first):
+        cells = line.split()
+        if (bad := _no_number(cells)) is not None:
+            raise RetargetError(f"line {number}: {bad!r} is not a number: export it again")
+        if 0 < len(cells) < wide:
+            raise RetargetError(
+                f"line {number} has {len(cells)} of {wide} numbers, as if the file were cut off: export it again"
+            )
+    raise RetargetError("there are no frames after the header: export it again")
 
 
 def _body(joints: list[_Joint], rows: FloatArray, rate: float, doubts: tuple[str, ...]) -> Recorded:
