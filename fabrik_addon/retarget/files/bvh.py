@@ -80,6 +80,9 @@ def parse_bvh(content: bytes, rate: float | None = None) -> Recorded:
         own_rate = 0.0
     stated = _FRAMES.search(text, motion.end())
     doubts = frame_count_doubt((number_in(stated[1]) if stated else None) or math.nan, len(rows))
+    if (there := len(data.partition("\n")[0].split())) > rows.shape[1]:
+        more = f"Lines have {there} numbers, but the joints have {rows.shape[1]} channels: check the poses"
+        doubts = (*doubts, more)
     return _body(joints, rows, own_rate, doubts)
 
 

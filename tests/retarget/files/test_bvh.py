@@ -140,6 +140,12 @@ def test_missing_frames_give_a_warning(frames, doubted):
     assert body.doubts == ("The header gives 50 frames, but there are only 2: export it again",) * doubted
 
 
+def test_more_numbers_than_channels_give_a_warning():
+    """If a joint's channels are missing, all joints after it get the numbers of others."""
+    body = parse_bvh(GOOD.replace("3 Zrotation Xrotation Yrotation", "0").encode())
+    assert body.doubts == ("Lines have 9 numbers, but the joints have 6 channels: check the poses",)
+
+
 def test_a_pose_at_rest_may_have_decimal_commas_in_its_offsets_only():
     rest = GOOD.partition("0.5 90.0 1.5")[0] + "0 90 0 0 0 0 0 0 0\n"
     assert_is(read(rest.replace(".", ",").encode()), [[0, 90, 0, 0, 0, 0, 0, 0, 0]])
