@@ -24,13 +24,15 @@ import csv
 import io
 import math
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from ...core.errors import first_few
 from .figures import Report, Row
 
+COLUMNS: Final = ("scope", "name", "frame", "mean_m", "rms_m", "max_m", "worst", "coverage", "status")
+ROTATION_COLUMNS: Final = ("mean_deg", "max_deg")
 # https://owasp.org/www-community/attacks/CSV_Injection
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t")
 _TABLE_HEAD: Final = ("mean mm", "rms mm", "max mm", "worst frame", "seen %")
@@ -39,42 +41,24 @@ _LONG_SPAN: Final = 10
 _MAX_SPANS: Final = 5
 
 
-class _CsvRow(NamedTuple):
-    """The cells of a row, by column; the last two are for retargets."""
-
-    scope: str
-    name: str = ""
-    frame: int | str | None = None
-    mean_m: str = ""
-    rms_m: str = ""
-    max_m: str = ""
-    worst: int | str | None = None
-    coverage: str = ""
-    status: str = ""
-    mean_deg: str = ""
-    max_deg: str = ""
-
-
-ROTATION_COLUMNS: Final = _CsvRow._fields[-2:]
-COLUMNS: Final = _CsvRow._fields[:-2]
-
-
 def csv_text(report: Report) -> str:
     """The report as CSV text; the module's docstring describes the columns."""
     text = io.StringIO(newline="")
-    count = len(COLUMNS) + (len(ROTATION_COLUMNS) if report.rotations else 0)
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_CsvRow._fields[:count])
-    writer.writerows(row[:count] for row in _csv_rows(report))
+    columns = (*COLUMNS, *ROTATION_COLUMNS) if report.rotations else COLUMNS
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({column: _cell(value) for column, value in row.items()} for row in _csv_rows(report))
     return text.getvalue()
 
 
-def _cell(text: str) -> str:
-    """Text that no spreadsheet runs as a formula: text that begins like a formula gets a ' in front.
+def _cell(value: object) -> object:
+    """A value that no spreadsheet runs as a formula: text that begins like a formula gets a ' in front.
 
     Carriage returns are replaced, since `csv` does not quote them and they would begin another row.
     """
-    text = text.replace("\r", " ")
+    if not isinstance(value, str):
+        return value
+    text = value.replace("\r", " ")
     return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
 
 
@@ -88,28 +72,29 @@ def table_text(report: Report) -> str:
     return "\n".join([*_aligned(rows), _closing_line(report)])
 
 
-def _csv_rows(report: Report) -> Iterator[_CsvRow]:
-    """The rows below the header."""
-    cells: dict[str | None, str] = {name: _cell(name) for name in report.markers}
+def _csv_rows(report: Report) -> Iterator[dict[str, object]]:
+    """The rows below the header; missing values and None are blank."""
     for row in report.per_marker():
-        yield _CsvRow("marker", cells[row.name], None, *_csv_figures(row, row.worst_frame))
+        yield {"scope": "marker", "name": row.name, "worst": row.worst_frame, **_csv_figures(row)}
     for at in report.per_frame():
-        yield _CsvRow("frame", "", at.frame, *_csv_figures(at, cells.get(at.worst_marker)), at.status)
+        ends = {"worst": at.worst_marker, "status": at.status}
+        yield {"scope": "frame", "frame": at.frame, **_csv_figures(at), **ends}
     total = report.total()
-    figures = _csv_figures(total, cells.get(total.worst_marker))
-    yield _CsvRow("total", "all", total.worst_frame, *figures, _counts(report))
+    ends = {"worst": total.worst_marker, "status": _counts(report)}
+    yield {"scope": "total", "name": "all", "frame": total.worst_frame, **_csv_figures(total), **ends}
     if total.weighted_rms is not None:
-        yield _CsvRow("total", "weighted", rms_m=_csv_number(total.weighted_rms))
+        yield {"scope": "total", "name": "weighted", "rms_m": _csv_number(total.weighted_rms)}
     for gap in report.filled:
-        yield _CsvRow("gap", _cell(gap.bone), _cell(f"{gap.first}-{gap.last}"), status=gap.how)
+        yield {"scope": "gap", "name": gap.bone, "frame": f"{gap.first}-{gap.last}", "status": gap.how}
     for bone, share in report.limits.items():
-        yield _CsvRow("limit", _cell(bone), coverage=f"{share:.2f}")
+        yield {"scope": "limit", "name": bone, "coverage": f"{share:.2f}"}
     for scope, sentences in (("note", report.notes), ("warning", report.doubts)):
         for sentence in sentences:
-            yield _CsvRow(scope, _cell(sentence))
+            yield {"scope": scope, "name": sentence}
     for bone, radians in report.rotations.items():
         off, worst = np.degrees(radians), report.frames[int(radians.argmax())]
-        yield _CsvRow("rotation", _cell(bone), worst=worst, mean_deg=f"{off.mean():.4g}", max_deg=f"{off.max():.4g}")
+        figures = {"mean_deg": f"{off.mean():.4g}", "max_deg": f"{off.max():.4g}"}
+        yield {"scope": "rotation", "name": bone, "worst": worst, **figures}
 
 
 def rotations_line(report: Report) -> Iterator[str]:
@@ -134,9 +119,10 @@ def _counts(report: Report) -> str:
     return ", ".join(f"{name} {count}" for name, count in report.status_counts().items())
 
 
-def _csv_figures(row: Row, worst: int | str | None) -> tuple[str, str, str, int | str | None, str]:
-    """The columns from ``mean_m`` to ``coverage``."""
-    return _csv_number(row.mean), _csv_number(row.rms), _csv_number(row.max), worst, f"{row.coverage:.2f}"
+def _csv_figures(row: Row) -> dict[str, str]:
+    """The columns of numbers."""
+    mean, rms, largest = (_csv_number(value) for value in (row.mean, row.rms, row.max))
+    return {"mean_m": mean, "rms_m": rms, "max_m": largest, "coverage": f"{row.coverage:.2f}"}
 
 
 def _csv_number(meters: float) -> str:

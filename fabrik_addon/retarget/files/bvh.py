@@ -8,9 +8,9 @@ that have only some channels are read too.
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import chain, count
+from itertools import count
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -26,6 +26,7 @@ _FRAMES: Final = re.compile(r"^[ \t]*Frames:[ \t]*(.*?)[ \t]*$", re.IGNORECASE |
 _FRAME_TIME: Final = re.compile(r"^[ \t]*Frame[ \t]+Time:[ \t]*(.*?)[ \t]*$", re.IGNORECASE | re.MULTILINE)
 # A joint or an end that opens, the numbers or channels of the open one, or its closing brace.
 _PART: Final = re.compile(r"\b(ROOT|JOINT|END)\b([^\n{]*)|\b(OFFSET|CHANNELS)\b([^\n{}]*)|(\})", re.IGNORECASE)
+_NUMBER: Final = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
 _KINDS: Final = ("position", "rotation")
 _CHANNELS: Final = tuple(f"{axis}{kind}" for kind in _KINDS for axis in "XYZ")
 # Angles in radians are at most a full turn. If such small numbers were degrees, poses would stay near rest, and the
@@ -96,11 +97,10 @@ def _joints(head: str) -> list[_Joint]:
         if kind:
             is_end = kind.upper() == "END"
             if not is_end:
-                own = "_".join(name.split())
+                own, used = "_".join(name.split()), {joint.name for joint in joints}
                 # Like Blender, number names that occur twice.
-                others = (f"{own}.{number:03}" for number in count(1))
-                used = {joint.name for joint in joints}
-                own = next(each for each in chain([own], others) if each not in used)
+                numbered = (f"{own}.{number:03}" if number else own for number in count())
+                own = next(each for each in numbered if each not in used)
                 joints.append(_Joint(own, opened[-1] if opened else -1, [], [], []))
             opened += opened[-1:] if is_end else [len(joints) - 1]
         elif not opened:
@@ -115,7 +115,7 @@ def _joints(head: str) -> list[_Joint]:
             joints[opened[-1]].channels[:] = names
         else:
             cells = values.split()
-            if (bad := _no_number(cells)) is not None:
+            if (bad := next(_no_numbers(cells), None)) is not None:
                 raise RetargetError(f"{bad!r} in an OFFSET is not a number: export it again")
             joint = joints[opened[-1]]
             (joint.end if is_end else joint.offset)[:] = map(float, cells[:3])
@@ -124,16 +124,9 @@ def _joints(head: str) -> list[_Joint]:
     return joints
 
 
-def _no_number(cells: Sequence[str]) -> str | None:
-    """The first cell that is not a finite number; None if there is none."""
-    for cell in cells:
-        try:
-            if math.isfinite(float(cell)):
-                continue
-        except ValueError:
-            pass
-        return cell
-    return None
+def _no_numbers(cells: Sequence[str]) -> Iterator[str]:
+    """The cells that are not numbers."""
+    return (cell for cell in cells if not _NUMBER.fullmatch(cell))
 
 
 def _rows(data: str, first: int, wide: int) -> FloatArray:
@@ -145,7 +138,7 @@ def _rows(data: str, first: int, wide: int) -> FloatArray:
             return rows
     for number, line in enumerate(lines, start=first):
         cells = line.split()
-        if (bad := _no_number(cells)) is not None:
+        if (bad := next(_no_numbers(cells), None)) is not None:
             raise RetargetError(f"line {number}: {bad!r} is not a number: export it again")
         if 0 < len(cells) < wide:
             raise RetargetError(
