@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from ...core.arrays import FloatArray
-from ...core.rotations import product
+from ...core.rotations import IDENTITY, product
 from ...markers.files.reading import decoded, frame_count_doubt, number_in, plausible_rate
 from ..motion import RetargetError
 from .recorded import Recorded
@@ -150,42 +150,35 @@ def _rows(data: str, first: int, wide: int) -> FloatArray:
 def _body(joints: list[_Joint], rows: FloatArray, rate: float, doubts: tuple[str, ...]) -> Recorded:
     """The body with its motion; rows: (F, n) the values of all channels."""
     offsets, parents = np.array([joint.offset for joint in joints]), np.array([joint.parent for joint in joints])
-    table, notes = np.zeros((len(rows), len(joints), len(_CHANNELS))), tuple[str, ...]()
-    table[..., :3], column = offsets, 0
-    for index, joint in enumerate(joints):
-        own = dict(zip(joint.channels, rows.T[column : column + len(joint.channels)], strict=True))
-        column += len(own)
-        placed = [values.any() for name, values in own.items() if _KINDS[0] in name]
-        for name, values in own.items():
-            if _KINDS[1] in name or any(placed) or parents[index] < 0 or not offsets[index].any():
-                table[:, index, _CHANNELS.index(name)] = values
-    longest = max(np.linalg.norm(offsets[1:], axis=1).tolist(), default=math.inf)
-    if 0.0 < np.abs(table[..., 3:]).max() <= _TURN and np.ptp(table[..., :3], axis=0).max() > _MOVES * longest:
+    is_angle = np.array([_KINDS[1] in name for joint in joints for name in joint.channels])
+    longest, notes = max(np.linalg.norm(offsets[1:], axis=1).tolist(), default=math.inf), tuple[str, ...]()
+    moved, largest = np.ptp(rows[:, ~is_angle], axis=0).max(initial=0.0), np.abs(rows[:, is_angle]).max(initial=0.0)
+    if 0.0 < largest <= _TURN and moved > _MOVES * longest:
         notes = ("its rotations are in radians; converted them to degrees",)
     else:
-        table[..., 3:] = np.radians(table[..., 3:])
-    rotations = np.zeros((len(rows), len(joints), 4))
-    rotations[..., 0] = 1.0
+        rows[:, is_angle] = np.radians(rows[:, is_angle])
+    rotations, columns = np.tile(IDENTITY, (len(rows), len(joints), 1)), iter(rows.T)
+    heads, tails, shifted = offsets.copy(), np.zeros(offsets.shape), dict[int, FloatArray]()
     for index, joint in enumerate(joints):
-        for name in joint.channels:
-            if _KINDS[1] in name:
-                half = 0.5 * table[:, index, _CHANNELS.index(name)]
+        place, is_placed = np.tile(offsets[index], (len(rows), 1)), joint.parent < 0
+        for name, values in zip(joint.channels, columns, strict=False):
+            axis = "XYZ".index(name[0])
+            if _KINDS[0] in name:
+                place[:, axis] = values
+                is_placed |= values.any()
+            else:
                 turn = np.zeros((len(rows), 4))
-                turn[:, 0], turn[:, 1 + "XYZ".index(name[0])] = np.cos(half), np.sin(half)
+                turn[:, 0], turn[:, 1 + axis] = np.cos(0.5 * values), np.sin(0.5 * values)
                 rotations[:, index] = product(rotations[:, index], turn)
-    heads = offsets.copy()
-    for index, parent in enumerate(parents.tolist()):
-        heads[index] += heads[parent] if parent >= 0 else 0.0
-    tails = heads.copy()
-    for index, joint in enumerate(joints):
+        if joint.parent < 0 or (is_placed and (place != offsets[index]).any()):
+            shifted[index] = _z_up(place)
+        heads[index] += heads[joint.parent] if joint.parent >= 0 else 0.0
         ends = np.array([joint.end]) if joint.end else offsets[parents == index]
         way = ends.mean(axis=0) if len(ends) else np.zeros(3)
-        tails[index] += way if np.linalg.norm(way) > _NO_LENGTH else [0.0, _SHORT, 0.0]
+        tails[index] = heads[index] + (way if np.linalg.norm(way) > _NO_LENGTH else [0.0, _SHORT, 0.0])
     rotations[..., 1:] = _z_up(rotations[..., 1:])
-    is_placed = (table[..., :3] != offsets).any(axis=(0, 2)) | (parents < 0)
-    places = {index: _z_up(table[:, index, :3]) for index in np.flatnonzero(is_placed).tolist()}
-    frames, names, root = np.arange(len(rows)), [joint.name for joint in joints], places.pop(0)
-    return Recorded(names, parents, _z_up(heads), _z_up(tails), frames, rotations, root, rate, notes, doubts, places)
+    frames, names, root = np.arange(len(rows)), [joint.name for joint in joints], shifted.pop(0)
+    return Recorded(names, parents, _z_up(heads), _z_up(tails), frames, rotations, root, rate, notes, doubts, shifted)
 
 
 def _z_up(vectors: FloatArray) -> FloatArray:
