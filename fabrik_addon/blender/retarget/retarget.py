@@ -101,20 +101,18 @@ _EVALUATED: Final = 20
 _READ: Final = 500
 
 
-# Steps that sample a source's motion in world space on frames (F,), and the rig's (F, 4, 4) world matrices.
-Sampling = Generator[float, None, tuple[Motion, FloatArray]]
-Sample = Callable[[IntArray], Sampling]
+# Steps that sample a source's motion in world space on frames (F,).
+Sample = Callable[[IntArray], Generator[float, None, Motion]]
 
 
-def sample_source(context: Context, source: Object, rig: Object, frames: IntArray) -> Sampling:
-    """Sample the motion of an armature object in world space on frames (F,), and the rig's (F, 4, 4) matrices.
+def sample_source(context: Context, source: Object, frames: IntArray) -> Generator[float, None, Motion]:
+    """Sample the motion of an armature object in world space on frames (F,); yields progress.
 
-    Reads the curves if nothing else moves the source; otherwise evaluates the scene on each frame. Yields progress.
+    Reads the curves if nothing else moves the source; otherwise evaluates the scene on each frame.
     """
     bones = source.data.bones
     heads, rotations = np.empty((len(frames), len(bones), 3)), np.empty((len(frames), len(bones), 4))
-    worlds, own = np.empty((2, len(frames), 4, 4))
-    plain = plain_poses(source, frames) if is_still((rig, "")) else None
+    worlds, plain = np.empty((len(frames), 4, 4)), plain_poses(source, frames)
     at_once = _EVALUATED if plain is None else _READ
     rows = {bone.name: row for row, bone in enumerate(source.pose.bones)}
     order = [rows[bone.name] for bone in bones]
@@ -127,10 +125,9 @@ def sample_source(context: Context, source: Object, rig: Object, frames: IntArra
                 evaluated = source.evaluated_get(context.evaluated_depsgraph_get())
                 # Blender passes matrices column by column.
                 poses[row - first] = floats(evaluated.pose.bones, "matrix", 16).reshape(-1, 4, 4).swapaxes(1, 2)[order]
-                worlds[row], own[row] = evaluated.matrix_world, rig.matrix_world
+                worlds[row] = evaluated.matrix_world
         else:
-            poses = _matrices(source, plain, part)
-            worlds[part], own[part] = source.matrix_world, rig.matrix_world
+            poses, worlds[part] = _matrices(source, plain, part), source.matrix_world
         matrices = worlds[part, None] @ poses
         axes = matrices[..., :3, :3] / np.linalg.norm(matrices[..., :3, :3], axis=-2, keepdims=True)
         heads[part], rotations[part] = matrices[..., :3, 3], quaternion_from_matrix(axes)
@@ -144,14 +141,14 @@ def sample_source(context: Context, source: Object, rig: Object, frames: IntArra
     parents = np.array([names.index(bone.parent.name) if bone.parent else -1 for bone in bones])
     sizes = float(object_scale(worlds[0])) * np.array([bone.length for bone in bones])
     origin, rate = worlds[0, :3, 3], scene_rate(context.scene)
-    return Motion(source.name, names, parents, sizes, rest, rotations, heads, origin, rate), own
+    return Motion(source.name, names, parents, sizes, rest, rotations, heads, origin, rate)
 
 
-def _sample_recorded(context: Context, body: Recorded, name: str, rig: Object, frames: IntArray) -> Sampling:
-    """Sample the motion of a recorded body, whose first frame is frame 1, and the rig's matrices; yields progress."""
-    _, own = yield from sample_steps(context.scene, (), [(rig, "")], frames)
+def _sample_recorded(body: Recorded, name: str, usual_rate: float, frames: IntArray) -> Generator[float, None, Motion]:
+    """Sample the motion of a recorded body, whose first frame is frame 1; usual_rate: if the body has no rate."""
+    yield 0.0
     motion = body.at(frames - 1).motion(name)
-    return replace(motion, rate=motion.rate or scene_rate(context.scene)), own[:, 0]
+    return replace(motion, rate=motion.rate or usual_rate)
 
 
 def check_source(source: Object | str | None, rig: Object) -> Object:
@@ -174,7 +171,7 @@ _SAMPLING_ENDS: Final = 0.3
 
 
 def _found_steps(
-    _context: Context,
+    context: Context,
     rig: Object,
     settings: BakeSettings,
     seconds: dict[str, float],
@@ -195,7 +192,9 @@ def _found_steps(
     problem = rig_problem(posed, tree, [Effector(names[0])], bones, free_root=free, baked=True, held=held)
     check_root_motion(rig, settings.root_motion, [problem])
     with timed(seconds, "sample"):
-        motion, matrices = yield from within(0.0, _SAMPLING_ENDS, sample(settings.frames))
+        motion = yield from within(0.0, 0.5 * _SAMPLING_ENDS, sample(settings.frames))
+        placing = sample_steps(context.scene, (), [(rig, "")], settings.frames)
+        _, placed = yield from within(0.5 * _SAMPLING_ENDS, _SAMPLING_ENDS, placing)
     with timed(seconds, "solve"):
         steps = retarget_steps(motion, tree.skeleton, how, limits=problem.all_limits, pairs=pairs)
         found = yield from within(_SAMPLING_ENDS, 1.0, steps)
@@ -207,13 +206,13 @@ def _found_steps(
         replace(problem, names=tuple(each.bone for each in found.effectors), effectors=found.effectors),
         tuple(pair.bone for pair in found.pairs if pair.bone not in held),
         replace(solution, rotations=legal),
-        object_scale(matrices),
+        object_scale(placed[:, 0]),
         stances=found.stances,
         turned_off={pair.bone: found.turned_off[:, index] for index, pair in enumerate(found.pairs)},
         notes=(f"Reference: {at}, {reference.pose}",),
         doubts=found.doubts,
     )
-    return (baked,), matrices
+    return (baked,), placed[:, 0]
 
 
 def body_of(rig: Object, pairs: Sequence[Pair] | None = None) -> Tree:
@@ -239,7 +238,7 @@ def match_bones(context: Context, rig: Object) -> tuple[Pair, ...]:
     """Fill the rig's list with pairs matched by name; raises RetargetError for an invalid source or without a match."""
     source = check_source(rig_settings(rig).retarget.source, rig)
     frame = np.array([context.scene.frame_current])
-    motion, _ = finish(sample_source(context, source, rig, frame))
+    motion = finish(sample_source(context, source, frame))
     pairs = find_pairs(motion, body_of(rig).skeleton)
     set_pairs(rig, pairs)
     return pairs
@@ -352,14 +351,14 @@ def retarget_from(
             notes, doubts, rate_of_file = body.notes, body.doubts, body.rate
             check_times(path.name, rate_of_file or scene_rate(context.scene), 1.0 + body.frames)
             own, bones = tuple((1 + body.frames[[0, -1]]).tolist()), list(body.names)
-            sample: Sample = partial(_sample_recorded, context, body, name, rig)
+            sample: Sample = partial(_sample_recorded, body, name, scene_rate(context.scene))
         else:
             if path is None:
                 armature = check_source(source, rig)
             else:
                 armature, doubts = until_done.enter_context(imported(context, path))
             name, own, bones = armature.name, _keyed_range(context.scene, armature), armature.data.bones.keys()
-            sample = partial(sample_source, context, armature, rig)
+            sample = partial(sample_source, context, armature)
         first, last = (every if given is None else given for given, every in zip(frames, own, strict=True))
         baked = BakeSettings(first, last, **bake)
         check_bone_map(pairs, rig.data.bones.keys(), bones)
