@@ -28,8 +28,6 @@ EXPORTERS = {
         lambda path: bpy.ops.wm.usd_export(filepath=path, selected_objects_only=True, export_animation=True),
     ),
 }
-# Blender's BVH importer leaves its file open.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 def heads(thing, names, frame):
