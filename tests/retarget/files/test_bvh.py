@@ -1,11 +1,12 @@
 """BVH files: bones are where a naive reader has them; each damaged file is corrected, or refused with one sentence."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from fabrik_addon.core.rotations import matrix_from_quaternion
+from fabrik_addon.core.rotations import angle_between, matrix_from_quaternion
 from fabrik_addon.retarget.files.bvh import parse_bvh
 from fabrik_addon.retarget.motion import RetargetError
 
@@ -129,8 +130,13 @@ def test_frames_between_and_beyond_those_of_the_file():
     body = read(GOOD.encode())
     more = body.at(np.array([-3, 0, 1, 9])).motion("walk")
     np.testing.assert_allclose(more.heads, posed(ROWS)[0][[0, 0, 1, 1]], atol=1e-9)
-    sparse = body.at(np.array([0, 1])).at(np.array([0, 1]))
-    assert_is(sparse, ROWS)
+    # The second frame of three is missing.
+    filled = replace(body, frames=np.array([0, 2])).at(np.arange(3))
+    assert_is(filled.at(np.array([0, 2])), ROWS)
+    np.testing.assert_allclose(filled.root[1], filled.root[[0, 2]].mean(axis=0), atol=1e-12)
+    before, after = (angle_between(filled.rotations[1], filled.rotations[end]) for end in (0, 2))
+    np.testing.assert_allclose(before, after, atol=1e-7)
+    assert before[1] == pytest.approx(np.radians(2.5), rel=1e-2)
 
 
 @pytest.mark.parametrize(("frames", "doubted"), [("2", False), ("1", False), ("many", False), ("50", True)])
