@@ -11,10 +11,9 @@ from benchmarks.natural_rigs import built, open_metarig
 from fabrik_addon.blender.control.posed_rig import posed_rig
 from fabrik_addon.blender.goals.problem import rig_problem
 from fabrik_addon.blender.limits.editing import apply_preset
-from fabrik_addon.blender.retarget.retarget import imported, sample_source
 from fabrik_addon.blender.rig.armature import read_trees
 from fabrik_addon.core import Effector, solve
-from fabrik_addon.markers.steps import finish
+from fabrik_addon.retarget.files.any_file import read_recorded
 
 TAKES = ("dab", "wave_hello", "dance", "clap", "hands on hips")
 # Synthetic takes: two positions, meters, between which the left hand moves; the right one is mirrored.
@@ -32,12 +31,7 @@ def motion(take):
     if take in HANDS:
         return made(*HANDS[take])
     path = DATA / "bvh" / f"{take}.bvh"
-    if not path.exists():
-        return None
-    bpy.ops.wm.read_factory_settings(use_empty=True)
-    with imported(bpy.context, path) as (source, *_):
-        first, last = (round(end) for end in source.animation_data.action.frame_range)
-        return finish(sample_source(bpy.context, source, source, np.arange(first, last + 1)))[0]
+    return read_recorded(path).motion(take) if path.exists() else None
 
 
 def made(far, near):

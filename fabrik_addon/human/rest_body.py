@@ -4,6 +4,7 @@ Everything follows from the positions of joints in armature space, not from bone
 floor at points on their bones; the rig is assumed to stand on its feet. Plain Python.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -177,7 +178,7 @@ class RestBody:
     def axes(self) -> BodyAxes | None:
         """The body's up, forward and left directions, armature space; None if there are too few joints."""
         low, high = self.first_of("hips", "thigh"), self.first_of("head", "neck", "upper_arm", "shoulder", "chest")
-        if low is None or high is None or np.linalg.norm(high - low) < SINGLE:
+        if low is None or high is None or length(high - low) < SINGLE:
             return None
         up = _snapped(high - low)
         forward = self._forward(up)
@@ -191,7 +192,7 @@ class RestBody:
         """The direction of the feet; if unknown, the one perpendicular to up and to the line from right to left."""
         feet = [self._foot(side) for side in ("L", "R")]
         span = np.sum([foot for foot in feet if foot is not None], axis=0)
-        if all(foot is not None for foot in feet) and np.linalg.norm(square(span, up)) > FLAT_FOOT * length(span):
+        if all(foot is not None for foot in feet) and length(square(span, up)) > FLAT_FOOT * length(span):
             return _snapped(square(span, up))
         across = np.sum([self.across(part) for part in ("thigh", "upper_arm", "shoulder", "hand")], axis=0)
         forward = np.cross(across, up)
@@ -270,7 +271,7 @@ class RestBody:
 
 def unit(vector: FloatArray) -> FloatArray:
     """A vector (3,) scaled to length one."""
-    return np.asarray(vector / np.linalg.norm(vector))
+    return np.asarray(vector / math.sqrt(vector @ vector))
 
 
 def square(vector: FloatArray, along: FloatArray) -> FloatArray:
@@ -280,7 +281,7 @@ def square(vector: FloatArray, along: FloatArray) -> FloatArray:
 
 def length(vector: FloatArray) -> float:
     """The length of a vector (3,)."""
-    return float(np.linalg.norm(vector))
+    return math.sqrt(vector @ vector)
 
 
 def signed_angle(start: FloatArray, end: FloatArray, axis: FloatArray) -> float:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -11,7 +12,7 @@ from ..core.arrays import FloatArray, evenly_spread
 from ..core.errors import first_few
 from ..human.body_parts import ARM, LEG, Role
 from ..human.naming_schemes import match
-from ..human.rest_body import degrees_between
+from ..human.rest_body import degrees_between, length
 from .mapping.labels import is_named
 from .report import Report
 
@@ -44,6 +45,9 @@ _FAR: Final = 0.0127
 # on a person). In six recordings on six rigs, none is more than 0.072 off. A marker on the other shoulder, hip, knee or
 # ankle is 0.11 to 0.18 off.
 _MISPLACED: Final = 0.1
+# A difference between the positions of a left and a right marker counts as this many times its size, because rigs and
+# marker sets differ from people on both sides alike. It is at most 0.041 of the height in these recordings.
+_UNLIKE: Final = 2.0
 # The parts at both ends of the trunk, of the trunk without the neck, and of the legs.
 _BODY: Final = (
     ("head", "neck"),
@@ -89,13 +93,21 @@ def matching_doubts(
         )
 
 
-def placing_doubts(moved: Mapping[str, float], height: float) -> Iterator[str]:
+def placing_doubts(
+    moved: Mapping[str, FloatArray], height: float, others: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[str]:
     """Warnings about marker positions measured by a calibration.
 
-    moved: distances of markers from the positions of their labels. height: the largest extent of the rig's joints at
-    rest along an axis, in the same units.
+    moved: (3,) from the positions of markers' labels to their own, forward, left and up. height: the largest extent of
+    the rig's joints at rest along an axis, in the same units. others: the markers of the other side.
     """
-    if far := _over(moved, _MISPLACED * height):
+    off, unlike = {label: length(vector) for label, vector in moved.items()}, dict[str, float]()
+    for label, other in others.items():
+        # Of two unlike markers, the one that is farther from its label's position is wrong.
+        if label in off and other in off and off[label] >= off[other]:
+            unlike[label] = _UNLIKE * length(moved[label] - moved[other] * (1.0, -1.0, 1.0))
+    # A marker that is far off makes its neighbors unlike those of the other side.
+    if far := _over(off, _MISPLACED * height) or _over(unlike, _MISPLACED * height):
         yield (
             f"Markers are far from where their labels belong: {listed(far)}; check their bones, and whether "
             "the labels swap left and right or the axes are mirrored"

@@ -25,9 +25,9 @@ import io
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -44,8 +44,7 @@ class ReportError(FabrikError):
     """A report that does not exist."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """The errors of one marker, of one frame, or of all samples.
 
     Errors are in meters; NaN if nothing is seen. coverage: percentage of samples that are seen. name, frame: the row's
@@ -94,7 +93,7 @@ class Report:
     def per_marker(self) -> list[Row]:
         """One row for each marker, in the given order."""
         rows = zip(self.markers, _rows(self.used.T, self.seen.T), strict=True)
-        return [replace(row, name=name, worst_frame=self._frame(worst)) for name, (row, worst) in rows]
+        return [row._replace(name=name, worst_frame=self._frame(worst)) for name, (row, worst) in rows]
 
     def per_frame(self) -> Iterator[Row]:
         """One row for each frame, in the given order."""
@@ -102,13 +101,13 @@ class Report:
             part = slice(first, first + _TOGETHER)
             rows = _rows(self.used[part], self.seen[part])
             for frame, status, (row, worst) in zip(self.frames[part], self.status[part], rows, strict=True):
-                yield replace(row, frame=int(frame), worst_marker=self._marker(worst), status=status.name)
+                yield row._replace(frame=int(frame), worst_marker=self._marker(worst), status=status.name)
 
     def total(self) -> Row:
         """One row for all samples."""
         ((row, worst),) = _rows(self.used.reshape(1, -1), self.seen.reshape(1, -1))
         frame, marker = (None, None) if worst is None else divmod(worst, len(self.markers))
-        return replace(row, worst_marker=self._marker(marker), worst_frame=self._frame(frame))
+        return row._replace(worst_marker=self._marker(marker), worst_frame=self._frame(frame))
 
     @cached_property
     def seen(self) -> BoolArray:

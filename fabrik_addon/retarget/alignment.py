@@ -236,8 +236,10 @@ def facing(body: RestBody, up: FloatArray) -> FloatArray:
     The axes of the body must be known.
     """
     assert body.axes is not None
-    lines = square(body.across("thigh"), up), np.cross(up, body.axes.forward), body.axes.left
-    left = unit(next(line for line in lines if length(line) > ROUNDING))
+    left = square(body.across("thigh"), up)
+    if length(left) <= ROUNDING:
+        left = np.cross(up, body.axes.forward)
+    left = unit(left if length(left) > ROUNDING else body.axes.left)
     return np.asarray(np.stack([np.cross(left, up), left, up], axis=1))
 
 

@@ -53,16 +53,39 @@ class TestMatching:
 
 
 class TestPlaces:
+    """Markers that are moved by (forward, left, up), in meters, on a rig of 1.5 m."""
+
     def test_markers_near_the_positions_of_their_labels(self) -> None:
+        moved = {"LASI": (0.05, 0, 0), "RASI": (0, 0, 0.04), "LHEE": (0, -0.14, 0), "C7": (0.01, 0, 0)}
         assert list(placing_doubts({}, 1.5)) == []
-        assert list(placing_doubts({"LASI": 0.05, "RASI": 0.04, "LHEE": 0.14, "RHEE": 0.02, "C7": 0.01}, 1.5)) == []
+        assert list(placing_doubts(vectors(moved), 1.5, {"LASI": "RASI", "RASI": "LASI", "LHEE": "RHEE"})) == []
 
     @pytest.mark.parametrize(("off", "named"), [(0.2, "LHEE and RASI"), (0.04, "LHEE")])
     def test_misplaced_markers_give_a_warning(self, off: float, named: str) -> None:
-        moved = {"LASI": 0.05, "RASI": off, "LHEE": 0.3, "C7": 0.01, "CLAV": 0.02, "STRN": 0.02}
+        moved = vectors({"LASI": (0.05, 0, 0), "RASI": (off, 0, 0), "LHEE": (0, 0, 0.3), "C7": (0.01, 0, 0)})
         (doubt,) = placing_doubts(moved, 1.5)
         assert doubt.startswith(f"Markers are far from where their labels belong: {named}; check")
         assert list(placing_doubts(moved, 15.0)) == []
+
+    @pytest.mark.parametrize(
+        ("left", "right", "named"),
+        [
+            ((0.06, 0.05, 0), (0.06, -0.05, 0), ""),
+            ((0.06, 0.05, 0), (0.01, -0.02, 0), ""),
+            ((0.06, 0.05, 0), (0.06, 0.03, 0), "LTOE"),
+            ((0, 0, 0.02), (0, 0, -0.06), "RTOE"),
+        ],
+    )
+    def test_a_marker_unlike_that_of_the_other_side_gives_a_warning(self, left, right, named) -> None:
+        """Both feet of a rig may be longer than those of the person, but not one of them."""
+        moved = vectors({"LTOE": left, "RTOE": right, "C7": (0, 0, 0.01)})
+        doubts = list(placing_doubts(moved, 1.5, {"LTOE": "RTOE", "RTOE": "LTOE"}))
+        assert [doubt.split(": ")[1].split(";")[0] for doubt in doubts] == [named] * bool(named)
+
+
+def vectors(moved):
+    """Arrays for tuples."""
+    return {label: np.array(vector, dtype=float) for label, vector in moved.items()}
 
 
 class TestPosture:

@@ -14,11 +14,11 @@ from ...core import Skeleton
 from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
 from ...human.naming_schemes import match as match_bones
-from ...human.rest_body import RestBone
+from ...human.rest_body import RestBody, RestBone
 from ...markers.assign import Guess, assign_by_motion
 from ...markers.clip import Clip
 from ...markers.doubts import matching_doubts, placing_doubts
-from ...markers.mapping.labels import Matched, is_unlabelled, is_virtual, match, parts_of
+from ...markers.mapping.labels import Matched, is_unlabelled, is_virtual, match, other_sides, parts_of
 from ...markers.mapping.marker_map import MappedMarker, read_map, write_map
 from ...markers.steps import finish
 from ..control.posed_rig import posed_rig
@@ -190,12 +190,14 @@ def matching_doubts_of(rig: Object, unseen: Collection[str] = ()) -> tuple[str, 
         height = float(np.ptp([bone.head for bone in rest.values()], axis=0).max())
         # Compare the markers with the usual positions for their labels on the same bone, in the armature's units.
         guesses = {entry.marker: entry for entry in matched}
+        body = RestBody(rest, roles).axes
+        axes = np.eye(3) if body is None else body.columns
         moved = {
-            entry.marker: float(np.linalg.norm(np.subtract(_place(entry, rest), _place(guess, rest))))
+            entry.marker: np.subtract(_place(entry, rest), _place(guess, rest)) @ rest[entry.bone].axes.T @ axes
             for entry in mapping
             if (guess := guesses.get(entry.marker)) is not None and guess.bone == entry.bone
         }
-        doubts += placing_doubts(moved, height)
+        doubts += placing_doubts(moved, height, {} if body is None else other_sides(labels))
         doubts += capture.calibration_doubts.splitlines()
     return tuple(doubts)
 

@@ -1,9 +1,8 @@
 """Retargets the motion of an armature or a file: the list of bone pairs, reading the source, and the poses."""
 
 import os
-import tempfile
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,20 +11,16 @@ from typing import Any, Final
 import addon_utils
 import bpy
 import numpy as np
-from bpy.types import Context, Object
+from bpy.types import Context, Object, Scene
 
 from ...core import Effector
 from ...core.arrays import FloatArray, IntArray
-from ...core.errors import FabrikError
 from ...core.rotations import conjugate, matrix_from_quaternion, product, quaternion_from_matrix
 from ...human.naming_schemes import match
 from ...markers.doubts import listed
-from ...markers.files.reading import file_bytes
-from ...markers.files.suffixes import POSE_SUFFIXES
 from ...markers.signals import Timing
 from ...markers.steps import finish, within
-from ...retarget.files.any_file import read_recorded
-from ...retarget.files.bvh import checked_bvh
+from ...retarget.files.any_file import RECORDED_SUFFIXES, read_recorded
 from ...retarget.files.recorded import Recorded
 from ...retarget.goals import RetargetSettings
 from ...retarget.motion import Motion, RetargetError
@@ -35,7 +30,7 @@ from ..bake.bake import BakedTree, BakeSettings, FindSteps, Steps, check_root_mo
 from ..capture.import_markers import check_times, set_rate, widen_range
 from ..capture.matching import scene_rate
 from ..control.posed_rig import posed_rig
-from ..goals.places import is_simple, is_still
+from ..goals.places import is_simple, is_still, sample_steps
 from ..goals.problem import rig_problem, root_mode
 from ..limits.action import legal_pose
 from ..rig.armature import Tree, check_rig, check_unscaled, floats, nearest_rotations, object_scale
@@ -47,7 +42,6 @@ from ..settings.rig import rig_settings
 # How files are read: the add-on ("" for Blender itself), the operator, and its arguments.
 _USD: Final = ("", "wm.usd_import", {"set_frame_range": False})
 _IMPORTERS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
-    ".bvh": ("io_anim_bvh", "import_anim.bvh", {"update_scene_fps": True}),
     ".fbx": ("io_scene_fbx", "import_scene.fbx", {}),
     ".glb": ("io_scene_gltf2", "import_scene.gltf", {}),
     ".gltf": ("io_scene_gltf2", "import_scene.gltf", {}),
@@ -107,17 +101,18 @@ _EVALUATED: Final = 20
 _READ: Final = 500
 
 
-def sample_source(
-    context: Context, source: Object, rig: Object, frames: IntArray
-) -> Generator[float, None, tuple[Motion, FloatArray]]:
-    """Sample the motion of an armature object in world space on frames (F,), and the rig's (F, 4, 4) matrices.
+# Steps that sample a source's motion in world space on frames (F,).
+Sample = Callable[[IntArray], Generator[float, None, Motion]]
 
-    Reads the curves if nothing else moves the source; otherwise evaluates the scene on each frame. Yields progress.
+
+def sample_source(context: Context, source: Object, frames: IntArray) -> Generator[float, None, Motion]:
+    """Sample the motion of an armature object in world space on frames (F,); yields progress.
+
+    Reads the curves if nothing else moves the source; otherwise evaluates the scene on each frame.
     """
     bones = source.data.bones
     heads, rotations = np.empty((len(frames), len(bones), 3)), np.empty((len(frames), len(bones), 4))
-    worlds, own = np.empty((2, len(frames), 4, 4))
-    plain = plain_poses(source, frames) if is_still((rig, "")) else None
+    worlds, plain = np.empty((len(frames), 4, 4)), plain_poses(source, frames)
     at_once = _EVALUATED if plain is None else _READ
     rows = {bone.name: row for row, bone in enumerate(source.pose.bones)}
     order = [rows[bone.name] for bone in bones]
@@ -130,10 +125,9 @@ def sample_source(
                 evaluated = source.evaluated_get(context.evaluated_depsgraph_get())
                 # Blender passes matrices column by column.
                 poses[row - first] = floats(evaluated.pose.bones, "matrix", 16).reshape(-1, 4, 4).swapaxes(1, 2)[order]
-                worlds[row], own[row] = evaluated.matrix_world, rig.matrix_world
+                worlds[row] = evaluated.matrix_world
         else:
-            poses = _matrices(source, plain, part)
-            worlds[part], own[part] = source.matrix_world, rig.matrix_world
+            poses, worlds[part] = _matrices(source, plain, part), source.matrix_world
         matrices = worlds[part, None] @ poses
         axes = matrices[..., :3, :3] / np.linalg.norm(matrices[..., :3, :3], axis=-2, keepdims=True)
         heads[part], rotations[part] = matrices[..., :3, 3], quaternion_from_matrix(axes)
@@ -147,7 +141,14 @@ def sample_source(
     parents = np.array([names.index(bone.parent.name) if bone.parent else -1 for bone in bones])
     sizes = float(object_scale(worlds[0])) * np.array([bone.length for bone in bones])
     origin, rate = worlds[0, :3, 3], scene_rate(context.scene)
-    return Motion(source.name, names, parents, sizes, rest, rotations, heads, origin, rate), own
+    return Motion(source.name, names, parents, sizes, rest, rotations, heads, origin, rate)
+
+
+def _sample_recorded(body: Recorded, name: str, usual_rate: float, frames: IntArray) -> Generator[float, None, Motion]:
+    """Sample the motion of a recorded body, whose first frame is frame 1; usual_rate: if the body has no rate."""
+    yield 0.0
+    motion = body.at(frames - 1).motion(name)
+    return replace(motion, rate=motion.rate or usual_rate)
 
 
 def check_source(source: Object | str | None, rig: Object) -> Object:
@@ -175,7 +176,7 @@ def _found_steps(
     settings: BakeSettings,
     seconds: dict[str, float],
     *,
-    source: Object,
+    sample: Sample,
     how: RetargetSettings,
     pairs: Sequence[Pair] | None,
 ) -> FindSteps:
@@ -191,7 +192,9 @@ def _found_steps(
     problem = rig_problem(posed, tree, [Effector(names[0])], bones, free_root=free, baked=True, held=held)
     check_root_motion(rig, settings.root_motion, [problem])
     with timed(seconds, "sample"):
-        motion, matrices = yield from within(0.0, _SAMPLING_ENDS, sample_source(context, source, rig, settings.frames))
+        motion = yield from within(0.0, 0.5 * _SAMPLING_ENDS, sample(settings.frames))
+        placing = sample_steps(context.scene, (), [(rig, "")], settings.frames)
+        _, placed = yield from within(0.5 * _SAMPLING_ENDS, _SAMPLING_ENDS, placing)
     with timed(seconds, "solve"):
         steps = retarget_steps(motion, tree.skeleton, how, limits=problem.all_limits, pairs=pairs)
         found = yield from within(_SAMPLING_ENDS, 1.0, steps)
@@ -203,13 +206,13 @@ def _found_steps(
         replace(problem, names=tuple(each.bone for each in found.effectors), effectors=found.effectors),
         tuple(pair.bone for pair in found.pairs if pair.bone not in held),
         replace(solution, rotations=legal),
-        object_scale(matrices),
+        object_scale(placed[:, 0]),
         stances=found.stances,
         turned_off={pair.bone: found.turned_off[:, index] for index, pair in enumerate(found.pairs)},
         notes=(f"Reference: {at}, {reference.pose}",),
         doubts=found.doubts,
     )
-    return (baked,), matrices
+    return (baked,), placed[:, 0]
 
 
 def body_of(rig: Object, pairs: Sequence[Pair] | None = None) -> Tree:
@@ -235,7 +238,7 @@ def match_bones(context: Context, rig: Object) -> tuple[Pair, ...]:
     """Fill the rig's list with pairs matched by name; raises RetargetError for an invalid source or without a match."""
     source = check_source(rig_settings(rig).retarget.source, rig)
     frame = np.array([context.scene.frame_current])
-    motion, _ = finish(sample_source(context, source, rig, frame))
+    motion = finish(sample_source(context, source, frame))
     pairs = find_pairs(motion, body_of(rig).skeleton)
     set_pairs(rig, pairs)
     return pairs
@@ -290,30 +293,35 @@ def add_recorded(
     The active object, its mode and the selection don't change. timing, start_frame, scale: as in `import_clip`. Raises
     ImportMarkersError, with nothing changed, for rates and frames that exceed Blender's limits.
     """
-    step = scene_rate(context.scene) / body.rate if timing == "KEEP_TIME" else 1.0
+    # A single pose may have no rate.
+    rate = body.rate or scene_rate(context.scene)
+    step = scene_rate(context.scene) / rate if timing == "KEEP_TIME" else 1.0
     frames = start_frame + step * body.frames
-    check_times(name, body.rate, frames)
+    check_times(name, rate, frames)
     with in_object_mode(context):
         if timing == "SET_SCENE_RATE":
-            set_rate(context.scene, body.rate)
+            set_rate(context.scene, rate)
         widen_range(context.scene, frames)
         armature = bpy.data.armatures.new(name)
         rig = bpy.data.objects.new(name, armature)
         context.scene.collection.objects.link(rig)
         set_mode(context, "EDIT", rig)
-        for index, bone_name in enumerate(body.names):
-            bone = armature.edit_bones.new(bone_name)
+        made = [armature.edit_bones.new(bone_name) for bone_name in body.names]
+        for index, (bone, parent) in enumerate(zip(made, body.parents.tolist(), strict=True)):
             bone.head, bone.tail = (scale * body.heads[index]).tolist(), (scale * body.tails[index]).tolist()
-            if body.parents[index] >= 0:
-                bone.parent = armature.edit_bones[body.names[body.parents[index]]]
-    action = new_action(rig, name)
-    for index, bone_name in enumerate(body.names):
+            bone.parent = made[parent] if parent >= 0 else None
+        # Blender shortens long names, and changes those that occur twice.
+        names = [bone.name for bone in made]
+    action, shifted = new_action(rig, name), {0: body.root, **body.shifted}
+    for index, bone_name in enumerate(names):
         rest_axes = np.array(armature.bones[bone_name].matrix_local, dtype=np.float64)[:3, :3]
         own = quaternion_from_matrix(rest_axes)
         channel, values = to_channels("QUATERNION", product(product(conjugate(own), body.rotations[:, index]), own))
         write_curves(action, rig, bone_path(bone_name, channel), frames, values, bone_name)
-        if body.parents[index] < 0:
-            moved = scale * (body.root - body.heads[index]) @ rest_axes
+        if index in shifted:
+            parent = body.parents[index]
+            distance = body.heads[index] - (body.heads[parent] if parent >= 0 else 0.0)
+            moved = scale * (shifted[index] - distance) @ rest_axes
             write_curves(action, rig, bone_path(bone_name, "location"), frames, moved, bone_name)
     return rig
 
@@ -332,24 +340,28 @@ def retarget_from(
     """Retarget the motion of an armature or a file to a rig, in small steps.
 
     frames: the first and the last frame, None for the source's frames. how: values of `RetargetOptions`. bake: values
-    of `BakeSettings`. pairs: the pairs of bones; empty to find them. up_axis, rate: for files of poses, as in
-    `read_recorded`; the rate is also for .bvh. Objects that are imported from a file are removed afterwards.
+    of `BakeSettings`. pairs: the pairs of bones; empty to find them. up_axis, rate: for our own readers, as in
+    `read_recorded`. Objects that are imported from a file are removed afterwards.
     """
     path = Path(source) if isinstance(source, str) and is_file(source) else None
-    brought = (
-        nullcontext((check_source(source, rig), (), ())) if path is None else imported(context, path, up_axis, rate)
-    )
-    with brought as (armature, notes, doubts):
-        animated = armature.animation_data is not None or armature.parent is not None or len(armature.constraints)
-        if not animated and not any(len(bone.constraints) for bone in armature.pose.bones):
-            raise RetargetError(f"{armature.name!r} has no animation: choose an animated armature")
-        keyed = [curve.keyframe_points for curve in curves(armature) if len(curve.keyframe_points)]
-        own = context.scene.frame_start, context.scene.frame_end
-        if keyed:
-            own = round(min(points[0].co[0] for points in keyed)), round(max(points[-1].co[0] for points in keyed))
+    with ExitStack() as until_done:
+        notes, doubts, rate_of_file = tuple[str, ...](), tuple[str, ...](), 0.0
+        if path is not None and path.suffix.lower() in RECORDED_SUFFIXES:
+            body, name = read_recorded(path, up_axis, rate), path.stem
+            notes, doubts, rate_of_file = body.notes, body.doubts, body.rate
+            check_times(path.name, rate_of_file or scene_rate(context.scene), 1.0 + body.frames)
+            own, bones = tuple((1 + body.frames[[0, -1]]).tolist()), list(body.names)
+            sample: Sample = partial(_sample_recorded, body, name, scene_rate(context.scene))
+        else:
+            if path is None:
+                armature = check_source(source, rig)
+            else:
+                armature, doubts = until_done.enter_context(imported(context, path))
+            name, own, bones = armature.name, _keyed_range(context.scene, armature), armature.data.bones.keys()
+            sample = partial(sample_source, context, armature)
         first, last = (every if given is None else given for given, every in zip(frames, own, strict=True))
         baked = BakeSettings(first, last, **bake)
-        check_bone_map(pairs, rig.data.bones.keys(), armature.data.bones.keys())
+        check_bone_map(pairs, rig.data.bones.keys(), bones)
         reference = None
         if how["reference"] >= 0:
             if not first <= how["reference"] <= last:
@@ -358,35 +370,39 @@ def retarget_from(
                 )
             reference = int(np.abs(baked.frames - how["reference"]).argmin())
         settings = RetargetSettings(how["places"], how["hands_in_world"], baked.plant_feet != "OFF", reference)
-        find = partial(_found_steps, source=armature, how=settings, pairs=pairs or None)
-        result = yield from keyed_steps(context, rig, baked, find, armature.name, notes, doubts)
-        rig_settings(rig).retarget.brought = armature.name
+        find = partial(_found_steps, sample=sample, how=settings, pairs=pairs or None)
+        result = yield from keyed_steps(context, rig, baked, find, name, notes, doubts)
+        if rate_of_file:
+            set_rate(context.scene, rate_of_file)
+        rig_settings(rig).retarget.brought = name
         return result
 
 
+def _keyed_range(scene: Scene, armature: Object) -> tuple[int, int]:
+    """The first and the last frame of an armature's keys, or the scene's; raises RetargetError without animation."""
+    animated = armature.animation_data is not None or armature.parent is not None or len(armature.constraints)
+    if not animated and not any(len(bone.constraints) for bone in armature.pose.bones):
+        raise RetargetError(f"{armature.name!r} has no animation: choose an animated armature")
+    keyed = [curve.keyframe_points for curve in curves(armature) if len(curve.keyframe_points)]
+    if not keyed:
+        return scene.frame_start, scene.frame_end
+    return round(min(points[0].co[0] for points in keyed)), round(max(points[-1].co[0] for points in keyed))
+
+
 @contextmanager
-def imported(
-    context: Context, path: Path, up_axis: str | None = None, rate: float | None = None
-) -> Iterator[tuple[Object, tuple[str, ...], tuple[str, ...]]]:
-    """Import a file and yield its armature, its notes and its doubts; remove the armature after the block.
+def imported(context: Context, path: Path) -> Iterator[tuple[Object, tuple[str, ...]]]:
+    """Import a file with Blender, and yield its armature and its doubts; remove the armature after the block.
 
     On success the scene keeps the file's rate. Raises RetargetError if there is no armature.
     """
     scene, render, before = context.scene, context.scene.render, set(bpy.data.user_map())
     scene_rate, span = (render.fps, render.fps_base), (scene.frame_start, scene.frame_end)
     brought: set[bpy.types.ID] = set()
-    notes, doubts = tuple[str, ...](), tuple[str, ...]()
+    doubts = tuple[str, ...]()
     try:
         try:
             with in_object_mode(context):
-                if is_recorded(path):
-                    body = read_recorded(path, up_axis, rate)
-                    notes, doubts = body.notes, body.doubts
-                    add_recorded(context, body, path.stem)
-                elif path.suffix.lower() == ".bvh" and path.is_file():
-                    notes, doubts = _import_bvh(path, rate)
-                else:
-                    _import(path)
+                _import(path)
         finally:
             scene.frame_start, scene.frame_end = span
             brought = set(bpy.data.user_map()) - before
@@ -398,9 +414,9 @@ def imported(
         armature, *others = sorted(things, key=lambda thing: (not curves(thing), thing.name))
         if people := [thing.name for thing in (armature, *others) if _is_person(thing)][1:]:
             used = f"Used only {armature.name!r}, not {listed(people)}: export each person to a file of its own"
-            doubts = (*doubts, used)
+            doubts = (used,)
         armature.name = path.stem
-        yield armature, notes, doubts
+        yield armature, doubts
     except BaseException:
         render.fps, render.fps_base = scene_rate
         raise
@@ -412,23 +428,6 @@ def _is_person(armature: Object) -> bool:
     """Whether an armature is animated and has hips and thighs."""
     parts = {role.part for role in match(armature.data.bones.keys()).values()}
     return armature.animation_data is not None and {"hips", "thigh"} <= parts
-
-
-def _import_bvh(path: Path, rate: float | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Import a BVH file, or a corrected copy of it; returns notes and doubts.
-
-    Raises RetargetError if it can't be read.
-    """
-    try:
-        checked, notes, doubts = checked_bvh(file_bytes(path), rate)
-    except FabrikError as trouble:
-        raise RetargetError(f"{path.name}: {trouble}") from None
-    # Blender's importer leaves its file open, so Windows can't remove it yet.
-    with tempfile.TemporaryDirectory(dir=bpy.app.tempdir, ignore_cleanup_errors=True) as folder:
-        copy = Path(folder) / path.name
-        copy.write_bytes(checked.encode())
-        _import(copy)
-    return notes, doubts
 
 
 def _import(path: Path) -> None:
@@ -453,9 +452,4 @@ def _import(path: Path) -> None:
 
 def is_file(source: str) -> bool:
     """Whether a source is the name of a file that can be read, by its suffix."""
-    return Path(source).suffix.lower() in _IMPORTERS or is_recorded(Path(source))
-
-
-def is_recorded(path: Path) -> bool:
-    """Whether one of our own readers reads a file, by its suffix."""
-    return path.suffix.lower() in POSE_SUFFIXES
+    return Path(source).suffix.lower() in (*_IMPORTERS, *RECORDED_SUFFIXES)

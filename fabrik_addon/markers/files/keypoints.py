@@ -128,6 +128,12 @@ def _wide(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArra
                 f"it has no header and {len(header)} columns, but each point needs three: export it again"
             )
         return None, np.arange(len(numbers), dtype=np.float64), np.insert(numbers, 0, np.nan, axis=1)
+    cells = rows.next() or []
+    rows.back(cells)
+    if any(cells[len(header) :]):
+        raise MarkerFileError(
+            f"its header names {len(header)} columns, but the first row has {len(cells)}: add the missing names"
+        )
     columns: dict[str, dict[str, int]] = {}
     lowered, turned = [cell.lower() for cell in header], set[str]()
     for place, cell in enumerate(header):

@@ -11,7 +11,7 @@ ARMATURE_SUFFIXES: Final = (".bvh", ".fbx", ".glb", ".gltf", ".usd", ".usda", ".
 """Files that contain an armature's motion and no markers."""
 
 POSE_SUFFIXES: Final = (".npz", ".mvnx")
-"""Files of poses that `retarget` reads; Blender's own importers read other armatures."""
+"""Files of poses that are imported as armatures; Blender's own importers import others."""
 
 LAYOUTS: Final[Mapping[str, str]] = MappingProxyType(
     {

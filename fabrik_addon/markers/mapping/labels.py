@@ -365,6 +365,17 @@ def landmarks_of(labels: Sequence[str]) -> dict[str, tuple[str, str]]:
     return {label: meaning[:2] for label, meaning in found.items() if meaning is not None}
 
 
+def other_sides(labels: Sequence[str]) -> dict[str, str]:
+    """The label of the same landmark on the other side, by label; without clusters, which may differ between sides."""
+    found, opposite = landmarks_of(labels), {"L": "R", "R": "L"}
+    by_landmark = {meaning: label for label, meaning in found.items()}
+    return {
+        label: by_landmark[opposite[side], point]
+        for label, (side, point) in found.items()
+        if LANDMARKS[point].weight == 1.0 and (opposite.get(side), point) in by_landmark
+    }
+
+
 def parts_of(roles: Mapping[str, Role]) -> dict[Role, str]:
     """The main bone of each role. roles: by bone, in the armature's order, parents first.
 

@@ -3,26 +3,32 @@
 import math
 import os
 from pathlib import Path
+from typing import Final
 
 from ...core.errors import FabrikError
 from ...markers.files.arrays import NPZ_START
 from ...markers.files.reading import file_bytes
 from ...markers.files.suffixes import POSE_SUFFIXES
 from ..motion import RetargetError
+from .bvh import parse_bvh
 from .mvnx import parse_mvnx
 from .recorded import Recorded
 from .smpl import has_poses, parse_smpl
 
+RECORDED_SUFFIXES: Final = (*POSE_SUFFIXES, ".bvh")
+"""Files of poses that `read_recorded` reads."""
+
 
 def read_recorded(path: str | os.PathLike[str], up_axis: str | None = None, rate: float | None = None) -> Recorded:
-    """The body in an MVNX file or in a .npz file of SMPL poses.
+    """The body in a BVH file, an MVNX file or a .npz file of SMPL poses.
 
-    up_axis: "Y" or "Z"; None: detected from the poses; MVNX always has Z up. rate: frames per second, overrides the
+    up_axis: "Y" or "Z" in a .npz file; None: detected from the poses. rate: frames per second, overrides the
     file's. Raises RetargetError, one sentence that names the file, if it cannot be read.
     """
     path = Path(path)
-    if path.suffix.lower() not in POSE_SUFFIXES:
-        kinds = ", ".join(POSE_SUFFIXES)
+    suffix = path.suffix.lower()
+    if suffix not in RECORDED_SUFFIXES:
+        kinds = ", ".join(RECORDED_SUFFIXES)
         raise RetargetError(f"{path.name}: it has no poses: import its markers, or choose one of {kinds}")
     if up_axis not in (None, "Y", "Z"):
         raise RetargetError(f"the up axis is {up_axis!r}: it must be Y or Z")
@@ -30,7 +36,9 @@ def read_recorded(path: str | os.PathLike[str], up_axis: str | None = None, rate
         raise RetargetError(f"the rate is {rate}: it must be a positive number of frames per second")
     try:
         content = file_bytes(path)
-        return parse_mvnx(content, rate) if path.suffix.lower() == ".mvnx" else parse_smpl(content, up_axis, rate)
+        if suffix == ".npz":
+            return parse_smpl(content, up_axis, rate)
+        return (parse_mvnx if suffix == ".mvnx" else parse_bvh)(content, rate)
     except FabrikError as trouble:
         raise RetargetError(f"{path.name}: {trouble}") from None
 

@@ -1,43 +1,58 @@
-"""Checks BVH files before Blender's importer reads them, because it misreads damaged and unusual files.
+"""Reads BVH files: a skeleton, and the rotations of its joints.
 
 A BVH file has HIERARCHY with joints, each with OFFSET and CHANNELS, and MOTION with Frames, Frame Time and one line of
-numbers for each frame. Blender's importer turns NaN into a rotation and accepts a Frame Time of 33.3. It reports Python
-errors for files that are truncated, in UTF-16, with decimal commas, or with only one or two rotation channels. It moves
-joints to 0 along axes without a position channel, and reads radians as degrees.
+numbers for each frame. The axes of all joints are those of the world at rest, and Y is up. A joint's rotations are in
+degrees and multiplied in the order of its channels. Files with decimal commas, in UTF-16, with radians, or with joints
+that have only some channels are read too.
 """
 
 import math
 import re
-from typing import Final
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import count
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from ...core.arrays import FloatArray
+from ...core.rotations import IDENTITY, product
 from ...markers.files.reading import decoded, frame_count_doubt, number_in, plausible_rate
 from ..motion import RetargetError
+from .recorded import Recorded
 
 _MOTION: Final = re.compile(r"^[ \t]*MOTION[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _FRAMES: Final = re.compile(r"^[ \t]*Frames:[ \t]*(.*?)[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _FRAME_TIME: Final = re.compile(r"^[ \t]*Frame[ \t]+Time:[ \t]*(.*?)[ \t]*$", re.IGNORECASE | re.MULTILINE)
-# A joint's OFFSET, and the CHANNELS below it.
-_JOINT: Final = re.compile(r"(^[ \t]*OFFSET[ \t]+(.*)\n\s*CHANNELS[ \t]+)\S+(.*)$", re.IGNORECASE | re.MULTILINE)
-_CHANNELS: Final = re.compile(r"^[ \t]*CHANNELS\b", re.IGNORECASE | re.MULTILINE)
-_CHANNEL: Final = re.compile(r"[XYZ](position|rotation)")
+# A joint or an end that opens, the numbers or channels of the open one, or its closing brace.
+_PART: Final = re.compile(r"\b(ROOT|JOINT|END)\b([^\n{]*)|\b(OFFSET|CHANNELS)\b([^\n{}]*)|(\})", re.IGNORECASE)
+_NUMBER: Final = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
 _KINDS: Final = ("position", "rotation")
-_OFFSET: Final = re.compile(r"^[ \t]*OFFSET[ \t]+(.*?)[ \t]*$", re.IGNORECASE | re.MULTILINE)
-_NO_NUMBER: Final = re.compile(r"[^-+.\deE\s]\S*")
+_CHANNELS: Final = tuple(f"{axis}{kind}" for kind in _KINDS for axis in "XYZ")
 # Angles in radians are at most a full turn. If such small numbers were degrees, poses would stay near rest, and the
 # body could move by no more than this fraction of the longest bone (13 cm on a person).
 _TURN: Final = 6.3
 _MOVES: Final = 0.3
+# In the file's units. Shorter bones without an end get this length.
+_NO_LENGTH: Final = 1e-3
+_SHORT: Final = 0.1
 
 
-def checked_bvh(content: bytes, rate: float | None = None) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """The text of a BVH file in a form that Blender's importer reads; notes on changes, and doubts, as sentences.
+class _Joint(NamedTuple):
+    """A joint: its parent's index (-1 for a root), offset, channels, and the offset of its end, if it has one."""
 
-    Lines end with a line feed, numbers have decimal points, and angles are in degrees. A joint has all three channels
-    for positions or none, and the same for rotations. Missing positions are the joint's offset; so are positions that
-    are all 0, except those of the root.
+    name: str
+    parent: int
+    offset: list[float]
+    channels: list[str]
+    end: list[float]
+
+
+def parse_bvh(content: bytes, rate: float | None = None) -> Recorded:
+    """The body in a BVH file, in the file's units.
+
+    Missing positions are the joint's offset; so are positions that are all 0, except those of the root. Missing
+    rotations are 0. The rate of a single pose may be unknown (0).
 
     rate: frames per second, overrides the file's. Raises RetargetError, one sentence without the file's name, for words
     that are not numbers, unknown or repeated channels, lines that are too short, or an implausible rate.
@@ -51,91 +66,121 @@ def checked_bvh(content: bytes, rate: float | None = None) -> tuple[str, tuple[s
     time = _FRAME_TIME.search(text, motion.end()) if motion else None
     if motion is None or time is None:
         raise RetargetError("it has no MOTION with a Frame Time after the skeleton: export it again")
-    head, data = text[: motion.end()], text[time.end() :].strip("\n")
-    if "." not in data and any("," in each for each in (data, *_OFFSET.findall(head))):
+    head, data = text[: motion.start()], text[time.end() :].strip("\n")
+    offsets = (part[4] for part in _PART.finditer(head) if (part[3] or "").upper() == "OFFSET")
+    if "." not in data and any("," in each for each in (data, *offsets)):
         head, data = head.replace(",", "."), data.replace(",", ".")
-    bad = next((each for line in _OFFSET.findall(head) for each in _NO_NUMBER.findall(line)), None)
-    if bad is not None:
-        raise RetargetError(f"{bad!r} in an OFFSET is not a number: export it again")
-    joints = [[name.capitalize() for name in joint[3].split()] for joint in _JOINT.finditer(head)]
-    if len(joints) < len(_CHANNELS.findall(head)):
-        raise RetargetError("a joint's CHANNELS are not below its OFFSET: export it again")
-    for names in joints:
-        if not all(map(_CHANNEL.fullmatch, names)) or len(set(names)) < len(names):
-            raise RetargetError(f"the channels {' '.join(names)} are unknown or repeated: export it again")
-    count = sum(map(len, joints))
-    first = text.count("\n", 0, time.end()) + 2
-    rows = _rows(data, first, count)
-    seconds = 1.0 / rate if rate else number_in(time.group(1)) or math.nan
-    if not seconds > 0.0 or not plausible_rate(1.0 / seconds):
+    joints = _joints(head)
+    rows = _rows(data, text.count("\n", 0, time.end()) + 2, sum(len(joint.channels) for joint in joints))
+    own_rate = rate or 1.0 / (number_in(time[1]) or math.nan)
+    if not plausible_rate(own_rate):
         if len(rows) > 1:
             raise RetargetError(
-                f"its Frame Time is {time.group(1)!r}, but must be in seconds, such as 0.0333: choose the frame rate"
+                f"its Frame Time is {time[1]!r}, but must be in seconds, such as 0.0333: choose the frame rate"
             )
-        # A single pose has no rate. With a time of 0, Blender keeps the scene's rate.
-        seconds = 0.0
-    head, table, notes = _completed(head, rows, joints) if rows and count else (head, None, ())
-    if table is not None:
-        data = "\n".join(" ".join(map("{:.9g}".format, row)) for row in table.tolist())
+        own_rate = 0.0
     stated = _FRAMES.search(text, motion.end())
     doubts = frame_count_doubt((number_in(stated[1]) if stated else None) or math.nan, len(rows))
-    return f"{head}\nFrames: {len(rows)}\nFrame Time: {seconds:.9g}\n{data}\n", notes, doubts
+    if (there := len(data.partition("\n")[0].split())) > rows.shape[1]:
+        more = f"Lines have {there} numbers, but the joints have {rows.shape[1]} channels: check the poses"
+        doubts = (*doubts, more)
+    return _body(joints, rows, own_rate, doubts)
 
 
-def _rows(data: str, first: int, count: int) -> list[list[str]]:
-    """The words of each frame's line; first: the number of the first line, count: of the words in a line."""
-    if found := _NO_NUMBER.search(data):
-        before = data[: found.end()]
-        number, word = first + before.count("\n"), before.split()[-1]
-        raise RetargetError(f"line {number}: {word!r} is not a number: export it again")
-    rows: list[list[str]] = []
-    for number, line in enumerate(data.split("\n"), start=first):
-        if cells := line.split():
-            rows.append(cells[:count])
-            if len(cells) < count:
-                raise RetargetError(
-                    f"line {number} has {len(cells)} of {count} numbers, as if the file were cut off: export it again"
-                )
-    return rows
+def _joints(head: str) -> list[_Joint]:
+    """The joints of a skeleton, in their order in the file."""
+    joints: list[_Joint] = []
+    # Indices of the joints whose braces are open, the innermost last; an end repeats its joint.
+    opened: list[int] = []
+    is_end = False
+    for kind, name, field, values, _ in (part.groups("") for part in _PART.finditer(head)):
+        if kind:
+            is_end = kind.upper() == "END"
+            if not is_end:
+                own, used = "_".join(name.split()), {joint.name for joint in joints}
+                # Like Blender, number names that occur twice.
+                numbered = (f"{own}.{number:03}" if number else own for number in count())
+                own = next(each for each in numbered if each not in used)
+                joints.append(_Joint(own, opened[-1] if opened else -1, [], [], []))
+            opened += opened[-1:] if is_end else [len(joints) - 1]
+        elif not opened:
+            raise RetargetError("the braces of its joints do not match: export it again")
+        elif not field:
+            is_end = False
+            opened.pop()
+        elif field.upper() == "CHANNELS":
+            names = [each.capitalize() for each in values.split()[1:]]
+            if not set(names) <= set(_CHANNELS) or len(set(names)) < len(names):
+                raise RetargetError(f"the channels {' '.join(names)} are unknown or repeated: export it again")
+            joints[opened[-1]].channels[:] = names
+        else:
+            cells = values.split()
+            if (bad := next(_no_numbers(cells), None)) is not None:
+                raise RetargetError(f"{bad!r} in an OFFSET is not a number: export it again")
+            joint = joints[opened[-1]]
+            (joint.end if is_end else joint.offset)[:] = map(float, cells[:3])
+    if odd := [joint.name for joint in joints if len(joint.offset) != 3 or len(joint.end) not in (0, 3)]:
+        raise RetargetError(f"joint {odd[0]!r} has no OFFSET of three numbers: export it again")
+    return joints
 
 
-def _completed(
-    head: str, rows: list[list[str]], joints: list[list[str]]
-) -> tuple[str, FloatArray | None, tuple[str, ...]]:
-    """The header and the numbers with complete channels in degrees, and notes; no numbers (None) if they do not change.
+def _no_numbers(cells: Sequence[str]) -> Iterator[str]:
+    """The cells that are not numbers."""
+    return (cell for cell in cells if not _NUMBER.fullmatch(cell))
 
-    joints: the channels of each joint.
-    """
-    columns = iter(np.array(rows, dtype=np.float64).T)
-    offsets = [np.array(joint[2].split()[:3], dtype=np.float64) for joint in _JOINT.finditer(head)]
-    changed, notes = False, tuple[str, ...]()
-    every: list[list[str]] = []
-    values: list[FloatArray] = []
-    for names, offset in zip(joints, offsets, strict=True):
-        found = {name: next(columns) for name in names}
-        usual = dict(zip((f"{axis}{kind}" for kind in _KINDS for axis in "XYZ"), [*offset, 0.0, 0.0, 0.0], strict=True))
-        kinds = {name[1:] for name in names}
-        nowhere = bool(every) and offset.any() and not any(found[name].any() for name in names if _KINDS[0] in name)
-        missing = [
-            name for name in usual if name[1:] in kinds and (name not in found or (nowhere and _KINDS[0] in name))
-        ]
-        found |= {name: np.full(len(rows), usual[name]) for name in missing}
-        every.append(list(found))
-        values += found.values()
-        changed |= bool(missing)
-    table = np.array(values).T
-    turned = np.array([_KINDS[1] in name for names in every for name in names])
-    largest = np.abs(table[:, turned]).max(initial=0.0)
-    moved = np.ptp(table[:, ~turned], axis=0).max(initial=0.0)
-    if 0.0 < largest <= _TURN and moved > _MOVES * max(map(np.linalg.norm, offsets[1:]), default=math.inf):
-        table[:, turned] = np.degrees(table[:, turned])
+
+def _rows(data: str, first: int, wide: int) -> FloatArray:
+    """(F, n) the numbers of each frame's line; first: the number of the first line, wide: of the numbers in a line."""
+    lines = data.split("\n")
+    with suppress(ValueError):
+        rows = np.loadtxt(lines, comments=None, usecols=range(wide), ndmin=2) if data and wide else np.empty((0, wide))
+        if len(rows) and np.isfinite(rows).all():
+            return rows
+    for number, line in enumerate(lines, start=first):
+        cells = line.split()
+        if (bad := next(_no_numbers(cells), None)) is not None:
+            raise RetargetError(f"line {number}: {bad!r} is not a number: export it again")
+        if 0 < len(cells) < wide:
+            raise RetargetError(
+                f"line {number} has {len(cells)} of {wide} numbers, as if the file were cut off: export it again"
+            )
+    raise RetargetError("there are no frames after the header: export it again")
+
+
+def _body(joints: list[_Joint], rows: FloatArray, rate: float, doubts: tuple[str, ...]) -> Recorded:
+    """The body with its motion; rows: (F, n) the values of all channels."""
+    offsets, parents = np.array([joint.offset for joint in joints]), np.array([joint.parent for joint in joints])
+    is_angle = np.array([_KINDS[1] in name for joint in joints for name in joint.channels])
+    longest, notes = max(np.linalg.norm(offsets[1:], axis=1).tolist(), default=math.inf), tuple[str, ...]()
+    moved, largest = np.ptp(rows[:, ~is_angle], axis=0).max(initial=0.0), np.abs(rows[:, is_angle]).max(initial=0.0)
+    if 0.0 < largest <= _TURN and moved > _MOVES * longest:
         notes = ("its rotations are in radians; converted them to degrees",)
-    elif not changed:
-        return head, None, ()
-    channels = iter(every)
+    else:
+        rows[:, is_angle] = np.radians(rows[:, is_angle])
+    rotations, columns = np.tile(IDENTITY, (len(rows), len(joints), 1)), iter(rows.T)
+    heads, tails, shifted = offsets.copy(), np.zeros(offsets.shape), dict[int, FloatArray]()
+    for index, joint in enumerate(joints):
+        place, is_placed = np.tile(offsets[index], (len(rows), 1)), joint.parent < 0
+        for name, values in zip(joint.channels, columns, strict=False):
+            axis = "XYZ".index(name[0])
+            if _KINDS[0] in name:
+                place[:, axis] = values
+                is_placed |= values.any()
+            else:
+                turn = np.zeros((len(rows), 4))
+                turn[:, 0], turn[:, 1 + axis] = np.cos(0.5 * values), np.sin(0.5 * values)
+                rotations[:, index] = product(rotations[:, index], turn)
+        if joint.parent < 0 or (is_placed and (place != offsets[index]).any()):
+            shifted[index] = _z_up(place)
+        heads[index] += heads[joint.parent] if joint.parent >= 0 else 0.0
+        ends = np.array([joint.end]) if joint.end else offsets[parents == index]
+        way = ends.mean(axis=0) if len(ends) else np.zeros(3)
+        tails[index] = heads[index] + (way if np.linalg.norm(way) > _NO_LENGTH else [0.0, _SHORT, 0.0])
+    rotations[..., 1:] = _z_up(rotations[..., 1:])
+    frames, names, root = np.arange(len(rows)), [joint.name for joint in joints], shifted.pop(0)
+    return Recorded(names, parents, _z_up(heads), _z_up(tails), frames, rotations, root, rate, notes, doubts, shifted)
 
-    def whole(joint: re.Match[str]) -> str:
-        names = next(channels)
-        return f"{joint[1]}{len(names)} {' '.join(names)}"
 
-    return _JOINT.sub(whole, head), table, notes
+def _z_up(vectors: FloatArray) -> FloatArray:
+    """(..., 3) vectors in the file's axes, X and Y up, in Blender's axes."""
+    return np.stack([vectors[..., 0], -vectors[..., 2], vectors[..., 1]], axis=-1)

@@ -1,14 +1,14 @@
 """The contents of a file of poses: a body at rest, and how its joints rotate."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 
-from ...core.arrays import FloatArray, IntArray, lengths
-from ...core.rotations import conjugate, matrix_from_quaternion, product
-from ..motion import RetargetError
+from ...core.arrays import FloatArray, IntArray, lengths, times
+from ...core.rotations import conjugate, matrix_from_quaternion, product, rotation_between, slerp
+from ..motion import Motion, RetargetError
 
 # The highest plausible speed in m/s: sprinters reach 12. If centimeters are read as meters, a walker reaches 100.
 _FASTEST: Final = 45.0
@@ -18,20 +18,24 @@ _HIGHEST: Final = 50.0
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """F frames of a body of N bones, meters, Z up; at rest it faces -Y, as people in Blender do.
+    """F frames of a body of N bones, Z up; at rest it faces -Y, as people in Blender do.
+
+    Positions are in meters, or in the units of a .bvh file, which does not name them.
 
     Attributes:
         names: N bone names, parents before their children.
-        parents: (N,) index of each bone's parent; -1 for the only root, which is the first bone.
+        parents: (N,) index of each bone's parent; -1 for roots, of which the first bone is one.
         heads: (N, 3) heads of the bones at rest.
         tails: (N, 3) tails of the bones at rest.
         frames: (F,) indices of these frames in the file, from 0; incomplete frames are missing.
         rotations: (F, N, 4) unit quaternions: each bone's rotation from rest, relative to its parent, about the axes of
             the rest pose; for the root relative to the world.
         root: (F, 3) the root bone's head, world space.
-        rate: frames per second.
+        rate: frames per second; 0 if unknown, for a single pose.
         notes: omissions and corrections, one sentence each.
         doubts: possible errors, such as an assumed rate or axis, one sentence each.
+        shifted: (F, 3) for bones, by index, whose distance from their parent changes: the bone's head relative to the
+            parent's, in the axes of the rest pose; for further roots relative to the world.
     """
 
     names: Sequence[str]
@@ -44,6 +48,7 @@ class Recorded:
     rate: float
     notes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
+    shifted: Mapping[int, FloatArray] = field(default_factory=dict)
 
     def part(self, first: int = 1, last: int = 0) -> "Recorded":
         """The frames from `first` to `last`, counted from 1 (0: to the end).
@@ -56,19 +61,45 @@ class Recorded:
                 f"there are no frames {first} to {last or 'the end'}: choose some from 1 to {self.frames[-1] + 1}"
             )
         frames = self.frames[wanted] - first + 1
-        return replace(self, frames=frames, rotations=self.rotations[wanted], root=self.root[wanted])
+        shifted = {bone: values[wanted] for bone, values in self.shifted.items()}
+        return replace(self, frames=frames, rotations=self.rotations[wanted], root=self.root[wanted], shifted=shifted)
 
-    def positions(self) -> FloatArray:
-        """(F, N, 3) the bones' heads, meters, Z up."""
+    def at(self, frames: IntArray) -> "Recorded":
+        """The body on frames (F,), counted from 0: interpolated where the file has none, constant before and after."""
+        places = np.interp(frames, self.frames, np.arange(len(self.frames)))
+        before, after, share = places.astype(np.int64), np.ceil(places).astype(np.int64), places % 1.0
+
+        def between(values: FloatArray) -> FloatArray:
+            return np.asarray(values[before] + share[:, None] * (values[after] - values[before]))
+
+        rotations = self.rotations[before]
+        if share.any():
+            ends = self.rotations[after]
+            bones = [slerp(rotations[:, bone], ends[:, bone], share) for bone in range(len(self.names))]
+            rotations = np.stack(bones, axis=1)
+        shifted = {bone: between(values) for bone, values in self.shifted.items()}
+        return replace(self, frames=frames, rotations=rotations, root=between(self.root), shifted=shifted)
+
+    def motion(self, name: str) -> Motion:
+        """The body's motion in world space; name: of the motion."""
         heads, world = np.empty((len(self.frames), len(self.names), 3)), np.empty(self.rotations.shape)
         for index, parent in enumerate(self.parents.tolist()):
             if parent < 0:
-                world[:, index], heads[:, index] = self.rotations[:, index], self.root
+                world[:, index], heads[:, index] = self.rotations[:, index], self.shifted.get(index, self.root)
                 continue
             world[:, index] = product(world[:, parent], self.rotations[:, index])
-            offset = matrix_from_quaternion(world[:, parent]) @ (self.heads[index] - self.heads[parent])
-            heads[:, index] = heads[:, parent] + offset
-        return heads
+            offset = self.shifted.get(index, self.heads[index] - self.heads[parent])
+            heads[:, index] = heads[:, parent] + times(matrix_from_quaternion(world[:, parent]), offset)
+        along = self.tails - self.heads
+        axes = rotation_between(np.broadcast_to([0.0, 1.0, 0.0], along.shape), along)
+        rest = np.tile(np.eye(4), (len(along), 1, 1))
+        rest[:, :3, :3], rest[:, :3, 3] = matrix_from_quaternion(axes), self.heads
+        turned, origin = product(world, axes), np.zeros(3)
+        return Motion(name, self.names, self.parents, lengths(along), rest, turned, heads, origin, self.rate)
+
+    def positions(self) -> FloatArray:
+        """(F, N, 3) the bones' heads, Z up."""
+        return self.motion("").heads
 
 
 def in_meters(body: Recorded) -> Recorded:

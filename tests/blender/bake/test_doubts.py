@@ -95,7 +95,7 @@ def test_inches_read_as_centimeters_give_a_warning(tmp_path, capfd, factor, doub
 
 
 @pytest.mark.one_blender
-@pytest.mark.parametrize("label", ["LSHO", "LKNE"])
+@pytest.mark.parametrize("label", ["LSHO", "LKNE", "LTOE"])
 def test_a_mirrored_marker_gives_a_warning(tmp_path, capfd, label):
     """Its position on its bone is measured, so its error is small."""
     recorded = to_z_up(read_markers(SAMPLES / "walk.trc"))
@@ -104,6 +104,16 @@ def test_a_mirrored_marker_gives_a_warning(tmp_path, capfd, label):
     scenes.write_trc(tmp_path / "walk.trc", recorded.names, positions)
     assert cli.run_command(arguments(tmp_path, tmp_path / "walk.trc")) == 0
     assert f"Warning: Markers are far from where their labels belong: {label}; check" in capfd.readouterr().out
+
+
+@pytest.mark.one_blender
+def test_a_foot_whose_markers_are_swapped_gives_a_warning(tmp_path, capfd):
+    """Both are near the positions of their labels, but not as on the other foot."""
+    recorded = to_z_up(read_markers(SAMPLES / "walk.trc"))
+    names, swapped = list(recorded.names), {"LANK": "LTOE", "LTOE": "LANK"}
+    scenes.write_trc(tmp_path / "walk.trc", [swapped.get(name, name) for name in names], recorded.positions[:60])
+    assert cli.run_command(arguments(tmp_path, tmp_path / "walk.trc")) == 0
+    assert "belong: LTOE and LANK; check their bones" in capfd.readouterr().out
 
 
 def test_strict_fails_if_one_of_several_takes_has_a_warning(tmp_path, capfd):

@@ -11,10 +11,11 @@ from support.scenes import SNAKE, make_active, make_rig, pose, smooth_motion
 
 from fabrik_addon.blender.bake.command_line import run_command
 from fabrik_addon.blender.retarget.command_line import COMMAND
-from fabrik_addon.blender.retarget.retarget import imported, is_file
+from fabrik_addon.blender.retarget.retarget import add_recorded, imported, is_file
 from fabrik_addon.blender.rig.keyframes import curves
 from fabrik_addon.blender.settings.rig import rig_settings
 from fabrik_addon.markers.files.suffixes import ARMATURE_SUFFIXES, SUFFIXES
+from fabrik_addon.retarget.files.any_file import read_recorded
 
 FRAMES = 12
 # The exporter's add-on, and its operator.
@@ -27,8 +28,6 @@ EXPORTERS = {
         lambda path: bpy.ops.wm.usd_export(filepath=path, selected_objects_only=True, export_animation=True),
     ),
 }
-# Blender's BVH importer leaves its file open.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 def heads(thing, names, frame):
@@ -120,8 +119,8 @@ def test_a_bvh_file_of_another_encoding_or_with_commas_gives_the_same_keys(expor
     for number, (content, rate) in enumerate(contents):
         file = tmp_path / f"walk{number}.bvh"
         file.write_bytes(content)
-        with imported(bpy.context, file, None, rate or None) as (source, *_):
-            found.append([[tuple(point.co) for point in curve.keyframe_points] for curve in curves(source)])
+        source = add_recorded(bpy.context, read_recorded(file, rate=rate or None), file.stem)
+        found.append([[tuple(point.co) for point in curve.keyframe_points] for curve in curves(source)])
     assert len(found[0]) > 3
     assert found[0] == found[1] == found[2]
     assert bpy.context.scene.render.fps / bpy.context.scene.render.fps_base == pytest.approx(24.0)
@@ -130,22 +129,18 @@ def test_a_bvh_file_of_another_encoding_or_with_commas_gives_the_same_keys(expor
 def test_a_bvh_file_in_radians_gives_the_same_keys_and_a_note(exported, tmp_path, capsys):
     path, _ = exported("bvh")
     bpy.data.objects.remove(bpy.data.objects["Source"])
-    with imported(bpy.context, path) as (source, notes, _):
-        assert notes == ()
-        wanted = {
-            (each.data_path, each.array_index): [k.co[1] for k in each.keyframe_points] for each in curves(source)
-        }
+    body = read_recorded(path)
+    assert body.notes == ()
+    wanted = body.motion("walk")
     head, time, motion = re.split("(Frame Time:.*\n)", path.read_text())
     is_angle = [name.endswith("rotation") for line in re.findall(r"CHANNELS \d (.*)", head) for name in line.split()]
     rows = np.array([line.split() for line in motion.splitlines()], dtype=float)
     # The first pose is the rest; the person moves by half a meter.
     rows[:, is_angle] = np.radians(rows[:, is_angle])
     path.write_text(head + time + "\n".join(" ".join(map(str, row)) for row in rows.tolist()) + "\n")
-    with imported(bpy.context, path) as (source, *_):
-        found = {(each.data_path, each.array_index): [k.co[1] for k in each.keyframe_points] for each in curves(source)}
-    assert found.keys() == wanted.keys()
-    for key, values in wanted.items():
-        np.testing.assert_allclose(found[key], values, atol=1e-5)
+    found = read_recorded(path).motion("walk")
+    np.testing.assert_allclose(found.rotations, wanted.rotations, atol=1e-6)
+    np.testing.assert_allclose(found.heads, wanted.heads, atol=1e-6)
     make_rig(name="Rig")
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "rig.blend"))
     assert run_command([str(tmp_path / "rig.blend"), str(path), "--output", str(tmp_path / "out.blend")], COMMAND) == 0
@@ -167,7 +162,7 @@ def test_a_second_person_in_a_file_gives_a_warning(exported, tmp_path, kind):
     EXPORTERS[kind][1](str(path))
     for thing in (source, other):
         bpy.data.objects.remove(thing)
-    with imported(bpy.context, path) as (_, _, doubts):
+    with imported(bpy.context, path) as (_, doubts):
         assert doubts == ("Used only 'Source', not Zoe: export each person to a file of its own",)
 
 
@@ -182,10 +177,10 @@ def test_a_bvh_joint_with_one_rotation_channel_is_imported(exported):
     assert not last, "the joint is the last one"
     text = "\n".join(" ".join([*row[:-3], "30.0"]) for row in rows)
     path.write_text(f"{first}CHANNELS 1 Zrotation{rest}{time}{text}\n")
-    with imported(bpy.context, path) as (source, *_):
-        bone = source.pose.bones[-1]
-        bpy.context.scene.frame_set(2)
-        assert np.degrees(bone.matrix_basis.to_quaternion().angle) == pytest.approx(30.0, abs=1e-3)
+    source = add_recorded(bpy.context, read_recorded(path), path.stem)
+    bone = source.pose.bones[-1]
+    bpy.context.scene.frame_set(2)
+    assert np.degrees(bone.matrix_basis.to_quaternion().angle) == pytest.approx(30.0, abs=1e-3)
 
 
 def test_a_bvh_file_of_one_pose_keeps_the_rate_of_the_scene(exported, tmp_path):
@@ -194,8 +189,8 @@ def test_a_bvh_file_of_one_pose_keeps_the_rate_of_the_scene(exported, tmp_path):
     head, _, motion = path.read_text().partition("Frame Time: ")
     file = tmp_path / "pose.bvh"
     file.write_text(f"{head}Frame Time: 0\n{motion.splitlines()[1]}\n")
-    with imported(bpy.context, file) as (source, *_):
-        assert {len(curve.keyframe_points) for curve in curves(source)} == {1}
+    source = add_recorded(bpy.context, read_recorded(file), file.stem)
+    assert {len(curve.keyframe_points) for curve in curves(source)} == {1}
     assert (bpy.context.scene.render.fps, bpy.context.scene.render.fps_base) == (50, 1.0)
 
 

@@ -247,6 +247,21 @@ class TestPickles:
             read_markers(path)
 
 
+class TestHeader:
+    @pytest.mark.parametrize("lost", [0, 5, 50])
+    def test_a_column_without_a_name_is_refused(self, tmp_path, lost):
+        """All columns after it had the names of their neighbors, and the person came out jumbled."""
+        head, rows = csv_text(COCO, array(COCO)).split("\n", 1)
+        names = head.split(",")
+        assert len(names) == 51
+        text = ",".join(names[:lost] + names[lost + 1 :])
+        with pytest.raises(MarkerFileError, match="its header names 50 columns, but the first row has 51"):
+            read_markers(written(tmp_path / "a.csv", f"{text}\n{rows}"), rate=30.0)
+        # Empty cells at the ends of rows are not columns.
+        empty = rows.replace("\n", ",\n")
+        assert read_markers(written(tmp_path / "a.csv", f"{head}\n{empty}"), rate=30.0).names == tuple(COCO)
+
+
 class TestMirrored:
     @pytest.mark.parametrize(
         "order", [MEDIAPIPE, COCO, HALPE, BODY_25, H36M, SMPL, SMPL_45], ids=lambda order: str(len(order))

@@ -1,10 +1,13 @@
-"""BVH files before Blender reads them: each damaged one is corrected, or refused with one sentence."""
+"""BVH files: bones are where a naive reader has them; each damaged file is corrected, or refused with one sentence."""
 
 import re
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from fabrik_addon.retarget.files import bvh
+from fabrik_addon.core.rotations import angle_between, matrix_from_quaternion
+from fabrik_addon.retarget.files.bvh import parse_bvh
 from fabrik_addon.retarget.motion import RetargetError
 
 GOOD = """HIERARCHY
@@ -30,20 +33,63 @@ Frame Time: 0.0333333
 """
 
 
-def checked_bvh(content, rate=None):
-    """The text of a file that needs no notes."""
-    text, notes, _ = bvh.checked_bvh(content, rate)
-    assert notes == ()
-    return text
+# The values of the channels in both rows; of the second, in case they are not given.
+ROWS = [[0.5, 90.0, 1.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [0.5, 90.5, 1.5, 1.0, 2.0, 3.0, 4.0, -5.5e-3, 6.0]]
 
 
-def numbers(text):
-    """The rows of numbers of a checked file."""
-    return [[float(cell) for cell in line.split()] for line in text.split("Frame Time: ")[1].splitlines()[1:]]
+def about(axis, degrees):
+    """(3, 3) the rotation about a coordinate axis."""
+    sine, cosine = np.sin(np.radians(degrees)), np.cos(np.radians(degrees))
+    turned = np.eye(3)
+    first, second = {"X": (1, 2), "Y": (2, 0), "Z": (0, 1)}[axis]
+    turned[[first, second], [first, second]] = cosine
+    turned[first, second], turned[second, first] = -sine, sine
+    return turned
 
 
-def test_a_good_file_does_not_change():
-    assert checked_bvh(GOOD.encode()) == GOOD
+def posed(rows, order="ZXY"):
+    """(F, 2, 3) heads and (F, 2, 3, 3) rotations of both joints from rest, from the numbers of each row; Z up."""
+    to_z_up = about("X", 90.0)
+    heads, turns = [], []
+    for row in rows:
+        hips, spine = (
+            np.linalg.multi_dot([about(axis, angle) for axis, angle in zip(order, angles, strict=True)])
+            for angles in (row[3:6], row[6:9])
+        )
+        heads.append([to_z_up @ row[:3], to_z_up @ (row[:3] + hips @ [0.0, 10.5, 0.0])])
+        turns.append([to_z_up @ turn @ to_z_up.T for turn in (hips, hips @ spine)])
+    return np.array(heads), np.array(turns)
+
+
+def read(content, rate=None):
+    """The body in a file that needs no notes."""
+    body = parse_bvh(content, rate)
+    assert body.notes == ()
+    return body
+
+
+def assert_is(body, rows, **how):
+    """The motion is that of the rows."""
+    motion = body.motion("walk")
+    heads, turns = posed(rows, **how)
+    np.testing.assert_allclose(motion.heads, heads, atol=1e-9)
+    np.testing.assert_allclose(
+        matrix_from_quaternion(motion.rotations), turns @ motion.rest[None, :, :3, :3], atol=1e-9
+    )
+
+
+def test_a_good_file():
+    body = read(GOOD.encode())
+    assert_is(body, ROWS)
+    assert (body.names, body.parents.tolist(), body.rate) == (["Hips", "Spine"], [-1, 0], pytest.approx(30, abs=1e-3))
+    np.testing.assert_allclose(body.heads, [[0.5, 0.0, 90.0], [0.5, 0.0, 100.5]], atol=1e-12)
+    np.testing.assert_allclose(body.tails, [[0.5, 0.0, 100.5], [0.5, 0.0, 110.5]], atol=1e-12)
+
+
+def test_rotations_are_multiplied_in_the_order_of_their_channels():
+    assert_is(
+        read(GOOD.replace("Zrotation Xrotation Yrotation", "Yrotation Zrotation Xrotation").encode()), ROWS, order="YZX"
+    )
 
 
 @pytest.mark.parametrize(
@@ -59,31 +105,68 @@ def test_a_good_file_does_not_change():
     ],
 )
 def test_encodings_line_ends_decimal_commas_and_wrong_counts_are_corrected(content):
-    assert checked_bvh(content) == GOOD
+    body = read(content)
+    assert_is(body, ROWS)
+    assert body.rate == pytest.approx(30.0, abs=1e-3)
+
+
+def test_braces_names_and_bones_without_ends():
+    text = GOOD.replace("Hips\n{", "Left Hip {").replace("JOINT Spine", "JOINT Left Hip")
+    assert read(text.encode()).names == ["Left_Hip", "Left_Hip.001"]
+    text = re.sub(r"End Site\s*{[^}]*}", "", GOOD)
+    np.testing.assert_allclose(read(text.encode()).tails[1], [0.5, 0.0, 100.6], atol=1e-12)
+
+
+def test_a_second_root_keeps_its_place():
+    head, motion = GOOD.split("MOTION")
+    other = "ROOT Prop\n{\n OFFSET 5 6 7\n CHANNELS 3 Zrotation Xrotation Yrotation\n}\n"
+    body = read(f"{head}{other}MOTION{motion}".replace(" 6.0\n", " 6.0 0 0 0\n").encode())
+    assert body.parents.tolist() == [-1, 0, -1]
+    np.testing.assert_allclose(body.positions()[:, 2], [[5.0, -7.0, 6.0]] * 2, atol=1e-12)
+    np.testing.assert_allclose(body.positions()[:, :2], posed(ROWS)[0], atol=1e-9)
+
+
+def test_frames_between_and_beyond_those_of_the_file():
+    body = read(GOOD.encode())
+    more = body.at(np.array([-3, 0, 1, 9])).motion("walk")
+    np.testing.assert_allclose(more.heads, posed(ROWS)[0][[0, 0, 1, 1]], atol=1e-9)
+    # The second frame of three is missing.
+    filled = replace(body, frames=np.array([0, 2])).at(np.arange(3))
+    assert_is(filled.at(np.array([0, 2])), ROWS)
+    np.testing.assert_allclose(filled.root[1], filled.root[[0, 2]].mean(axis=0), atol=1e-12)
+    before, after = (angle_between(filled.rotations[1], filled.rotations[end]) for end in (0, 2))
+    np.testing.assert_allclose(before, after, atol=1e-7)
+    assert before[1] == pytest.approx(np.radians(2.5), rel=1e-2)
 
 
 @pytest.mark.parametrize(("frames", "doubted"), [("2", False), ("1", False), ("many", False), ("50", True)])
 def test_missing_frames_give_a_warning(frames, doubted):
     """A file that ends between two lines was read as if it were whole."""
-    _, notes, doubts = bvh.checked_bvh(GOOD.replace("Frames: 2", f"Frames: {frames}").encode())
-    assert notes == ()
-    assert doubts == ("The header gives 50 frames, but there are only 2: export it again",) * doubted
+    body = read(GOOD.replace("Frames: 2", f"Frames: {frames}").encode())
+    assert body.doubts == ("The header gives 50 frames, but there are only 2: export it again",) * doubted
+
+
+def test_more_numbers_than_channels_give_a_warning():
+    """If a joint's channels are missing, all joints after it get the numbers of others."""
+    body = parse_bvh(GOOD.replace("3 Zrotation Xrotation Yrotation", "0").encode())
+    assert body.doubts == ("Lines have 9 numbers, but the joints have 6 channels: check the poses",)
 
 
 def test_a_pose_at_rest_may_have_decimal_commas_in_its_offsets_only():
     rest = GOOD.partition("0.5 90.0 1.5")[0] + "0 90 0 0 0 0 0 0 0\n"
-    assert numbers(checked_bvh(rest.replace(".", ",").encode())) == [[0, 90, 0, 0, 0, 0, 0, 0, 0]]
-    assert "OFFSET 0.0 10.5 0.0" in checked_bvh(rest.replace(".", ",").encode())
+    assert_is(read(rest.replace(".", ",").encode()), [[0, 90, 0, 0, 0, 0, 0, 0, 0]])
 
 
 @pytest.mark.parametrize("time", ["0", "1.0", "0.0", "nan"])
 def test_one_pose_needs_no_frame_time(time):
     one = GOOD.replace("0.0333333", time).rpartition("0.5 90.5")[0]
-    assert "\nFrames: 1\nFrame Time: 0\n0.5 90.0 1.5 " in checked_bvh(one.encode())
+    body = read(one.encode())
+    assert_is(body, ROWS[:1])
+    assert body.rate in ((0.0,) if time != "1.0" else (0.0, 1.0))
 
 
 def test_names_that_are_no_utf_8_are_kept():
-    assert "ROOT H\u00fcfte" in checked_bvh(GOOD.replace("Hips", "H\u00fcfte").encode("latin-1"))
+    assert read(GOOD.replace("Hips", "H\u00fcfte").encode("latin-1")).names[0] == "H\u00fcfte"
 
 
 @pytest.mark.parametrize(
@@ -97,6 +180,11 @@ def test_names_that_are_no_utf_8_are_kept():
         ("-5.5e-3", "1,5", "line 20: '1,5' is not a number"),
         (" -5.5e-3 6.0\n", "", "line 20 has 7 of 9 numbers"),
         ("10.5", "nan", "'nan' in an OFFSET is not a number"),
+        ("-5.5e-3", "5-3", "line 20: '5-3' is not a number"),
+        ("0.0 10.5 0.0", "0.0 10.5", "joint 'Spine' has no OFFSET of three numbers"),
+        ("OFFSET 0.0 10.5 0.0", "", "joint 'Spine' has no OFFSET of three numbers"),
+        ("ROOT Hips\n{", "", "the braces of its joints do not match"),
+        (GOOD[GOOD.index("0.5 90.0 1.5") :], "", "there are no frames"),
         ("3 Zrotation Xrotation", "3 Zrotation Zrotation", "Zrotation Zrotation Yrotation are unknown or repeated"),
         ("3 Zrotation Xrotation", "3 Zrotation Wrotation", "Zrotation Wrotation Yrotation are unknown or repeated"),
         ("0.0333333", "33.3", "its Frame Time is '33.3', but must be in seconds"),
@@ -108,14 +196,14 @@ def test_names_that_are_no_utf_8_are_kept():
 def test_what_cannot_be_corrected_is_refused(old, new, message):
     assert old in GOOD
     with pytest.raises(RetargetError, match=re.escape(message)) as refused:
-        checked_bvh(GOOD.replace(old, new, 1).encode())
+        parse_bvh(GOOD.replace(old, new, 1).encode())
     assert "\n" not in str(refused.value)
 
 
 def test_a_chosen_rate_replaces_the_frame_time():
-    checked = checked_bvh(GOOD.replace("0.0333333", "0").encode(), 50.0)
-    assert "Frame Time: 0.02\n" in checked
-    assert numbers(checked) == numbers(GOOD)
+    body = read(GOOD.replace("0.0333333", "0").encode(), 50.0)
+    assert body.rate == 50.0
+    assert_is(body, ROWS)
 
 
 def one_axis(joint, text=GOOD):
@@ -125,44 +213,42 @@ def one_axis(joint, text=GOOD):
     return text.replace("4.0 5.0 6.0", values).replace("4.0 -5.5e-3 6.0", values).encode()
 
 
-# A joint with one degree of freedom, such as a knee, may have one channel. The order of the missing axes does not
-# matter, since their angles are zero.
+# A joint with one degree of freedom, such as a knee, may have one channel.
 @pytest.mark.parametrize(
-    ("channels", "values", "whole"),
+    ("channels", "values", "whole", "moved"),
     [
-        ("Xrotation", "30", {"Xrotation": 30.0}),
-        ("Yrotation Xrotation", "20 30", {"Yrotation": 20.0, "Xrotation": 30.0}),
-        ("Zposition Yrotation", "7 30", {"Zposition": 7.0, "Yrotation": 30.0}),
+        ("Xrotation", "30", {"X": 30.0}, 0.0),
+        ("Yrotation Xrotation", "20 30", {"X": 30.0, "Y": 20.0}, 0.0),
+        ("Zposition Yrotation", "7 30", {"Y": 30.0}, 7.0),
     ],
 )
-def test_missing_channels_of_a_joint_are_at_rest(channels, values, whole):
-    checked = checked_bvh(one_axis((channels, values)))
-    names = checked.split("CHANNELS")[2].split("\n")[0].split()
-    assert int(names[0]) == len(names) - 1
-    assert names[1 : 1 + len(channels.split())] == channels.split()
-    rest = {"Xposition": 0.0, "Yposition": 10.5, "Zposition": 0.0} if "position" in channels else {}
-    usual = rest | dict.fromkeys(("Xrotation", "Yrotation", "Zrotation"), 0.0) | whole
-    for row in numbers(checked):
-        assert row[:3] in ([0.5, 90.0, 1.5], [0.5, 90.5, 1.5])
-        assert dict(zip(names[1:], row[6:], strict=True)) == usual
+def test_missing_channels_of_a_joint_are_at_rest(channels, values, whole, moved):
+    motion = read(one_axis((channels, values))).motion("walk")
+    order = "YXZ"
+    angles = [whole.get(axis, 0.0) for axis in order]
+    for row, heads, turned in zip(ROWS, motion.heads, matrix_from_quaternion(motion.rotations), strict=True):
+        hips = np.linalg.multi_dot([about(axis, angle) for axis, angle in zip("ZXY", row[3:6], strict=True)])
+        spine = hips @ np.linalg.multi_dot([about(axis, angle) for axis, angle in zip(order, angles, strict=True)])
+        to_z_up = about("X", 90.0)
+        np.testing.assert_allclose(heads[1], to_z_up @ (row[:3] + hips @ [0.0, 10.5, moved]), atol=1e-9)
+        np.testing.assert_allclose(turned[1], to_z_up @ spine @ to_z_up.T @ motion.rest[1, :3, :3], atol=1e-9)
 
 
 def test_positions_below_the_root_that_are_all_zero_mean_the_offset():
     channels = "Xposition Yposition Zposition Zrotation Xrotation Yrotation"
-    checked = checked_bvh(one_axis((channels, "0 0 0 4 5 6")))
-    assert [row[6:] for row in numbers(checked)] == [[0.0, 10.5, 0.0, 4.0, 5.0, 6.0]] * 2
-    kept = one_axis((channels, "0 10.5 0 4 5 6"))
-    assert checked_bvh(kept).encode() == kept
+    rows = [[*row[:6], 4.0, 5.0, 6.0] for row in ROWS]
+    for position in ("0 0 0", "0 10.5 0"):
+        assert_is(read(one_axis((channels, f"{position} 4 5 6"))), rows)
 
 
 def test_radians_are_read_as_radians_if_the_body_moves_farther_than_such_degrees_allow():
     walk = GOOD.replace("0.5 90.5 1.5", "0.5 90.5 61.5").replace("6.0\n", "-6.1\n")
-    text, notes, _ = bvh.checked_bvh(walk.encode())
-    assert notes == ("its rotations are in radians; converted them to degrees",)
-    assert [row[:3] for row in numbers(text)] == [[0.5, 90.0, 1.5], [0.5, 90.5, 61.5]]
-    assert numbers(text)[0][3:] == pytest.approx(
-        [57.29578, 114.591559, 171.887339, 229.183118, 286.478898, -349.504255]
-    )
+    body = parse_bvh(walk.encode())
+    assert body.notes == ("its rotations are in radians; converted them to degrees",)
+    rows = np.array(ROWS)
+    rows[1, 2], rows[:, 8] = 61.5, -6.1
+    rows[:, 3:] = np.degrees(rows[:, 3:])
+    assert_is(body, rows)
     # A person who stands still may be within six degrees of the rest pose, and others have larger angles.
-    assert bvh.checked_bvh(GOOD.encode())[1] == ()
-    assert bvh.checked_bvh(walk.replace("-6.1", "-16.1").encode())[1] == ()
+    assert parse_bvh(GOOD.encode()).notes == ()
+    assert parse_bvh(walk.replace("-6.1", "-16.1").encode()).notes == ()
