@@ -3,6 +3,7 @@
 import bpy
 import numpy as np
 import pytest
+from mathutils import Vector
 from support import scenes
 from support.control_rigs import (
     arp_like,
@@ -144,6 +145,29 @@ def test_limbs_that_a_drag_does_not_lead_are_left_alone(make, bone):
     assert {path: placing(rig, path) for path in before} == before
     assert len(from_controls(rig)) == 4
     assert max(from_controls(rig).values()) < 1e-3
+
+
+@pytest.mark.one_blender
+@pytest.mark.parametrize("shift", [(0.0, -0.18, -0.18), (0.03, -0.07, -0.05)])
+@pytest.mark.parametrize("make", [arp_like, hand_made])
+def test_the_control_of_a_straight_arm_ends_at_the_hand(make, shift):
+    """The control was out of reach, and ended up to 14 mm beyond the dragged hand."""
+    rig = open_set_up(make)
+    control = rig.pose.bones[HAND[rig.name]]
+    move_by(control, (0.04, 0.0, 0.0))
+    hand = rig.fabrik.control.controls[control.name].stands_for
+    assert from_controls(rig)[hand] > 0.03
+    dragged = drag(rig, control.name, shift)
+    assert from_controls(rig)[hand] < 1e-3
+    assert np.array(rig.pose.bones[hand].tail) == pytest.approx(dragged.start + shift, abs=1e-3)
+
+
+def move_by(bone, shift):
+    """Move a bone in armature space."""
+    matrix = bone.matrix.copy()
+    matrix.translation += Vector(shift)
+    bone.matrix = matrix
+    bpy.context.view_layer.update()
 
 
 @pytest.mark.parametrize("limbs", ["FK", "IK"])
