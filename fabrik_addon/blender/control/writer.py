@@ -329,11 +329,11 @@ class LimbOnIk:
 
     @property
     def beyond(self) -> FloatArray:
-        """(3,) from the end of a straight limb to its place at the IK control; zeros if it is there, within IK's errors.
+        """(3,) from the end of a straight limb to its place at the IK control; zeros within IK's errors.
 
         If the control is farther away than the limb is long, it can move without moving the limb.
         """
-        heads, rests = self.here[: self._end + 1, :3, 3], self.rig.data.bones
+        heads, rests = self.here[: self.end + 1, :3, 3], self.rig.data.bones
         length, arm = np.linalg.norm(np.diff(heads, axis=0), axis=1).sum(), heads[-1] - heads[0]
         for bone, leader in self.goes_by.items():
             place = self.rig.pose.bones[leader].matrix @ rests[leader].matrix_local.inverted() @ rests[bone].head_local
@@ -400,7 +400,7 @@ class LimbOnIk:
         self._move_to(control, turn @ (_by_channels(control) if name in self._in_chains else control.matrix))
 
     @property
-    def _end(self) -> int:
+    def end(self) -> int:
         """The index of the limb's end, which is the first bone that a heel or an IK control holds."""
         held = (self.bones.index(bone) for bone in (*self.turned_by, *self.goes_by))
         return min(held, default=len(self.bones) - 1)
@@ -410,7 +410,7 @@ class LimbOnIk:
 
         matrices: (B, 4, 4) of the bones.
         """
-        *joints, end = matrices[1 : self._end + 1, :3, 3] - matrices[0, :3, 3]
+        *joints, end = matrices[1 : self.end + 1, :3, 3] - matrices[0, :3, 3]
         axis, side = end / max(float(np.linalg.norm(end)), 1e-12), np.sum(joints, axis=0)
         return axis, side - axis * (axis @ side)
 
@@ -485,6 +485,22 @@ def evaluate(update: Update, limbs: Sequence[LimbOnIk]) -> None:
     every = bone_matrices(limbs[0].rig, [bone for limb in limbs for bone in limb.bones]) if limbs else np.empty(0)
     for limb in limbs:
         limb.here, every = every[: len(limb.bones)], every[len(limb.bones) :]
+
+
+def too_short(update: Update, limbs: Sequence[LimbOnIk]) -> list[LimbOnIk]:
+    """The limbs that IK does not stretch to controls out of reach, which a trial shows."""
+    held = [HeldChannels(limb.rig, limb.controls) for limb in limbs]
+    for limb in limbs:
+        out = limb.here.copy()
+        out[:, :3, 3] += limb.here[limb.end, :3, 3] - limb.here[0, :3, 3]
+        limb.lead(out, attached=False)
+    evaluate(update, limbs)
+    found = [limb for limb in limbs if limb.beyond.any()]
+    for each in held:
+        each.restore()
+    if limbs:
+        update()
+    return found
 
 
 def place_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[FloatArray]) -> None:
