@@ -213,7 +213,7 @@ class PlainRig:
                 writer = self.writer(context.view_layer.update, tree.skeleton, rows, moves_root=False)
                 writer.write(wanted, tree.root_location)
                 left += writer.settle()
-                changed |= writer.changed()
+                changed |= writer.held.changed()
         return left, changed
 
     def channels(

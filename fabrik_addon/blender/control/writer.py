@@ -353,11 +353,11 @@ class LimbOnIk:
         turned = (off[self.bones.index(bone), 3:].max() for bone in self.turned_by)
         return np.array([end, max(end, *turned, 0.0)])
 
-    def lead(self, wanted: FloatArray, *, attached: bool) -> None:
+    def lead(self, wanted: FloatArray, *, attached: bool = True) -> None:
         """Move the controls of held bones so that the bones reach matrices (B, 4, 4), armature space.
 
-        The bones keep their current offsets from the controls. attached: but an end that is too far from its control
-        gets back to it.
+        The bones keep their current offsets from the controls. attached: but the end of a limb that is too short gets
+        back to its control.
         """
         carried, end = Matrix(), len(self.bones)
         for bone, leader in (self.goes_by | self.turned_by).items():
@@ -378,7 +378,7 @@ class LimbOnIk:
         in_parent = np.linalg.inv(motion) @ wanted
         if self.pole in self.with_parent and (angle := self.plane_angle(in_parent)):
             self.rotate(self.pole, angle / self.follows, in_parent)
-        self.lead(in_parent if self.with_parent.issuperset(self.goes_by.values()) else wanted, attached=True)
+        self.lead(in_parent if self.with_parent.issuperset(self.goes_by.values()) else wanted)
 
     def plane_angle(self, wanted: FloatArray) -> float:
         """Radians about the line from root to end, from the limb's bend plane to the plane of matrices (B, 4, 4).
@@ -493,7 +493,7 @@ def too_short(update: Update, limbs: Sequence[LimbOnIk]) -> list[LimbOnIk]:
     for limb in limbs:
         out = limb.here.copy()
         out[:, :3, 3] += limb.here[limb.end, :3, 3] - limb.here[0, :3, 3]
-        limb.lead(out, attached=False)
+        limb.lead(out)
     evaluate(update, limbs)
     found = [limb for limb in limbs if limb.beyond.any()]
     for each in held:
@@ -667,7 +667,7 @@ class ControlWriter:
         """Check the body's pose and correct it; returns a warning on each bone that cannot be corrected."""
         if self._wanted is None or self._model is None:
             return []
-        if not self.changed() and not self.switched():
+        if not self.held.changed() and not self.switched():
             # The drag has returned to its start, and everything has been restored.
             return []
         for _ in range(_MENDS):
@@ -716,10 +716,6 @@ class ControlWriter:
         free |= self._left
         rows = [row for row, name in enumerate(self._skeleton.names) if name not in free]
         return deviations(self._rig, self._setup, [self._skeleton.names[row] for row in rows], self._wanted[rows])
-
-    def changed(self) -> dict[tuple[str, str], tuple[float, ...]]:
-        """Former values of all changed channels, by (bone, channel)."""
-        return self.held.changed()
 
     def switched(self) -> dict[str, float]:
         """Former values of the switches that have changed since the start, by path."""

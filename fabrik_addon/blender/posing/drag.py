@@ -643,7 +643,7 @@ class Drag(DragBase):
         self._correct(shown)
         self.left_alone += [sentence for writer in self._writers for sentence in writer.settle()]
         self.left_alone += self._out_of_reach()
-        changed = {key: values for writer in self._writers for key, values in writer.changed().items()}
+        changed = {key: values for writer in self._writers for key, values in writer.held.changed().items()}
         switched = {path: value for writer in self._writers for path, value in writer.switched().items()}
         note_posed(self._armature, changed, switched)
         if changed and is_auto_keying(context):
