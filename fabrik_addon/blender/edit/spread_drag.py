@@ -387,7 +387,8 @@ def _turning(setup: DragSetup, effectors: list[Effector], take: EditedTake) -> l
         if name not in setup.frozen and (posed.hinge(name) is not None or posed.lock(name, here) is None):
             open_.append(name)
     dragged = next(iter(setup.dragged))
-    for name in setup.dragged:
+    # A hold has no point on the other side.
+    for name in [name for name in setup.dragged if any(each.bone == name for each in effectors)]:
         check_on_fk(setup.armature, name)
     keyed = take.keyed - posed.on_ik
     turning = [name for name in open_ if name in keyed]
