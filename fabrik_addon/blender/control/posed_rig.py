@@ -110,11 +110,10 @@ class PlainRig:
         """The bones of limbs with IK or FK on which no bone is dragged. The rig poses them, except above pins."""
         return set()
 
-    def held_by_ik(self, led: Collection[str]) -> dict[str, list[str]]:
-        """The bones of limbs on IK without a goal, each limb by the bone whose head its IK control holds.
+    def held_by_ik(self, update: writing.Update) -> dict[str, list[str]]:
+        """The bones of limbs on IK that don't stretch, each limb by the bone whose head its IK control holds.
 
-        Excludes limbs that IK stretches, since their ends stay in place anyway, and limbs whose IK controls move with
-        the body.
+        Excludes limbs whose IK controls move with the body. update: evaluates the rig, which is used for a trial.
         """
         return {}
 
@@ -214,7 +213,7 @@ class PlainRig:
                 writer = self.writer(context.view_layer.update, tree.skeleton, rows, moves_root=False)
                 writer.write(wanted, tree.root_location)
                 left += writer.settle()
-                changed |= writer.changed()
+                changed |= writer.held.changed()
         return left, changed
 
     def channels(
@@ -358,19 +357,16 @@ class ControlRig(PlainRig):
         posed = {rows[bone].switch for bone in dragged}
         return {row.name for row in rows if row.switch and row.switch not in posed}
 
-    def held_by_ik(self, led: Collection[str]) -> dict[str, list[str]]:
-        setup, found = self._setup, dict[str, list[str]]()
+    def held_by_ik(self, update: writing.Update) -> dict[str, list[str]]:
+        setup, limbs = self._setup, list[writing.LimbOnIk]()
         for path, rows in limbs_of(setup).items():
-            switch = setup.switches[path]
-            # Use the last row, because the heel of a paw rotates the bone above it.
-            end = next((row for row in reversed(rows) if row.goes_by in self.rig.pose.bones), None)
-            stretches = any(row.switch == path and row.name.endswith(".ik_stretch") for row in setup.along)
-            if end is None or switch.stretches or stretches or any(row.name in led for row in rows):
-                continue
-            stored = setup.controls[end.goes_by]
-            if read_switch(self.rig, path) == switch.ik and not (stored.turns_with or stored.moves_with):
-                found[end.name] = [row.name for row in rows]
-        return found
+            ends = {row.name: row.goes_by for row in rows if row.goes_by in self.rig.pose.bones}
+            if ends and read_switch(self.rig, path) == setup.switches[path].ik:
+                limb = writing.LimbOnIk(self.rig, [row.name for row in rows], [*ends.values()])
+                limb.hold(ends)
+                leader = setup.controls[next(iter(limb.goes_by.values()))]
+                limbs += [] if leader.turns_with or leader.moves_with else [limb]
+        return {next(iter(limb.goes_by)): limb.bones for limb in writing.too_short(update, limbs)}
 
     def lock(self, bone: str, rotation: FloatArray) -> WithLocks | None:
         """As in `PlainRig`, with the locks of the controls that rotate the bone relative to its parent."""

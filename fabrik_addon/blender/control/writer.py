@@ -265,14 +265,10 @@ def _inverse(rotations: FloatArray) -> FloatArray:
 # A limb's end is in place if its errors (distances, and angles times bone lengths) are below this fraction of the
 # limb's length.
 PLACED: Final = 4e-5
-# A placement helps if it leaves less than this fraction of the error.
-_GAIN: Final = 0.9
-# A limb has no bend plane if its joints are closer than this fraction of its length to the line from root to end.
+# A limb has no bend plane if its joints are closer than this fraction of its length to the line from root to end. Its
+# end and its control are apart if they are farther away from each other than that; IK's errors are a quarter of it.
 _STRAIGHT: Final = 1e-3
-# An IK control holds the limb's end if moving both together leaves at most this fraction of the error.
-_NEARER: Final = 0.1
-# Ends are moved at most this many times. First they keep their current offset from their controls. If that fails, they
-# get the offset of the rest pose; this is repeated if it helped.
+# Ends are moved at most this many times.
 _MOST_LEADS: Final = 3
 # Radians. Half of this is the error of single precision at the smallest bend.
 _IN_PLANE: Final = 3e-4
@@ -331,25 +327,45 @@ class LimbOnIk:
         self.goes_by = dict([heels.popitem()] if heels else [])
         self.turned_by = heels | {bone: control for bone, control in others.items() if bone not in goes_by}
 
+    @property
+    def beyond(self) -> FloatArray:
+        """(3,) from the end of a straight limb to its place at the IK control; zeros within IK's errors.
+
+        If the control is farther away than the limb is long, it can move without moving the limb.
+        """
+        heads, rests = self.here[: self.end + 1, :3, 3], self.rig.data.bones
+        length, arm = np.linalg.norm(np.diff(heads, axis=0), axis=1).sum(), heads[-1] - heads[0]
+        for bone, leader in self.goes_by.items():
+            place = self.rig.pose.bones[leader].matrix @ rests[leader].matrix_local.inverted() @ rests[bone].head_local
+            apart = np.array(place) - self.here[self.bones.index(bone), :3, 3]
+            least = _STRAIGHT * self.size
+            if np.linalg.norm(arm) > length - least and apart @ arm > least * np.linalg.norm(arm):
+                return apart
+        return np.zeros(3)
+
     def end_errors(self, wanted: FloatArray) -> FloatArray:
         """(2,) how far the limb's end, and the worst of all held bones, are from matrices (B, 4, 4), as lengths."""
         off = np.abs(self.differences(wanted, self.here).reshape(len(self.bones), 6))
         end = max((off[self.bones.index(bone)].max() for bone in self.goes_by), default=0.0)
+        # Half, so that no end is moved off for its control.
+        end = max(end, 0.5 * float(np.linalg.norm(self.beyond)))
         # Ignore the positions of heels' and toes' bones, because they depend on lengths that IK changes.
         turned = (off[self.bones.index(bone), 3:].max() for bone in self.turned_by)
         return np.array([end, max(end, *turned, 0.0)])
 
-    def lead(self, wanted: FloatArray, *, as_at_rest: bool) -> None:
+    def lead(self, wanted: FloatArray, *, attached: bool = True) -> None:
         """Move the controls of held bones so that the bones reach matrices (B, 4, 4), armature space.
 
-        as_at_rest: each bone keeps its offset from its control at rest; otherwise that in the current pose.
+        The bones keep their current offsets from the controls. attached: but the end of a limb that is too short gets
+        back to its control.
         """
         carried, end = Matrix(), len(self.bones)
         for bone, leader in (self.goes_by | self.turned_by).items():
-            control, rests, row = self.rig.pose.bones[leader], self.rig.data.bones, self.bones.index(bone)
-            held = rests[bone].matrix_local if as_at_rest else Matrix(self.here[row].tolist())
-            there = Matrix(wanted[row].tolist()) @ held.inverted()
-            there = there @ (rests[leader].matrix_local if as_at_rest else control.matrix)
+            control, row = self.rig.pose.bones[leader], self.bones.index(bone)
+            held = Matrix(self.here[row].tolist())
+            if attached and bone in self.goes_by:
+                held.translation += Vector(self.beyond.tolist())
+            there = Matrix(wanted[row].tolist()) @ held.inverted() @ control.matrix
             if bone in self.goes_by:
                 end, carried = row, control.matrix @ there.inverted()
             elif row > end:
@@ -362,7 +378,7 @@ class LimbOnIk:
         in_parent = np.linalg.inv(motion) @ wanted
         if self.pole in self.with_parent and (angle := self.plane_angle(in_parent)):
             self.rotate(self.pole, angle / self.follows, in_parent)
-        self.lead(in_parent if self.with_parent.issuperset(self.goes_by.values()) else wanted, as_at_rest=False)
+        self.lead(in_parent if self.with_parent.issuperset(self.goes_by.values()) else wanted)
 
     def plane_angle(self, wanted: FloatArray) -> float:
         """Radians about the line from root to end, from the limb's bend plane to the plane of matrices (B, 4, 4).
@@ -383,14 +399,18 @@ class LimbOnIk:
         turn = root @ Matrix.Rotation(angle, 4, Vector(self._bend(wanted)[0].tolist())) @ root.inverted()
         self._move_to(control, turn @ (_by_channels(control) if name in self._in_chains else control.matrix))
 
+    @property
+    def end(self) -> int:
+        """The index of the limb's end, which is the first bone that a heel or an IK control holds."""
+        held = (self.bones.index(bone) for bone in (*self.turned_by, *self.goes_by))
+        return min(held, default=len(self.bones) - 1)
+
     def _bend(self, matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(3,) the direction from the limb's root to its end, and (3,) to which side of it the joints are.
 
         matrices: (B, 4, 4) of the bones.
         """
-        # The limb ends at the first bone that a heel or an IK control holds.
-        held = [self.bones.index(bone) for bone in (*self.turned_by, *self.goes_by)]
-        *joints, end = matrices[1 : min(held, default=len(self.bones) - 1) + 1, :3, 3] - matrices[0, :3, 3]
+        *joints, end = matrices[1 : self.end + 1, :3, 3] - matrices[0, :3, 3]
         axis, side = end / max(float(np.linalg.norm(end)), 1e-12), np.sum(joints, axis=0)
         return axis, side - axis * (axis @ side)
 
@@ -467,6 +487,22 @@ def evaluate(update: Update, limbs: Sequence[LimbOnIk]) -> None:
         limb.here, every = every[: len(limb.bones)], every[len(limb.bones) :]
 
 
+def too_short(update: Update, limbs: Sequence[LimbOnIk]) -> list[LimbOnIk]:
+    """The limbs that IK does not stretch to controls out of reach, which a trial shows."""
+    held = [HeldChannels(limb.rig, limb.controls) for limb in limbs]
+    for limb in limbs:
+        out = limb.here.copy()
+        out[:, :3, 3] += limb.here[limb.end, :3, 3] - limb.here[0, :3, 3]
+        limb.lead(out)
+    evaluate(update, limbs)
+    found = [limb for limb in limbs if limb.beyond.any()]
+    for each in held:
+        each.restore()
+    if limbs:
+        update()
+    return found
+
+
 def place_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[FloatArray]) -> None:
     """Place the controls of limbs in closed form, so that the limbs' bones get matrices (B, 4, 4).
 
@@ -505,7 +541,7 @@ def place_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[Floa
 
 def _move_ends(update: Update, pairs: Sequence[tuple[LimbOnIk, FloatArray]]) -> None:
     """Move IK controls and heels until the limbs' ends are at their wanted matrices (B, 4, 4), or get no closer."""
-    torn, done, limbs = set[int](), set[int](), [limb for limb, _ in pairs]
+    done, rigid, limbs = set[int](), set[int](), [limb for limb, _ in pairs]
     errors = [limb.end_errors(each) for limb, each in pairs]
     for _ in range(_MOST_LEADS):
         off = [row for row, limb in enumerate(limbs) if row not in done and errors[row][1] > PLACED * limb.size]
@@ -513,20 +549,15 @@ def _move_ends(update: Update, pairs: Sequence[tuple[LimbOnIk, FloatArray]]) -> 
             break
         before = [HeldChannels(limbs[row].rig, limbs[row].controls) for row in off]
         for row in off:
-            limbs[row].lead(pairs[row][1], as_at_rest=row in torn)
+            limbs[row].lead(pairs[row][1], attached=row not in rigid)
         evaluate(update, limbs)
         undone = False
         for row, held in zip(off, before, strict=True):
-            (limb, each), error = pairs[row], errors[row]
-            left = limb.end_errors(each)
-            if row in torn and left[1] > _GAIN * error[1]:
-                done.add(row)
-            if left[1] > max(_NEARER * error[1], PLACED * limb.size):
-                # The limb's end does not follow its control, so use the offset between them at rest.
-                torn.add(row)
+            left, error = limbs[row].end_errors(pairs[row][1]), errors[row]
             if (left >= error).all():
                 held.restore()
                 undone = True
+                (done if row in rigid else rigid).add(row)
             else:
                 errors[row] = left
         if undone:
@@ -636,7 +667,7 @@ class ControlWriter:
         """Check the body's pose and correct it; returns a warning on each bone that cannot be corrected."""
         if self._wanted is None or self._model is None:
             return []
-        if not self.changed() and not self.switched():
+        if not self.held.changed() and not self.switched():
             # The drag has returned to its start, and everything has been restored.
             return []
         for _ in range(_MENDS):
@@ -685,10 +716,6 @@ class ControlWriter:
         free |= self._left
         rows = [row for row, name in enumerate(self._skeleton.names) if name not in free]
         return deviations(self._rig, self._setup, [self._skeleton.names[row] for row in rows], self._wanted[rows])
-
-    def changed(self) -> dict[tuple[str, str], tuple[float, ...]]:
-        """Former values of all changed channels, by (bone, channel)."""
-        return self.held.changed()
 
     def switched(self) -> dict[str, float]:
         """Former values of the switches that have changed since the start, by path."""

@@ -37,7 +37,7 @@ from ..rig.armature import BONE_HEAD, RigError, bone_offset, check_unscaled, len
 from ..rig.keyframes import SAME_FRAME, check_action, check_not_shared
 from ..rig.keying import is_auto_keying
 from ..rig.locks import OTHERWISE
-from ..settings.control import control_rig
+from ..settings.control import solved_parents
 from ..settings.rig import rig_settings
 from .keys import changed_channels, changes_of, copies_in_holds, write_changes, write_layer
 from .take import EditedTake, is_animated, tree_of
@@ -387,7 +387,8 @@ def _turning(setup: DragSetup, effectors: list[Effector], take: EditedTake) -> l
         if name not in setup.frozen and (posed.hinge(name) is not None or posed.lock(name, here) is None):
             open_.append(name)
     dragged = next(iter(setup.dragged))
-    for name in setup.dragged:
+    # A hold has no point on the other side.
+    for name in [name for name in setup.dragged if any(each.bone == name for each in effectors)]:
         check_on_fk(setup.armature, name)
     keyed = take.keyed - posed.on_ik
     turning = [name for name in open_ if name in keyed]
@@ -398,14 +399,13 @@ def _turning(setup: DragSetup, effectors: list[Effector], take: EditedTake) -> l
 
 def check_on_fk(armature: Object, bone: str) -> None:
     """Raise RigError if a bone of a control rig, or one above it, is on IK, since other controls then move it."""
-    on_ik, setup = posed_rig(armature).on_ik, control_rig(armature)
-    while setup is not None and bone and bone not in on_ik:
-        bone = setup.carriers[bone].parent
-    if setup is not None and bone:
-        # Users know the IK control, not the deform bone that it represents.
-        control = next((row.name for row in setup.controls if row.stands_for == bone and row.limb), bone)
+    posed, parents = posed_rig(armature), solved_parents(armature)
+    on_ik = posed.on_ik
+    while bone and bone not in on_ik:
+        bone = parents[bone]
+    if bone:
         raise RigError(
-            f"Bone {control!r} is on IK here, and edits over time only change keys of FK controls: "
+            f"Bone {posed.shown(bone)!r} is on IK here, and edits over time only change keys of FK controls: "
             "switch its limb to FK and key it"
         )
 

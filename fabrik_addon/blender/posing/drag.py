@@ -10,6 +10,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
+import bpy
 import numpy as np
 import numpy.typing as npt
 from bpy.types import Context, Object, Scene
@@ -57,14 +58,14 @@ class Grip:
         armature_position: (3,) its target at the drag's start, in armature space.
         armature_rotation: (4,) the target rotation of its bone at the start, if the effector uses it.
         shift_factors: (3,) factors on the drag's translation: zeros for held points, (-1, 1, 1) for a mirrored point.
-        is_pin: whether it is a pin of the user, instead of an IK control that holds a limb.
+        is_ik: whether it is the end of a limb that its IK control holds, instead of a dragged point or a pin.
     """
 
     effector: Effector
     armature_position: FloatArray
     armature_rotation: FloatArray = field(default_factory=lambda: np.array((1.0, 0.0, 0.0, 0.0)))
     shift_factors: FloatArray = field(default_factory=lambda: np.zeros(3))
-    is_pin: bool = True
+    is_ik: bool = False
 
     @property
     def is_dragged(self) -> bool:
@@ -150,7 +151,7 @@ class DragPart:
         self._rotations = np.array([grip.armature_rotation for grip in grips])
         self._shift_factors = np.array([grip.shift_factors for grip in grips])
         self._dragged = self._shift_factors.any(axis=1)
-        self._pins = ~self._dragged & np.array([grip.is_pin for grip in grips])
+        self._pins = ~self._dragged & ~np.array([grip.is_ik for grip in grips])
         self._oriented = any(grip.effector.rotation_weight > 0.0 for grip in grips)
         start = tree.rotations, tree.root_location
         # For each dragged point, its index among the grips, the heads of the bones from the root to it, and its
@@ -325,12 +326,17 @@ class DragSetup:
         ]
         kept = [*self.held, *(each for each, _ in self._loops)]
         # The dragged bones miss their targets before any held point does.
-        self._priority = 1 + max((each.priority for each in kept), default=-1)
+        self._priority = 1 + max((each.priority for each in kept), default=0)
 
     def _lines(self) -> set[str]:
         """The dragged bones, and all bones above and below them."""
         bones = [self.armature.pose.bones[name] for name in self.dragged]
         return {each.name for bone in bones for each in (bone, *bone.parent_recursive, *bone.children_recursive)}
+
+    @cached_property
+    def _by_ik(self) -> dict[str, list[str]]:
+        """The limbs held by IK, see `PlainRig.held_by_ik`."""
+        return self.posed.held_by_ik(bpy.context.view_layer.update)
 
     @cached_property
     def tops(self) -> list[str]:
@@ -388,14 +394,14 @@ class DragSetup:
             if pin.bone in names
         ]
         grips += [grip for each, partner in self._loops for grip in self._loop_grips(each, partner, names)]
-        by_ik = self.posed.held_by_ik(
-            {names[bone] for grip in grips for bone in tree.skeleton.path(tree.skeleton.index(grip.effector.bone))}
-        )
+        led = {names[bone] for grip in grips for bone in tree.skeleton.path(tree.skeleton.index(grip.effector.bone))}
+        by_ik = {end: bones for end, bones in self._by_ik.items() if end in names and led.isdisjoint(bones)}
         for end in by_ik:
-            if end in names:
-                # The limb's end stays at its IK control if the drag allows it.
-                effector = Effector(end, offset=armatures.BONE_HEAD, priority=self._priority + 1)
-                grips.append(Grip(effector, np.array(self.armature.pose.bones[end].head), is_pin=False))
+            # A limb's end stays at its IK control, unless the limb is carried by a dragged bone.
+            path = tree.skeleton.path(tree.skeleton.index(end))
+            carried = not self.dragged.keys().isdisjoint(names[bone] for bone in path)
+            effector = Effector(end, offset=armatures.BONE_HEAD, priority=self._priority + (1 if carried else -1))
+            grips.append(Grip(effector, np.array(self.armature.pose.bones[end].head), is_ik=True))
         skeleton = self.trees[top].skeleton
         ends = {end for grip in grips for end in (grip.effector.bone, grip.effector.target_bone) if end}
         armatures.check_unscaled(
@@ -651,7 +657,8 @@ class Drag(DragBase):
         context.view_layer.update()
         self._correct(shown)
         self.left_alone += [sentence for writer in self._writers for sentence in writer.settle()]
-        changed = {key: values for writer in self._writers for key, values in writer.changed().items()}
+        self.left_alone += self._out_of_reach()
+        changed = {key: values for writer in self._writers for key, values in writer.held.changed().items()}
         switched = {path: value for writer in self._writers for path, value in writer.switched().items()}
         note_posed(self._armature, changed, switched)
         if changed and is_auto_keying(context):
@@ -704,6 +711,16 @@ class Drag(DragBase):
             shown_bone, by = self._setup.posed.shown(bone), armatures.length_text(error)
             self.left_alone.append(f"Bone {shown_bone!r} ends {by} from its target, farther than during the drag")
 
+    def _out_of_reach(self) -> list[str]:
+        """A sentence about limbs on IK that the body has moved away from their controls; an empty list without any."""
+        bones, apart = self._armature.pose.bones, dict[str, float]()
+        for grip in (grip for part in self._last_parts for grip in part.grips if grip.is_ik):
+            distance = np.linalg.norm(np.array(bones[grip.effector.bone].head) - grip.armature_position)
+            if self._scale * distance > SHOWN:
+                apart[self._setup.posed.shown(grip.effector.bone)] = self._scale * float(distance)
+        by = armatures.length_text(max(apart.values(), default=0.0))
+        return [f"Limbs too short to reach their IK controls (up to {by} short): {first_few(apart)}"] if apart else []
+
     def _ik_error(self) -> tuple[float, str]:
         """The largest distance of a dragged point of a limb on IK from its target, in world meters, and its bone."""
         shift = np.zeros(3) if self._asked is None else self._armature_shift(self._asked[0])
@@ -751,15 +768,16 @@ def begin_drag(
     for pin in () if is_live else effectors.pins_left_behind(armature):
         moved.append((pin, pin.pin_location.copy(), pin.pin_rotation.copy(), tuple(pin.seen)))
         effectors.set_pin(pin, armature.pose.bones[pin.bone])
+    if is_live:
+        live.pause(armature)
     try:
         drag = Drag(context, setup)
     except BaseException:
         _put_back(moved)
+        live.resume(armature)
         raise
     drag.moved_pins = moved
     held = [pin.shown_bone for pin, *_ in moved if pin.bone not in setup.dragged]
     if held and not drag.notice:
         drag.notice = f"Bones have moved, so their pins were moved to them: {first_few(held)}"
-    if is_live:
-        live.pause(armature)
     return drag

@@ -9,9 +9,9 @@ import bpy
 import numpy as np
 from bpy.types import Context
 from bpy_extras import view3d_utils
-from mathutils import Quaternion, Vector
 
 from ...core.arrays import FloatArray
+from ...core.rotations import product, quaternion_from_rotation_vector, rotation_vector_from_quaternion
 
 _AXES: Final = "XYZ"
 # Sine of an angle. A line of sight at a smaller angle to a plane or an axis gives no position on it.
@@ -220,9 +220,8 @@ class DragInput:
 
 def turned_on(first: FloatArray, second: FloatArray) -> FloatArray:
     """(3,) the rotation vector of two successive rotations, given as rotation vectors (3,)."""
-    rotations = [Quaternion(Vector(each.tolist()), float(np.linalg.norm(each))) for each in (first, second)]
-    axis, angle = (rotations[1] @ rotations[0]).to_axis_angle()
-    return np.array(axis * angle, dtype=np.float64)
+    quaternions = (quaternion_from_rotation_vector(each) for each in (second, first))
+    return rotation_vector_from_quaternion(product(*quaternions))
 
 
 def on_plane(ray: Ray, place: FloatArray, normal: FloatArray) -> FloatArray | None:

@@ -84,9 +84,9 @@ def key_channels(
             # Without a frame, Blender would ignore the subframe.
             if armature.keyframe_insert(path, index=index, frame=frame, group=bone, options=options, keytype=kind):
                 keyed[bone] = None
-    if keyed and first:
-        # Over NLA strips, Blender would not play the action that it has just made.
-        armature.update_tag(refresh={"TIME"})
+        if keyed and first:
+            # Over NLA strips, Blender would not play the action that it has just made.
+            armature.update_tag(refresh={"TIME"})
     if why:
         raise KeyframeError(why[0])
     return list(keyed)
@@ -113,6 +113,8 @@ def _other_keys_kept(
 ) -> Iterator[None]:
     """Keep the pose on the other keyed frames of an armature while the block inserts keys on a frame.
 
+    Also keeps the current pose of bones that get no key.
+
     former: by data path and index, the value before the change, for properties without keys; None if it is unknown.
     """
     frames, by_key = other_keyed_frames(armature, frame), curves_by_key(curves(armature))
@@ -127,6 +129,7 @@ def _other_keys_kept(
                 held[key] = np.full(len(frames), value)
             new.append(key)
     held |= _without_effect(context, armature, frames, new)
+    keeper = PoseKeeper(context.scene, armature)
     yield
     by_key = curves_by_key(curves(armature)) if held else {}
     for key, values in held.items() if by_key else ():
@@ -139,6 +142,9 @@ def _other_keys_kept(
                     curve.keyframe_points.insert(frames[row], values[row])
             if not len(changed):
                 break
+    # New keys may make Blender evaluate the animation.
+    context.view_layer.update()
+    keeper.restore()
 
 
 def _without_effect(

@@ -244,6 +244,7 @@ class PoseWriter:
 
     Attributes:
         limbs, leaving_ik: empty; see `ControlWriter`.
+        held: the former channels of the bones.
     """
 
     limbs: Mapping[str, Any] = MappingProxyType({})
@@ -255,7 +256,7 @@ class PoseWriter:
         names = [skeleton.names[bone] for bone in bones]
         self._bones = np.array(bones, dtype=np.int64)
         self._groups = channel_groups(armature, names)
-        self._held = HeldChannels(armature, [*names, self._root])
+        self.held = HeldChannels(armature, [*names, self._root])
 
     def write(self, rotations: FloatArray, head: FloatArray | None) -> None:
         """Set local rotations (J, 4), and move the root's head to (3,) in armature space if the root is written."""
@@ -264,10 +265,6 @@ class PoseWriter:
         if self._moves_root:
             root = self._armature.pose.bones[self._root]
             root.location = root_location_channel(root, head).tolist()
-
-    def changed(self) -> dict[tuple[str, str], tuple[float, ...]]:
-        """Former values of all changed channels, by (bone, channel)."""
-        return self._held.changed()
 
     def switched(self) -> dict[str, float]:
         """Return nothing, because plain rigs have no switches."""

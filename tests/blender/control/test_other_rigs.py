@@ -3,6 +3,7 @@
 import bpy
 import numpy as np
 import pytest
+from mathutils import Vector
 from support import scenes
 from support.control_rigs import (
     arp_like,
@@ -18,6 +19,7 @@ from support.takes import curves
 
 from fabrik_addon.blender.bake.bake import bake
 from fabrik_addon.blender.posing.drag import begin_drag
+from fabrik_addon.blender.rig.armature import length_text
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -79,7 +81,9 @@ def test_limbs_stay_on_ik_and_the_body_has_the_pose_of_fk(rig, bone):
         kept.limbs = limbs
         before = body(rig)
         dragged = drag(rig, bone[rig.name], shift)
-        assert dragged.left_alone == []
+        # A straight arm is carried away from its control, unless this moves with the body.
+        names = [sentence.partition(": ")[2] for sentence in dragged.left_alone]
+        assert names == [HAND[rig.name].replace(".L", ".R")] * (bone is HIPS and rig.name != "Cloud")
         found[limbs] = body(rig)
         assert np.abs(found[limbs] - before).max() > 0.1
         led = 3 if bone is HAND else 2
@@ -144,6 +148,62 @@ def test_limbs_that_a_drag_does_not_lead_are_left_alone(make, bone):
     assert {path: placing(rig, path) for path in before} == before
     assert len(from_controls(rig)) == 4
     assert max(from_controls(rig).values()) < 1e-3
+
+
+@pytest.mark.one_blender
+@pytest.mark.parametrize("shift", [(0.0, -0.18, -0.18), (0.03, -0.07, -0.05)])
+@pytest.mark.parametrize("make", [arp_like, hand_made])
+def test_the_control_of_a_straight_arm_ends_at_the_hand(make, shift):
+    """The control was out of reach, and ended up to 14 mm beyond the dragged hand."""
+    rig = open_set_up(make)
+    control = rig.pose.bones[HAND[rig.name]]
+    move_by(control, (0.04, 0.0, 0.0))
+    hand = rig.fabrik.control.controls[control.name].stands_for
+    assert from_controls(rig)[hand] > 0.03
+    drag(rig, control.name, shift)
+    assert from_controls(rig)[hand] < 1e-3
+
+
+@pytest.mark.one_blender
+@pytest.mark.parametrize("make", [arp_like, hand_made, only_ik])
+@pytest.mark.parametrize(
+    ("bone", "shift"), [("foot.R", (0.0, 0.0, -0.3)), ("hand.L", (0.3, -0.5, -0.4)), ("hand.L", (0.0, 0.0, -0.3))]
+)
+def test_a_drag_beyond_reach_leaves_the_other_limbs_at_their_controls(make, bone, shift):
+    """The body followed the drag, so that the other hand ended up to 44 cm from its control, a foot 10 cm."""
+    rig = open_set_up(make)
+    control = next(row.goes_by for row in rig.fabrik.control.carriers if row.goes_by and bone in row.name)
+    dragged = begin_drag(bpy.context, rig, control)
+    for share in (0.25, 0.5, 0.75, 1.0):
+        result = dragged.step(dragged.start + share * np.array(shift), settled=True)
+    assert result.error > 0.01
+    assert result.why.endswith("is held in place")
+    dragged.finish(bpy.context)
+    assert max(from_controls(rig).values()) < 1e-3
+    assert dragged.left_alone == []
+
+
+@pytest.mark.one_blender
+@pytest.mark.parametrize("make", [arp_like, hand_made, only_ik])
+def test_limbs_that_are_carried_away_from_their_controls_are_named(make):
+    """The body goes where it is dragged, and IK controls stay."""
+    rig = open_set_up(make)
+    controls = [row.goes_by for row in rig.fabrik.control.carriers if row.goes_by]
+    before = np.array([rig.pose.bones[name].matrix for name in controls])
+    dragged = drag(rig, HIPS.get(rig.name, "hips"), (0.0, 0.0, 0.25))
+    assert np.array([rig.pose.bones[name].matrix for name in controls]) == pytest.approx(before, abs=1e-6)
+    by, (sentence,) = length_text(max(from_controls(rig).values())), dragged.left_alone
+    start, _, names = sentence.partition(": ")
+    assert start == f"Limbs too short to reach their IK controls (up to {by} short)"
+    assert set(names.split(", ")) == set(controls)
+
+
+def move_by(bone, shift):
+    """Move a bone in armature space."""
+    matrix = bone.matrix.copy()
+    matrix.translation += Vector(shift)
+    bone.matrix = matrix
+    bpy.context.view_layer.update()
 
 
 @pytest.mark.parametrize("limbs", ["FK", "IK"])

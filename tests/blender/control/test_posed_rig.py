@@ -126,6 +126,6 @@ def test_a_foot_and_its_toes_are_placed_together():
     wanted[toe, :3, 3] += turn @ arm - arm
     wanted[foot, :3, :3] = turn @ wanted[foot, :3, :3]
     assert limb.turned_by
-    limb.lead(wanted, as_at_rest=False)
+    limb.lead(wanted)
     evaluate(bpy.context.view_layer.update, [limb])
     assert limb.end_errors(wanted)[1] < PLACED * limb.size

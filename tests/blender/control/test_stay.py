@@ -284,6 +284,47 @@ def test_a_knee_that_ik_leaves_short_of_its_target_is_named():
     ]
 
 
+@pytest.mark.parametrize("shift", [(0.0, 0.0, -0.01), (0.0, -0.1, 0.1)])
+def test_a_straight_leg_on_tiptoe_is_dragged_by_its_foot(shift):
+    """The rolled heel raises the foot above its control, like a control that is out of reach."""
+    rig = open_set_up("Basic.basic_human")
+    for bone in rig.pose.bones:
+        bone.ik_stretch = 0.0
+    rig.pose.bones["foot_heel_ik.L"].rotation_mode = "XYZ"
+    rig.pose.bones["foot_heel_ik.L"].rotation_euler = (0.9, 0.0, 0.0)
+    bpy.context.view_layer.update()
+    before = apart(rig, "thigh.L")
+    rig.pose.bones["torso"].location.z = 0.1
+    rig.pose.bones["foot_ik.L"].location.z = 0.02
+    bpy.context.view_layer.update()
+    assert apart(rig, "thigh.L") > before > 0.03
+    foot, heel = rig.pose.bones["ORG-foot.L"], rig.pose.bones["foot_heel_ik.L"].rotation_euler.copy()
+    drag_in_steps(rig, "foot_ik.L", shift)
+    start, turned = np.array(foot.tail), foot.matrix.to_quaternion()
+    drag = drag_in_steps(rig, "foot_ik.L", (-0.03, 0.0, 0.02))
+    assert np.array(foot.tail) - start == pytest.approx((-0.03, 0.0, 0.02), abs=CLOSE)
+    assert drag.left_alone == []
+    assert rig.pose.bones["foot_heel_ik.L"].rotation_euler == heel
+    assert foot.matrix.to_quaternion().rotation_difference(turned).angle < 0.01
+
+
+@pytest.mark.parametrize("stretch", [0.0, 1.0])
+def test_limbs_hold_the_body_back_only_if_they_do_not_stretch(stretch):
+    """With Rigify's IK Stretch off, the other hand ended 19 cm from its control."""
+    rig = open_set_up("Basic.basic_human")
+    for holder in LIMBS.values():
+        rig.pose.bones[holder]["IK_Stretch"] = stretch
+    rig.update_tag()
+    bpy.context.view_layer.update()
+    before = {limb: channels(rig, limb) for limb in LIMBS if limb != "upper_arm.L"}
+    drag, result, error = drag_knee(rig, "hand_ik.L", (0.0, -1.0, 0.2))
+    assert drag.left_alone == []
+    assert (error > 0.05) == (stretch == 0.0)
+    assert error == pytest.approx(result, abs=CLOSE)
+    assert max(apart(rig, limb) for limb in LIMBS) < CLOSE
+    assert {limb: channels(rig, limb) for limb in before} == before
+
+
 def test_an_elbow_that_is_dragged_back_to_its_start_leaves_everything():
     rig = keyed_human()
     go_to(20)

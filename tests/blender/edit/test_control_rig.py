@@ -142,10 +142,21 @@ def test_a_hold_keeps_a_control_in_place(human):
     assert max(np.abs(now - keys[path]).max() for path, now in curves(human).items()) < 1e-6
 
 
+def test_a_hold_with_x_mirror_does_not_need_the_other_side(human):
+    """It was refused, because the other arm was on IK."""
+    human.pose.use_mirror_x = True
+    switch = next(row for row in human.fabrik.control.switches if "upper_arm_parent.L" in row.name)
+    write_switches(human, {switch.name: switch.ik})
+    assert bpy.ops.fabrik.add_hold(bone="hand_fk.R", first=12, last=20, ease=6) == {"FINISHED"}
+
+
 def test_a_limb_on_ik_is_refused_with_the_remedy(human):
     write_switches(human, {row.name: row.ik for row in human.fabrik.control.switches})
     with pytest.raises(Exception, match=r"Bone 'hand_ik\.R' is on IK here, .*: switch its limb to FK"):
         begin_spread(bpy.context, human, "hand_fk.R", Spread(SPREAD, SPREAD))
+    # The name of a bone of the mechanism says nothing to a user.
+    with pytest.raises(Exception, match=r"Bone 'forearm_fk\.R' is on IK here"):
+        begin_spread(bpy.context, human, "forearm_fk.R", Spread(SPREAD, SPREAD))
     with pytest.raises(RuntimeError, match="only change keys of FK controls: switch its limb to FK and key it"):
         bpy.ops.fabrik.add_hold(bone="hand_fk.R", first=12, last=20)
 

@@ -94,6 +94,21 @@ def key_angles(rig, bone, angles):
         posed.keyframe_insert(channel, frame=frame)
 
 
+@pytest.mark.parametrize("how", [automatically, by_hand])
+def test_poses_without_keys_of_other_bones_stay(rig, how):
+    """New keys on other frames made Blender evaluate the animation, which reset these poses."""
+    thigh = rig.pose.bones["thigh.L"]
+    for frame in (1, 40):
+        thigh.keyframe_insert("rotation_euler", frame=frame)
+    bpy.context.scene.frame_set(20)
+    if how is not automatically:
+        drag(rig)
+    thigh.rotation_euler.x = 0.5
+    how(rig)
+    bpy.context.view_layer.update()
+    assert thigh.rotation_euler.x == pytest.approx(0.5)
+
+
 def test_all_other_keyed_frames_keep_their_pose(rig):
     """The curves' handles change with a new key, so frames farther away than the nearest keys would change."""
     key_angles(rig, "spine", {1: 0.0, 15: 0.1, 25: 0.05, 40: 0.2})
