@@ -46,7 +46,7 @@ def checked_bvh(content: bytes, rate: float | None = None) -> tuple[str, tuple[s
     if not text:
         raise RetargetError("the file is empty: choose another")
     if text[:9].upper() != "HIERARCHY":
-        raise RetargetError("this is not a BVH file, which begins with HIERARCHY: choose another")
+        raise RetargetError("this is not a BVH file, because it does not begin with HIERARCHY: choose another")
     motion = _MOTION.search(text)
     time = _FRAME_TIME.search(text, motion.end()) if motion else None
     if motion is None or time is None:

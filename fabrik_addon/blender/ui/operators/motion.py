@@ -431,8 +431,8 @@ class FABRIK_OT_worst_frame(OnReport, Operator):
 class ReportsBake:
     """An operator whose steps return the result of a bake. Keywords that are not given use the rig's settings."""
 
-    frame_start: Int("Start", "First frame. Defaults to the start of the preview range, or of the source")
-    frame_end: Int("End", "Last frame. Defaults to the end of the preview range, or of the source")
+    frame_start: Int("Start", "First frame. Defaults to the start of the preview range, or to that of the source")
+    frame_end: Int("End", "Last frame. Defaults to the end of the preview range, or to that of the source")
     action_name: String("Action Name", "Name of the new action. Defaults to the rig's name", options=ASIDE)
 
     def done(self, result: "baking.BakeResult") -> set[str]:

@@ -20,7 +20,7 @@ _Table: TypeAlias = dict[tuple[str, str], str]
 # The context of all labels. Blender's own translations have priority over those of add-ons. Without a separate context,
 # the German for "Manual" would be a handbook, for "Spread" a spray can, and for "Force" a force field.
 CONTEXT: Final = "FABRIK"
-# Tooltips and sentences have Blender's usual context, names in the undo history that of operators.
+# Tooltips and sentences use Blender's default context. Names in the undo history use the context of operators.
 CONTEXTS: Final[tuple[str, ...]] = ("*", CONTEXT, "Operator")
 MESSAGE: Final = "Message"
 # Separators between the parts of a message, the widest first.
