@@ -532,12 +532,14 @@ class FABRIK_OT_add_hold(OnRig, Operator):
     target: String("Object", "The object that the bone stays with. Defaults to world space")
     target_bone: String("Object's Bone", "If the object is an armature, the bone to stay with")
 
-    def invoke(self, context: Context, _event: Event) -> set[str]:
-        """Show a dialog for the frames; by default the hold starts at the current frame."""
+    @reports_errors
+    def invoke(self, context: Context, event: Event) -> set[str]:
+        """Show a dialog for the frames that names the bone; by default the hold starts at the current frame."""
+        bone = self.bone or selection.clicked_bone(rig_at_hand(context)).name
         given = self.given("first", "last")
         self.first = given.get("first", context.scene.frame_current)
         self.last = given.get("last", self.first + _LENGTH)
-        return set(context.window_manager.invoke_props_dialog(self))
+        return set(context.window_manager.invoke_props_dialog(self, title=f"{ui_text(self.bl_label)}: {bone}"))
 
     def draw(self, context: Context) -> None:
         layout = self.layout
