@@ -162,12 +162,12 @@ def test_one_stiffness_is_one_property():
 def test_temporary_values_are_not_saved(tmp_path):
     rig = scenes.make_rig()
     kept = rig.fabrik
-    kept.live_trouble, kept.last_result, kept.capture.doubts, kept.solved = "a", "b", "c", "d"
-    assert (kept.live_trouble, kept.last_result, kept.capture.doubts, kept.solved) == ("a", "b", "c", "d")
+    kept.live_trouble, kept.retarget.brought, kept.solved = "a", "b", "c"
+    assert (kept.live_trouble, kept.retarget.brought, kept.solved) == ("a", "b", "c")
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "rig.blend"))
     bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "rig.blend"))
     kept = bpy.data.objects["Rig"].fabrik
-    assert (kept.live_trouble, kept.last_result, kept.capture.doubts, kept.solved) == ("", "", "", "")
+    assert (kept.live_trouble, kept.retarget.brought, kept.solved) == ("", "", "")
 
 
 def test_saving_leaves_linked_originals_as_they_were(tmp_path):

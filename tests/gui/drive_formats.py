@@ -64,7 +64,7 @@ def poses_become_keys():
         yield 1.0
         if rig().animation_data and rig().animation_data.action:
             break
-    assert f"{FRAMES} frames of 'arms'" in rig().fabrik.last_result, rig().fabrik.last_result
+    assert f"{FRAMES} frames of 'arms'" in rig().fabrik.capture.result, rig().fabrik.capture.result
     heights = []
     for frame in (1, FRAMES):
         bpy.context.scene.frame_set(frame)

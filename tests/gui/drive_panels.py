@@ -78,7 +78,7 @@ def effectors():
     yield from look()
     effector.target, effector.pin_location, effector.point = None, (0.0, 0.0, 1.0), "OFFSET"
     yield from look()
-    kept.last_result = "11 bones, 3 frames\nRMS 2 mm"
+    kept.capture.result = "11 bones, 3 frames\nRMS 2 mm"
     yield from look()
     g.shot("panels_effectors.png")
 

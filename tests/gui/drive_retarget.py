@@ -157,9 +157,9 @@ def retarget():
     g.click()
     for _ in range(60):
         yield 1.0
-        if rig().fabrik.last_result:
+        if rig().fabrik.capture.result:
             break
-    assert "60 frames of 'wave'" in rig().fabrik.last_result, rig().fabrik.last_result
+    assert "60 frames of 'wave'" in rig().fabrik.capture.result, rig().fabrik.capture.result
     bpy.context.scene.frame_set(30)
     low = rig().pose.bones["hips"].head.z
     bpy.context.scene.frame_set(1)

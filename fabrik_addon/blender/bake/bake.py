@@ -737,7 +737,7 @@ def make_result(
     report = replace(report, notes=(*left, *report.notes), doubts=tuple(doubts))
     result = BakeResult(report, settings.frames, trees, seconds, figures, take)
     capture = rig_settings(armature).capture
-    rig_settings(armature).last_result = "\n".join((*result.lines, *figures))
+    capture.result = "\n".join((*result.lines, *figures))
     capture.doubts = "\n".join(report.doubts)
     if by_markers or take:
         # The report of a retarget lists bones. A marker may have the same name as a bone.

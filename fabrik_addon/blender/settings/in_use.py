@@ -105,13 +105,7 @@ _MOMENTS: Final[dict[tuple[object, ...], Any]] = {}
 
 
 class Moment:
-    """A value of a property group, usually a text, that is not saved with the file; "" at first.
-
-    per_take: whether each take of the rig has its own value.
-    """
-
-    def __init__(self, *, per_take: bool = False) -> None:
-        self._per_take = per_take
+    """A value of a property group, usually a text, that is not saved with the file; "" at first."""
 
     def __set_name__(self, _owner: type, name: str) -> None:
         self._name = name
@@ -123,9 +117,7 @@ class Moment:
         _MOMENTS[self._key(group)] = value
 
     def _key(self, group: Any) -> tuple[object, ...]:
-        rig = group.id_data
-        take = rig.fabrik.capture.take if self._per_take else None
-        return rig.session_uid, self._name, None if take is None else take.session_uid
+        return group.id_data.session_uid, self._name
 
 
 _Value = TypeVar("_Value", str, float, bool, tuple[float, ...])

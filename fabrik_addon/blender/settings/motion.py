@@ -333,11 +333,15 @@ class OfATake:
     preset: String()
     # The bones whose length differs between the recorded person and the rig.
     factors: List(type=FabrikFactor)
-    # The results of the last calibration, one per line.
+    # The results and the warnings of the last calibration, one per line.
     calibrated: String()
-    # The frame with the largest error in the last bake, and the report of that bake.
+    calibration_doubts: String()
+    # The last bake: the frame with the largest error, its report, and its results, one per line.
     worst_frame: Int()
     report: Pointer(type=Text)
+    result: String()
+    # The warnings of the last match or bake, one per line.
+    doubts: String()
 
 
 @overridable
@@ -364,9 +368,6 @@ class FabrikCapture(OfATake, CalibrationOptions, MarkerOptions, PropertyGroup):
         "A recording of the same person standing still, used for calibration. Defaults to the take itself",
         type=Collection,
     )
-    # The warnings of the last calibration, and of the last match or bake, in lines.
-    calibration_doubts = Moment(per_take=True)
-    doubts = Moment(per_take=True)
     show_errors: Bool("Show Errors", "Draw a line from each marker to its point on the bone", update=note_use)
 
 

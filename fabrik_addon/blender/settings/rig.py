@@ -267,9 +267,8 @@ class FabrikRig(PostureSettings, PropertyGroup):
         update=update_live_pose,
     )
     stored_pose: List(type=FabrikStoredBone)  # the pose when Live was switched on
-    # The error of live posing, and the errors of the last bake, in short lines.
+    # The error of live posing, in short lines.
     live_trouble = Moment()
-    last_result = Moment(per_take=True)
 
 
 def rig_settings(rig: Object) -> FabrikRig:

@@ -147,7 +147,7 @@ class TestReport:
             assert entry.coverage == pytest.approx(rows[entry.name].coverage, abs=1e-3)
         # The frame that the panel names with the largest error.
         total = report.total()
-        assert f"{total.worst_marker}, frame {capture.worst_frame}" in rig.fabrik.last_result
+        assert f"{total.worst_marker}, frame {capture.worst_frame}" in rig.fabrik.capture.result
         assert bpy.ops.fabrik.export_report(filepath=str(tmp_path / "walk.csv")) == {"FINISHED"}
         written = list(csv.DictReader(io.StringIO((tmp_path / "walk.csv").read_text())))
         assert [row["name"] for row in written if row["scope"] == "marker"] == labels

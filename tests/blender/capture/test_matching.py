@@ -319,4 +319,4 @@ class TestSeveralTakes:
         assert "5 markers of 'walk' calibrated" in capfd.readouterr().out
         bpy.ops.fabrik.bake()
         assert "3 frames of 'walk'" in capfd.readouterr().out
-        assert "3 frames of 'walk'" in rig.fabrik.last_result
+        assert "3 frames of 'walk'" in rig.fabrik.capture.result

@@ -79,7 +79,7 @@ def test_a_file_is_retargeted_in_pose_mode_and_leaves_no_data_behind(exported, k
     bpy.ops.object.mode_set(mode="POSE")
     before = {thing.name_full for thing in bpy.data.user_map() if thing.id_type not in {"ACTION", "TEXT"}}
     assert bpy.ops.fabrik.retarget(source=str(path)) == {"FINISHED"}
-    assert f"{FRAMES} frames of 'walk'" in rig_settings(rig).last_result
+    assert f"{FRAMES} frames of 'walk'" in rig_settings(rig).capture.result
     assert {thing.name_full for thing in bpy.data.user_map() if thing.id_type not in {"ACTION", "TEXT"}} == before
     assert [thing.mode for thing in (bpy.context.object, rig)] == ["POSE", "POSE"]
     first = round(rig.animation_data.action.frame_range[0])

@@ -107,7 +107,7 @@ def test_from_a_drop_to_keys_in_three_actions(clean_scene, files, kind):
     assert source.name == path.stem
     assert bpy.context.object == rig
     assert bpy.ops.fabrik.retarget() == {"FINISHED"}
-    assert f"{FRAMES} frames of '{path.stem}'" in rig_settings(rig).last_result
+    assert f"{FRAMES} frames of '{path.stem}'" in rig_settings(rig).capture.result
     limbs = {
         "npz": ("left_shoulder", "left_elbow", "right_shoulder", "left_hip", "left_knee"),
         "mvnx": ("LeftUpperArm", "LeftForeArm", "RightUpperArm", "LeftUpperLeg", "LeftLowerLeg"),

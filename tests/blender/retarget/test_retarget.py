@@ -48,7 +48,7 @@ def test_a_copy_of_the_source_moves_like_it(moving):
     for frame in (1, 7, 18, 24):
         own, other = heads(rig, frame), heads(source, frame)
         assert max(np.linalg.norm(own[name] - other[name]) for name in own) < 1e-4
-    assert "24 frames of 'Source'" in rig_settings(rig).last_result
+    assert "24 frames of 'Source'" in rig_settings(rig).capture.result
 
 
 @pytest.mark.parametrize("locked", [(True, True, True), (True, False, False)])
@@ -329,7 +329,7 @@ def test_rotation_errors_due_to_limits_are_reported_in_degrees(moving):
     spine = next(row for row in rows if (row["scope"], row["name"]) == ("rotation", "spine"))
     assert float(spine["max_deg"]) == pytest.approx(wanted, abs=0.1)
     assert spine["worst"] == "24"
-    assert "Rotations: " in rig_settings(rig).last_result
+    assert "Rotations: " in rig_settings(rig).capture.result
 
 
 def test_a_root_bone_with_the_motion_is_mapped_and_rotates_like_the_sources(clean_scene):

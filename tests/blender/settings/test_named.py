@@ -75,7 +75,7 @@ def test_a_source_is_the_local_object(twins, linked_first):
     own.keyframe_insert("location", frame=7)
     scenes.make_active(scenes.make_rig())
     assert bpy.ops.fabrik.retarget(source="Walker") == {"FINISHED"}
-    assert "5 frames of 'Walker'" in bpy.context.object.fabrik.last_result
+    assert "5 frames of 'Walker'" in bpy.context.object.fabrik.capture.result
 
 
 @BOTH_ORDERS

@@ -218,7 +218,7 @@ def draw_fewer(layout: UILayout, settings: FabrikBakeSettings) -> None:
 def draw_result(layout: UILayout, rig: Object) -> None:
     """Draw the result of the last bake, line by line."""
     column = layout.column(align=True)
-    for line in seen(rig).last_result.splitlines():
+    for line in seen(rig).capture.result.splitlines():
         base.draw_lines(column, line, "BLANK1")
 
 
