@@ -49,8 +49,8 @@ _PALM_WORDS: Final = {"palm", "metacarpal"}
 
 # Rigify's meta-rig numbers its spine from the hips to the head.
 _GENERATED: Final = re.compile("^(DEF|ORG)-")
-# Rigify deforms a limb's bone with two or more, numbered from the second: DEF-thigh.L, DEF-thigh.L.001. Exports for
-# games keep only these.
+# Rigify has two or more deform bones for each bone of a limb, numbered from the second: DEF-thigh.L, DEF-thigh.L.001.
+# Exports for games keep only these.
 _FAR_HALF: Final = re.compile(r"^DEF-(?:upper_arm|forearm|thigh|shin)\.(?P<side>[LR])\.\d{3}$")
 _RIGIFY_SPINE: Final = {
     "spine": "hips", "spine.001": "spine", "spine.002": "spine", "spine.003": "chest",

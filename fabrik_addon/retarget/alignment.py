@@ -169,8 +169,8 @@ def find_reference(motion: Motion, rest: RestBody, target: RestBody, frame: int 
 def _up_of(bodies: Sequence[RestBody]) -> FloatArray:
     """(3,) up in the world of a source, from its bodies on some frames.
 
-    This is the axis along which most bodies point, because on a single frame the source may be lying. But someone who
-    lies on most frames may stand on a few: then it is Z.
+    This is the axis along which most bodies point, because on a single frame the source may be lying. If someone lies
+    on most frames but stands on a few, it is Z.
     """
     known = [(body, body.axes.up) for body in bodies if body.axes is not None]
     stands = sum(up @ _UP > ALONG and _legs(body) @ _UP < -ALONG for body, up in known)

@@ -113,3 +113,29 @@ def test_tooltips_are_sentences_without_a_full_stop():
     # "0 keeps rotations; 1 …" begins with a number.
     begins = {where: text[:1].isupper() or text[:1].isdigit() for where, text in found.items()}
     assert not {where: text for where, text in found.items() if not begins[where] or text.endswith(".")}
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "starts"),
+    [
+        ("check_action", {"mend": True}, "Insert keys to clamp"),
+        ("check_action", {"mend": False}, ""),
+        ("solve", {"start": "REST"}, "Start from the rest pose"),
+        ("set_limit", {"slide": (1.0, 1.5)}, "Minimum and maximum stretch"),
+        ("set_limit", {"type": "BALL"}, ""),
+    ],
+)
+def test_a_button_that_sets_an_option_has_its_tooltip(name, options, starts):
+    """Blender shows the operator's own tooltip if this one is empty."""
+    given = bpy.context.window_manager.operator_properties_last(f"fabrik.{name}")
+    for option in ("mend", "start", "slide", "axis"):
+        if option in given.bl_rna.properties:
+            given.property_unset(option)
+    for option, value in options.items():
+        setattr(given, option, value)
+    (cls,) = (cls for cls in CLASSES if getattr(cls, "bl_idname", "") == f"fabrik.{name}")
+    shown = cls.description(bpy.context, given)
+    for option in options:
+        given.property_unset(option)
+    assert shown.startswith(starts)
+    assert bool(shown) == bool(starts)

@@ -41,8 +41,8 @@ from .writer import (
 # A control is needed only if other controls cannot reproduce more than this fraction of its effect. Smaller differences
 # may come from the curvature of the trials' arcs.
 _NEW: Final = 0.1
-# A joint is a hinge if its bend about a second axis is at most the first number, a fraction of its main bend, and the
-# cosine of the angle between the hinge and an axis of the bone is at least the second number.
+# A joint is a hinge if its bend about a second axis is at most the first number times its main bend, and if the cosine
+# of the angle between the hinge and an axis of the bone is at least the second number.
 _ONE_AXIS: Final = 0.05
 _ALONG: Final = 0.9994
 # The least bend of a limb's joint in radians, or half of its bend at rest if that is less. Blender's IK has an error of

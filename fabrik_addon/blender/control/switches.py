@@ -169,7 +169,7 @@ def keyed_switches(setup: FabrikControlRig, values: Mapping[str, float]) -> dict
 
 
 def _driving(rig: Object) -> dict[str, set[str]]:
-    """The bones whose constraints a custom property from 0 to 1 drives, by path of the property."""
+    """By path of a custom property from 0 to 1: the bones whose constraints it drives."""
     found: dict[str, set[str]] = {}
     for curve in rig.animation_data.drivers if rig.animation_data else ():
         name, _, number = curve.data_path.rpartition(".")

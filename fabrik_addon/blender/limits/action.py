@@ -80,7 +80,7 @@ def rotations_of_action(
     strips = [] if not keyframes.is_layered(rig) else keyframes.active_strips(rig)
     moving = list[tuple[PoseBone, FloatArray, FloatArray]]()
     if not strips and (rig.animation_data is None or rig.animation_data.action is None):
-        raise RigError(f"{rig.name!r} has no action: assign one first")
+        raise RigError(f"{rig.name!r} has no action: assign one, or insert keys first")
     if posed.by_channels and not strips:
         read = RigCurves(rig, curves(rig))
         for bone in bones:

@@ -52,7 +52,7 @@ def note_posed(
 
 
 def forget_posed(rig: Object, bones: Iterable[str]) -> None:
-    """Remove bones and switches that have been keyed from the record."""
+    """Remove keyed bones and switches from the record of what drags have changed."""
     unkeyed = rig_settings(rig).unkeyed
     for name in bones:
         if name in unkeyed:

@@ -303,9 +303,9 @@ def set_curve_keys(
 
 
 def set_aside(owners: Collection[Object]) -> None:
-    """Take new actions off their owners until another file is opened. `curves` finds them, and files have them.
+    """Unassign new actions until another file is opened, because Blender copies the keys of actions in use.
 
-    To evaluate an action, Blender copies all of its keys.
+    `curves` still finds these actions, and saved files assign them to their owners.
     """
 
     def toggle(*_saved: object) -> None:

@@ -16,7 +16,7 @@ _Quaternion: TypeAlias = Quaternion
 
 
 class Backend(Protocol):
-    """A backend: a module with these functions; `array` documents them."""
+    """A module with these functions. `array` documents them."""
 
     def Vector(self, components: Iterable[Scalar], /) -> _Vector: ...  # noqa: N802  the classes
     def Quaternion(self, components: Iterable[Scalar], /) -> _Quaternion: ...  # noqa: N802

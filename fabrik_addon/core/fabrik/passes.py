@@ -120,7 +120,7 @@ class Passes:
         return Aim(attachment, total * (1.0 / self.backend.maximum(weight, TINY)), weight)
 
     def _meet(self, index: int, aims: list[Aim], pose: SweepPose, bound: list[Condition]) -> None:
-        """Forward step of one body: move it to its aims, with a rotation unless its limit is active."""
+        """Forward step of one body: move it to its aims. Rotate it too, unless its limit is active."""
         backend, head, frame = self.backend, pose.heads[index], pose.orientations[index]
         if len(aims) == 1:
             moved, turned = self._point_on_line(aims[0], head, frame), frame

@@ -139,7 +139,7 @@ class Bodies:
 
     @cached_property
     def ends(self) -> IntArray:
-        """(B, B) the ends of the lever arms of bodies u on points of bodies l: a body's head; -1: the point itself.
+        """(B, B) for bodies u, l: the body at whose head u's lever arm on points of l ends; -1: at the point itself.
 
         Bodies above a body that does not inherit rotation move it, but do not rotate it.
         """

@@ -232,7 +232,7 @@ class LeastSquares:
     def _constrained_step(
         self, system: "_System", damping: FloatArray, sides: Sides, active: BoolArray
     ) -> tuple[FloatArray, FloatArray]:
-        """(F, D) the scaled step that ends at the active sides (K,), and (A,) the pushes against them.
+        """(F, D) the scaled step that ends at the active sides (K,), and (A,) their pushes (multipliers).
 
         The range-space method: Nocedal & Wright, *Numerical Optimization*, 2006, section 16.2.
         """

@@ -233,7 +233,7 @@ class Limbs:
         return _length_columns(fit, solution, grows=self.grows)
 
     def prior(self, fit: Fit, sample_weight: float) -> tuple[FloatArray, FloatArray]:
-        """Weights (J,) and differences (J,) that keep bone lengths near the rig's."""
+        """Weights (J,) and differences (J,) that keep bone lengths near those of the rig."""
         weight = sample_weight / self.frames_worth * (fit.noise / _LENGTH_SHARE) ** 2
         return np.full(len(fit.skeleton), weight), 1.0 / fit.factors - 1.0
 

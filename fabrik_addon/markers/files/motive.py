@@ -108,7 +108,7 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
 
 
 def _with_one_header(text: str) -> str:
-    """The text without repetitions of the first header, which concatenated files have."""
+    """The text of concatenated files without their repeated headers."""
     header = _HEADER.match(text) if text.lower().count(START.decode()) > 1 else None
     return text if header is None else f"{header[0].rstrip()}\n{_HEADER.sub('', text)}"
 

@@ -243,8 +243,8 @@ def to_clip(
     unit_doubts = tuple[str, ...]()
     if stated is None and (size := extent(points)) < _SHORTEST:
         doubt = (
-            f"The units are unknown; assumed {unit}, in which the person extends over {size:.2f} m: choose others, "
-            "such as in, if that is wrong"
+            f"The units are unknown; assumed {unit}, so the person measures {size:.2f} m: choose other units, "
+            "such as inches, if that is wrong"
         )
         unit_doubts = (doubt,)
     up, up_doubts = (chosen.up_axis, ()) if chosen.up_axis else guessed_up(points, names, usual_up)

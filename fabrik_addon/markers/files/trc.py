@@ -81,7 +81,7 @@ def _header(rows: Iterator[list[str]]) -> tuple[_Header, Iterator[list[str]]]:
     """The header, and the rows of numbers that follow it; raises MarkerFileError if the header is incomplete."""
     first = next(rows, [""])
     if not first[0].lower().startswith("pathfiletype"):
-        raise MarkerFileError("this is not a TRC file, which begins with PathFileType: choose another")
+        raise MarkerFileError("this is not a TRC file, because it does not begin with PathFileType: choose another")
     above: list[list[str]] = []
     for names in rows:
         if names[0].lower().startswith("frame"):

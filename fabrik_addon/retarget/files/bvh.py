@@ -61,7 +61,7 @@ def parse_bvh(content: bytes, rate: float | None = None) -> Recorded:
     if not text:
         raise RetargetError("the file is empty: choose another")
     if text[:9].upper() != "HIERARCHY":
-        raise RetargetError("this is not a BVH file, which begins with HIERARCHY: choose another")
+        raise RetargetError("this is not a BVH file, because it does not begin with HIERARCHY: choose another")
     motion = _MOTION.search(text)
     time = _FRAME_TIME.search(text, motion.end()) if motion else None
     if motion is None or time is None:

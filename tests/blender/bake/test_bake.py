@@ -100,6 +100,16 @@ class TestReport:
             assert np.allclose(report.errors[row], wanted, atol=3e-3, equal_nan=True)
         assert np.isnan(report.errors[2:5, 4]).all()
 
+    def test_results_and_warnings_are_saved(self, tmp_path):
+        """The panel Report of a file that the command line had baked showed neither."""
+        rig, _ = scenes.walking_rig(FRAMES, seed=8)
+        result = run(rig)
+        rig.fabrik.capture.doubts = "A warning"
+        save_and_open(tmp_path / "baked.blend")
+        kept = bpy.data.objects["Rig"].fabrik.capture
+        assert kept.last_result.splitlines() == list(result.lines)
+        assert kept.doubts == "A warning"
+
     def test_the_result_has_a_line_and_timings(self):
         rig, _ = scenes.walking_rig(FRAMES, seed=8)
         result = run(rig)

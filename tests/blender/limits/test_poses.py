@@ -257,7 +257,7 @@ class TestCheckAction:
         with pytest.raises(RigError, match="only has NLA strips: select one"):
             fix_action(bpy.context, moving_rig, moving_rig.pose.bones)
         animation.nla_tracks[0].mute = True
-        with pytest.raises(RigError, match="has no action: assign one first"):
+        with pytest.raises(RigError, match="has no action: assign one, or insert keys first"):
             check_action(bpy.context, moving_rig, moving_rig.pose.bones)
 
     def test_only_selected_bones(self, moving_rig, capfd):

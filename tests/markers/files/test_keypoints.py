@@ -79,7 +79,7 @@ class TestArrays:
     def test_an_adult_in_inches_gives_a_warning(self, tmp_path):
         """In centimeters, the same numbers are those of an infant."""
         clip = read_markers(saved(tmp_path / "a.npy", y_up(array(COCO)) / 0.0254))
-        start = "The units are unknown; assumed cm, in which the person extends over 0.59 m"
+        start = "The units are unknown; assumed cm, so the person measures 0.59 m"
         assert any(doubt.startswith(start) for doubt in clip.doubts)
         clip = read_markers(saved(tmp_path / "a.npy", y_up(array(COCO)) / 0.0254), units="in")
         np.testing.assert_allclose(to_z_up(clip).positions, array(COCO), atol=1e-9)

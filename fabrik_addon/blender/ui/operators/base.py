@@ -107,6 +107,8 @@ class OnRig:
     report: Callable[[set[str], str], None]
     poll_message_set: Callable[[str], None]
     properties: Any
+    # Options that change what a button does, so that it shows the tooltip of the option.
+    told_by: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -125,6 +127,16 @@ class OnRig:
         if reason:
             cls.poll_message_set(ui_message(reason))
         return not reason
+
+    @classmethod
+    def description(cls, _context: Context, properties: Any) -> str:
+        """The tooltip of an option in `told_by` that a button sets; "" for the tooltip of the operator."""
+        for name in cls.told_by:
+            value, option = getattr(properties, name), properties.bl_rna.properties[name]
+            if value and properties.is_property_set(name):
+                option = option.enum_items[value] if option.type == "ENUM" else option
+                return str(bpy.app.translations.pgettext_tip(option.description))
+        return ""
 
     @reports_errors
     def execute(self, context: Context) -> set[str]:

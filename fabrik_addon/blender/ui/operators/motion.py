@@ -428,8 +428,8 @@ class FABRIK_OT_worst_frame(OnReport, Operator):
 class ReportsBake:
     """An operator whose steps return the result of a bake. Keywords that are not given use the rig's settings."""
 
-    frame_start: Int("Start", "First frame. Defaults to the start of the preview range, or of the source")
-    frame_end: Int("End", "Last frame. Defaults to the end of the preview range, or of the source")
+    frame_start: Int("Start", "First frame. Defaults to the start of the preview range, or to that of the source")
+    frame_end: Int("End", "Last frame. Defaults to the end of the preview range, or to that of the source")
     action_name: String("Action Name", "Name of the new action. Defaults to the rig's name", options=ASIDE)
 
     def done(self, result: "baking.BakeResult") -> set[str]:
@@ -529,12 +529,14 @@ class FABRIK_OT_add_hold(OnRig, Operator):
     target: String("Object", "The object that the bone stays with. Defaults to world space")
     target_bone: String("Object's Bone", "If the object is an armature, the bone to stay with")
 
-    def invoke(self, context: Context, _event: Event) -> set[str]:
-        """Show a dialog for the frames; by default the hold starts at the current frame."""
+    @reports_errors
+    def invoke(self, context: Context, event: Event) -> set[str]:
+        """Show a dialog for the frames that names the bone; by default the hold starts at the current frame."""
+        bone = self.bone or selection.clicked_bone(rig_at_hand(context)).name
         given = self.given("first", "last")
         self.first = given.get("first", context.scene.frame_current)
         self.last = given.get("last", self.first + _LENGTH)
-        return set(context.window_manager.invoke_props_dialog(self))
+        return set(context.window_manager.invoke_props_dialog(self, title=f"{ui_text(self.bl_label)}: {bone}"))
 
     def draw(self, context: Context) -> None:
         layout = self.layout

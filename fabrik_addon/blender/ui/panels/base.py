@@ -113,12 +113,13 @@ def draw_switch(layout: UILayout, item: Any, *, active: bool) -> UILayout:
     return names
 
 
-def draw_lines(layout: UILayout, sentence: str, icon: Any) -> None:
-    """Draw a sentence, in as many lines as it needs."""
-    column = layout.column(align=True)
-    for line in short_lines(ui_message(sentence), _room_beside_icon()):
-        column.label(text=line, icon=icon, translate=False)
-        icon = "BLANK1"
+def draw_lines(layout: UILayout, sentences: str, icon: Any) -> None:
+    """Draw the sentences of a text, one per line, in as many lines as they need."""
+    # An empty column would leave a gap.
+    column = layout.column(align=True) if sentences else layout
+    for sentence in sentences.splitlines():
+        for index, line in enumerate(short_lines(ui_message(sentence), _room_beside_icon())):
+            column.label(text=line, icon="BLANK1" if index else icon, translate=False)
 
 
 def draw_name(layout: UILayout, name: str, icon: Any, boxes: int, share: float = 1.0) -> None:

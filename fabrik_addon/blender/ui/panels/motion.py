@@ -74,7 +74,7 @@ class FABRIK_PT_take(base.MotionTab, Panel):
         elif step:
             layout.operator(step)
         if capture.report is None:
-            draw_result(layout, rig)
+            base.draw_lines(layout, capture.last_result, "BLANK1")
 
 
 # The icons differ in shape. The report shows the errors as numbers.
@@ -132,8 +132,8 @@ class FABRIK_PT_marker_list(base.AboutRig, base.MotionTab, Panel):
             if marker.is_guess:
                 guess = ui_text("Guessed: moves {far:.0f} mm on this bone", far=1000.0 * marker.guess)
                 base.draw_lines(layout, guess, "QUESTION")
-        for doubt in capture.doubts.splitlines() if capture.report is None else ():
-            base.draw_lines(layout, doubt, "ERROR")
+        if capture.report is None:
+            base.draw_lines(layout, capture.doubts, "ERROR")
         if marker is not None and (advanced := folded(layout, "Advanced", "marker_list")) is not None:
             base.draw_target(advanced, marker, "target", "target_bone")
             advanced.prop(marker, "point")
@@ -157,9 +157,8 @@ class FABRIK_PT_calibration(base.AboutRig, base.MotionTab, Panel):
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: Object) -> None:
         layout.operator("fabrik.calibrate_markers", icon="CON_SIZELIKE")
-        capture, column = rig_settings(rig).capture, layout.column(align=True)
-        for found in capture.calibrated.splitlines():
-            base.draw_lines(column, found, "DOT")
+        capture = rig_settings(rig).capture
+        base.draw_lines(layout, capture.calibrated, "DOT")
         layout.prop(capture, "proportions")
         layout.prop(capture, "static")
         if (advanced := folded(layout, "Advanced", "calibration")) is not None:
@@ -215,13 +214,6 @@ def draw_fewer(layout: UILayout, settings: FabrikBakeSettings) -> None:
     layout.row().prop(settings, "self_collision", expand=True)
 
 
-def draw_result(layout: UILayout, rig: Object) -> None:
-    """Draw the result of the last bake, line by line."""
-    column = layout.column(align=True)
-    for line in seen(rig).capture.last_result.splitlines():
-        base.draw_lines(column, line, "BLANK1")
-
-
 class FABRIK_PT_marker_report(base.AboutRig, base.MotionTab, Panel):
     """The report of the last bake from markers."""
 
@@ -234,13 +226,13 @@ class FABRIK_PT_marker_report(base.AboutRig, base.MotionTab, Panel):
         self.layout.prop(rig_settings(rig_at_hand(context)).capture, "show_errors", text="", icon="OVERLAY")
 
     def draw_rig(self, _context: Context, layout: UILayout, rig: Object) -> None:
-        draw_result(layout, rig)
-        for doubt in rig_settings(rig).capture.doubts.splitlines():
-            base.draw_lines(layout, doubt, "ERROR")
+        capture = seen(rig).capture
+        base.draw_lines(layout, capture.last_result, "BLANK1")
+        base.draw_lines(layout, capture.doubts, "ERROR")
         row = layout.row(align=True)
         row.operator("fabrik.worst_frame", text="Worst Frame", icon="PREV_KEYFRAME")
         row.operator("fabrik.export_report", text="Export", icon="EXPORT")
-        capture, column = seen(rig).capture, layout.column(align=True)
+        column = layout.column(align=True)
         marker = base.chosen_in(capture.markers, capture.active_marker)
         if marker is None:
             return

@@ -18,7 +18,7 @@ from ...settings.in_use import CONTEXT
 
 _Table: TypeAlias = dict[tuple[str, str], str]
 
-# Tooltips and sentences have Blender's usual context, names in the undo history that of operators.
+# Tooltips and sentences use Blender's default context. Names in the undo history use the context of operators.
 CONTEXTS: Final[tuple[str, ...]] = ("*", CONTEXT, "Operator")
 MESSAGE: Final = "Message"
 # Separators between the parts of a message, the widest first.
