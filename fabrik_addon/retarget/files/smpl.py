@@ -127,7 +127,7 @@ def parse_smpl(content: bytes, up_axis: str | None = None, rate: float | None = 
     if trans is None:
         trans = np.zeros((len(poses), 3))
         notes += ("it has no location of the body (trans); the body stays in place",)
-    trans = trans.reshape(-1, 3) if trans.size % 3 == 0 else trans
+    trans = trans.reshape(-1, 3) if trans.shape[-1:] == (3,) else trans
     if trans.shape != (len(poses), 3) or trans.dtype.kind not in "fiu":
         raise RetargetError(f"its trans has the shape {trans.shape} and there are {len(poses)} poses: export it again")
     frames, lost = whole_frames(poses, trans)

@@ -242,6 +242,31 @@ class TestNexus:
         assert clip.names == tuple("*3" if place == 2 else f"Anna:{name}" for place, name in enumerate(names))
         np.testing.assert_allclose(clip.positions, positions, atol=1e-5)
 
+    @pytest.mark.parametrize("between", ["", ",,,,\n", "\n\n"])
+    def test_the_next_section_ends_the_trajectories(self, tmp_path, between):
+        """A spreadsheet fills the empty row between them. Its files were refused."""
+        text = nexus_text(after=f"{between}Model Outputs,,\n100,,\n,,A\nFrame,Sub Frame,X\n,,deg\n101,0,5\n")
+        clip = read_markers(written(tmp_path / "walk.csv", text))
+        assert clip.notes == ()
+        np.testing.assert_allclose(clip.positions, truth()[0], atol=1e-5)
+
+    @pytest.mark.parametrize("frame", ["Frame", "Field #"])
+    @pytest.mark.parametrize("has_units", [True, False])
+    def test_a_file_without_sub_frames(self, tmp_path, frame, has_units):
+        """As of Vicon Workstation, also without units. X was read as the sub frame, and the rate was wrong."""
+        section, rate, *lines = nexus_text(rate="100,Hz").splitlines()
+        lines = [line.split(",", 2) for line in lines]
+        lines = [f"{frame if cell == 'Frame' else cell},{rest}" for cell, _, rest in lines]
+        if not has_units:
+            del lines[2]
+        file = written(tmp_path / "walk.csv", "\n".join([section, rate, *lines]) + "\n")
+        clip = read_markers(file, units=None if has_units else "mm")
+        assert (clip.names, clip.rate, clip.notes) == (tuple(f"Anna:{name}" for name in truth()[1]), 100.0, ())
+        np.testing.assert_allclose(clip.positions, truth()[0], atol=1e-5)
+        if not has_units:
+            with pytest.raises(MarkerFileError, match="the header has no units: choose them"):
+                read_markers(file)
+
     def test_frames_that_are_missing_stay_gaps_and_sub_frames_count(self, tmp_path):
         lines = nexus_text().splitlines(keepends=True)
         clip = read_markers(written(tmp_path / "walk.csv", "".join([*lines[:-2], lines[-1]])))

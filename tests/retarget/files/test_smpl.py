@@ -313,6 +313,7 @@ class TestCrooked:
         ({"poses": np.zeros((4, 71))}, r"its poses has the shape \(4, 71\): export rotation vectors"),
         ({"poses": np.zeros((0, 72))}, "it has 0 poses of 24 joints"),
         ({"poses": np.zeros((4, 72)), "trans": np.zeros((3, 3))}, r"its trans has the shape \(3, 3\)"),
+        ({"poses": np.zeros((4, 72)), "trans": np.zeros((3, 4))}, r"its trans has the shape \(3, 4\)"),
         ({"poses": np.full((4, 72), np.nan)}, "it has no frame whose numbers are all finite"),
         ({"poses": np.array([{}], dtype=object)}, "it holds pickled Python objects, which may run code"),
         ({"results": np.array([{}], dtype=object)}, "it has neither poses nor root_orient and pose_body: choose"),
