@@ -379,7 +379,7 @@ def parse_c3d(content: bytes, chosen: Chosen) -> Clip:
         "Z",
         rate,
         timed=header_rate,
-        no_rate="the frame rate is not known: export it again with POINT:RATE",
+        needs_rate=True,
         notes=(*point_notes, *unit_note, *up_note, *notes),
     )
     return replace(clip, doubts=(*doubts, *up_doubts, *clip.doubts))

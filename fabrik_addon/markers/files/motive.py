@@ -100,7 +100,7 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
         # The export may have only every second frame, or fewer.
         exported or measured or captured,
         timed=measured,
-        no_rate="the frame rate is in neither the header nor the times: export it again",
+        needs_rate=True,
         notes=(*notes, *(left_out,) * bool(bones), *(euler,) * bool(unread)),
     )
     stated = number_in(fields.get("totalexportedframes", "")) or math.nan

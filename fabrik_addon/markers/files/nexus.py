@@ -68,9 +68,7 @@ def parse_nexus(content: bytes, chosen: Chosen) -> Clip:
     # The file has no times.
     numbers[:, 1] = np.nan
     numbers, notes = in_place(frames, numbers[:, 1:])
-    stated = rate_row[0]
-    rate, unit = rate_in_cell(stated), units.pop() if units else ""
+    rate, unit = rate_in_cell(rate_row[0]), units.pop() if units else ""
     markers = [labels[place] or f"*{number}" for number, place in enumerate(firsts, start=1)]
     points = numbers[:, 1:].reshape(-1, len(firsts), 3)
-    no_rate = f"the frame rate under Trajectories is {stated!r}: export it again"
-    return to_clip(chosen, markers, points, unit, "Z", rate and parts * rate, no_rate=no_rate, notes=notes)
+    return to_clip(chosen, markers, points, unit, "Z", rate and parts * rate, needs_rate=True, notes=notes)

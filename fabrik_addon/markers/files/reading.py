@@ -151,7 +151,7 @@ def numbers_in(cells: Sequence[str], line: int, columns: Sequence[int]) -> list[
 def unit_name(text: str) -> str:
     """The short name of a unit; raises MarkerFileError, which names the unit, if it is unknown."""
     word = text.strip().strip("\"'()[]").lower()
-    word = _LONG_UNITS.get(word.removesuffix("s"), word)
+    word = _LONG_UNITS.get(word.removesuffix("s").replace("metre", "meter"), word)
     if word in METERS:
         return word
     known = ", ".join(METERS)
@@ -214,7 +214,7 @@ def to_clip(
     rate: float | None,
     *,
     timed: float | None = None,
-    no_rate: str = "",
+    needs_rate: bool = False,
     notes: Sequence[str] = (),
 ) -> Clip:
     """A clip in meters with unique names, and NaN for missing samples.
@@ -227,7 +227,7 @@ def to_clip(
         usual_up: the up axis if the markers do not show it; then a doubt is added.
         rate: Hz, from the header.
         timed: Hz, from the times in the file.
-        no_rate: the error message if neither rate is known; "": assume the rate of most cameras, with a doubt.
+        needs_rate: raise an error if neither rate is known; else assume that of most cameras, with a doubt.
         notes: sentences about the file.
 
     Raises MarkerFileError for an unknown unit or rate, and if no point is ever seen.
@@ -249,8 +249,8 @@ def to_clip(
         unit_doubts = (doubt,)
     up, up_doubts = (chosen.up_axis, ()) if chosen.up_axis else guessed_up(points, names, usual_up)
     known = (rate or timed) if chosen.rate is None else chosen.rate
-    if known is None and no_rate:
-        raise MarkerFileError(no_rate)
+    if known is None and needs_rate:
+        raise MarkerFileError("the frame rate is unknown: choose one")
     used, rate_doubts = rate_or_usual(known)
     if timed is not None and abs(timed - used) > _RATE_SLACK * used and chosen.rate is None:
         doubt = (

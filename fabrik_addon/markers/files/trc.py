@@ -61,17 +61,15 @@ def parse_trc(content: bytes, chosen: Chosen) -> Clip:
     table = CsvRows(decoded(content), plain=True)
     header, rows = _header(row for row in iter(table.next, None) if any(row))
     names, times, points, notes = _samples(table, rows, header)
-    stated = header.fields.get("datarate", "")
     clip = to_clip(
         chosen,
         names,
         points,
         header.fields.get("units", ""),
         "Y",
-        rate_in_cell(stated),
+        rate_in_cell(header.fields.get("datarate", "")),
         timed=rate_of_times(times),
-        no_rate=f"the frame rate is unknown; DataRate is {stated or 'missing'!r} and the Time column does not "
-        "increase: fix one of them",
+        needs_rate=True,
         notes=notes,
     )
     return replace(clip, doubts=(*frame_count_doubt(header.count("numframes"), len(points)), *clip.doubts))

@@ -83,7 +83,16 @@ class TestPlain:
         assert clip.notes == ()
 
     @pytest.mark.parametrize(
-        ("units", "meters"), [("mm", 0.001), ("cm", 0.01), ("m", 1.0), ("in", 0.0254), ("MM", 0.001), ("Meters", 1.0)]
+        ("units", "meters"),
+        [
+            ("mm", 0.001),
+            ("cm", 0.01),
+            ("m", 1.0),
+            ("in", 0.0254),
+            ("MM", 0.001),
+            ("Meters", 1.0),
+            ("millimetres", 0.001),
+        ],
     )
     def test_units(self, path: Path, units: str, meters: float) -> None:
         told = read_markers(written(path, replace(PLAIN, params={"POINT:UNITS": text(units)})))
@@ -447,9 +456,9 @@ class TestRefused:
             (replace(PLAIN, points=np.zeros((3, 6, 3))), "no marker is visible"),
             (replace(PLAIN, points=np.full((3, 6, 3), np.nan)), "no marker is visible"),
             (replace(PLAIN, params={"POINT:UNITS": text("furlongs")}), "the units 'furlongs' are not known"),
-            (replace(PLAIN, header={"rate": 0.0}, params={"POINT:RATE": real(0.0)}), "the frame rate is not known"),
-            (replace(PLAIN, header={"rate": -5.0}, params={"POINT:RATE": None}), "the frame rate is not known"),
-            (replace(PLAIN, header={"rate": np.nan}, params={"POINT:RATE": real(np.inf)}), "the frame rate is not"),
+            (replace(PLAIN, header={"rate": 0.0}, params={"POINT:RATE": real(0.0)}), "frame rate is unknown: choose"),
+            (replace(PLAIN, header={"rate": -5.0}, params={"POINT:RATE": None}), "frame rate is unknown: choose"),
+            (replace(PLAIN, header={"rate": np.nan}, params={"POINT:RATE": real(np.inf)}), "the frame rate is unknown"),
             (replace(PLAIN, scale=1.0, header={"scale": 0.0}, params={"POINT:SCALE": real(0.0)}), "SCALE is missing"),
             (replace(PLAIN, labels=[f"L{part}Angles" for part in "abcdef"]), "all 6 points are outputs of a model"),
         ],

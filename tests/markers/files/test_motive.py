@@ -242,6 +242,13 @@ class TestNexus:
         assert clip.names == tuple("*3" if place == 2 else f"Anna:{name}" for place, name in enumerate(names))
         np.testing.assert_allclose(clip.positions, positions, atol=1e-5)
 
+    def test_a_rate_can_be_chosen_if_it_is_unknown(self, tmp_path):
+        """The message said only that the file should be exported again."""
+        file = written(tmp_path / "walk.csv", nexus_text(rate="none"))
+        with pytest.raises(MarkerFileError, match="the frame rate is unknown: choose one"):
+            read_markers(file)
+        assert read_markers(file, rate=100.0).rate == 100.0
+
     @pytest.mark.parametrize("between", ["", ",,,,\n", "\n\n"])
     def test_the_next_section_ends_the_trajectories(self, tmp_path, between):
         """A spreadsheet fills the empty row between them. Its files were refused."""
@@ -280,7 +287,7 @@ class TestNexus:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            (nexus_text(rate="none"), "the frame rate under Trajectories is 'none'"),
+            (nexus_text(rate="none"), "the frame rate is unknown: choose one"),
             (nexus_text(unit=""), "the header has no units: choose them"),
             (
                 nexus_text().replace("mm,mm,mm\n", "m,m,m\n"),
