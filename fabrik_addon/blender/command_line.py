@@ -1,6 +1,6 @@
-"""Bakes marker files onto a rig without a window, and saves .blend files: `python -m fabrik_addon bake …`.
+"""Bakes marker files and retargets motions without a window, and saves .blend files: `python -m fabrik_addon bake …`.
 
-`blender --command fabrik_bake …` does the same. Other commands share its arguments, its takes and its output.
+`blender --command fabrik_bake …` does the same. `retarget` is the other command.
 """
 
 import argparse
@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,30 +20,33 @@ import bpy
 from bpy.props import BoolProperty, IntProperty, IntVectorProperty
 from bpy.types import Object, Scene
 
-from ...core.errors import FabrikError
-from ...markers.calibrate.calibrate import positions_of
-from ...markers.calibrate.size import first_scale, guessed_offsets
-from ...markers.clip import Clip, part_of
-from ...markers.files.any_file import read_markers
-from ...markers.files.suffixes import ARMATURE_SUFFIXES, SUFFIXES
-from ...markers.mapping.labels import Matched
-from ...markers.mapping.marker_map import check_map, read_map
-from ...markers.mapping.marker_sets import PRESETS
-from ...markers.report import csv_text, table_text
-from ...markers.signals import Timing, retimed
-from ...markers.steps import finish
-from ...markers.whole_files import prepared
-from ..capture.calibrate import CalibrationResult, calibrate_markers
-from ..capture.import_markers import choose_performer, import_clip, remove_take
-from ..capture.matching import guess_markers, marked_skeletons, match_markers, scaled_entry, scene_rate, set_entry
-from ..capture.takes import follow_take
-from ..control.set_up import set_up_first
-from ..rig.armature import check_editable, check_rig, meters_per_unit
-from ..rig.keyframes import set_aside
-from ..settings.motion import CALIBRATION_OPTIONS, IMPORT_OPTIONS, MARKER_NAME, OPTIONS
-from ..settings.rig import rig_settings
-from . import batch
-from .bake import BakeResult, BakeSettings, bake_steps
+from ..core.errors import FabrikError
+from ..markers.calibrate.calibrate import positions_of
+from ..markers.calibrate.size import first_scale, guessed_offsets
+from ..markers.clip import Clip, part_of
+from ..markers.files.any_file import read_markers
+from ..markers.files.suffixes import ARMATURE_SUFFIXES, SUFFIXES
+from ..markers.mapping.labels import Matched
+from ..markers.mapping.marker_map import check_map, read_map
+from ..markers.mapping.marker_sets import PRESETS
+from ..markers.report import csv_text, table_text
+from ..markers.signals import Timing, retimed
+from ..markers.steps import finish
+from ..markers.whole_files import prepared
+from ..retarget.motion import RetargetError
+from ..retarget.pairs import read_bone_map
+from .bake import batch
+from .bake.bake import BakeResult, BakeSettings, bake_steps
+from .capture.calibrate import CalibrationResult, calibrate_markers
+from .capture.import_markers import choose_performer, import_clip, remove_take
+from .capture.matching import guess_markers, marked_skeletons, match_markers, scaled_entry, scene_rate, set_entry
+from .capture.takes import follow_take
+from .control.set_up import set_up_first
+from .retarget.retarget import is_file, retarget_from
+from .rig.armature import check_editable, check_rig, meters_per_unit
+from .rig.keyframes import set_aside
+from .settings.motion import CALIBRATION_OPTIONS, IMPORT_OPTIONS, KEY_OPTIONS, MARKER_NAME, OPTIONS, RETARGET_OPTIONS
+from .settings.rig import rig_settings
 
 _VIDEO: Final = "is a video: convert it to a .trc file with Pose2Sim or OpenCap"
 _PICKLED: Final = (
@@ -249,7 +252,6 @@ _FAILURE = 1
 _USAGE = 2
 # The exit status for Ctrl-C, as in shells.
 _STOPPED = 130
-_DESCRIPTION = "Bake mocap recordings to keyframes on a rig, in new .blend files, and report the errors."
 
 # Flags whose names differ from their options.
 _FLAGS: Final = {
@@ -283,6 +285,8 @@ _TIMINGS: Final[dict[str, Timing]] = {
 _BAKED: Final = {name: declared for name, declared in OPTIONS.items() if name != "source"}
 # Import options that are determined from the file if they are not given.
 _ASKED: Final = ("units", "up_axis", "keypoints")
+# The import option of a retarget.
+_READ: Final = {"up_axis": IMPORT_OPTIONS["up_axis"]}
 # A switch that is neither turned on nor off is automatic.
 _SWITCHED: Final = {None: "AUTO", True: "ON", False: "OFF"}
 _UNITS: Final = {"ANGLE": "DEGREES", "LENGTH": "METERS"}
@@ -317,15 +321,14 @@ class Command(NamedTuple):
     work: Callable[[argparse.Namespace, batch.BatchTake], tuple[BakeResult, list[str]]]
 
 
-def main(register: Callable[[], None], unregister: Callable[[], None], more: Sequence[Command] = ()) -> int:
+def main(register: Callable[[], None], unregister: Callable[[], None]) -> int:
     """Run `python -m fabrik_addon`; returns the exit status: 0, 1 (failed), 2 (wrong arguments) or 130 (Ctrl C).
 
-    register, unregister: switch the add-on on and off. more: commands in addition to the bake.
+    register, unregister: switch the add-on on and off.
     """
-    known = {command.name: command for command in (BAKE, *more)}
     parser = Parser(prog="python -m fabrik_addon", description="FABRIK for Blender without a window.")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="|".join(known), parser_class=Parser)
-    for name, command in known.items():
+    commands = parser.add_subparsers(dest="command", required=True, metavar="|".join(COMMANDS), parser_class=Parser)
+    for name, command in COMMANDS.items():
         command.add_arguments(commands.add_parser(name, help=command.description, description=command.description))
     # `--jobs` uses this command; users don't.
     commands.add_parser(batch.WORKER)
@@ -333,19 +336,16 @@ def main(register: Callable[[], None], unregister: Callable[[], None], more: Seq
     register()
     try:
         if chosen.command == batch.WORKER:
-            serve_takes(known.values())
-        return _run(known[chosen.command], chosen)
+            serve_takes()
+        return _run(COMMANDS[chosen.command], chosen)
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         unregister()
 
 
-def run_command(arguments: list[str], command: Command | None = None) -> int:
-    """Run `blender --command fabrik_bake`, in a Blender with the extension enabled; returns the exit status.
-
-    command: a command other than the bake.
-    """
-    command = command or BAKE
+def run_command(arguments: list[str], name: str = "bake") -> int:
+    """Run `blender --command fabrik_…`, in a Blender with the extension enabled; returns the exit status."""
+    command = COMMANDS[name]
     parser = Parser(prog=f"blender --command fabrik_{command.name}", description=command.description)
     command.add_arguments(parser)
     try:
@@ -355,10 +355,9 @@ def run_command(arguments: list[str], command: Command | None = None) -> int:
     return _run(command, chosen)
 
 
-def serve_takes(commands: Iterable[Command]) -> NoReturn:
+def serve_takes() -> NoReturn:
     """Process takes from another process until there are no more; does not return."""
-    known = {command.name: command for command in commands}
-    batch.serve(lambda call: _carry_out(known[call.command], call.chosen, call.take))
+    batch.serve(lambda call: _carry_out(COMMANDS[call.command], call.chosen, call.take))
 
 
 def _run(command: Command, chosen: argparse.Namespace) -> int:
@@ -456,7 +455,7 @@ def fail(message: str, command: str) -> int:
     return _FAILURE
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def _add_bake_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("rig", type=Path, metavar="RIG.blend", help="file with the armature")
     text = f"the recording ({' or '.join(SUFFIXES)}); several recordings are baked to a file each"
     parser.add_argument("markers", type=Path, nargs="+", metavar="MARKERS", help=text)
@@ -491,6 +490,22 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     roots = ("fixed", "free")
     group.add_argument("--root", choices=roots, default="free", help="whether the root bone moves (default: free)")
     group.add_argument("--action-name", default="", metavar="NAME", help="name of the new action")
+
+
+def _add_retarget_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("rig", type=Path, metavar="RIG.blend", help="file with the armature")
+    text = "the motion (.bvh, .fbx, .glb, .usd, .npz or .mvnx); several motions are written to a file each"
+    parser.add_argument("motions", type=Path, nargs="+", metavar="MOTION", help=text)
+    add_files(parser, "CSV file for the errors of bones, hips, hands and feet")
+    text = "map of the source bones to the bones of the rig; without it, bones are matched by name"
+    parser.add_argument("--map", dest="mapping", type=Path, metavar="MAP.json", help=text)
+    text = "first and last frame (default: the whole motion)"
+    parser.add_argument("--range", dest="frame_range", type=int, nargs=2, metavar=("A", "B"), help=text)
+    add_options(parser, _READ)
+    add_rate(parser)
+    add_options(parser.add_argument_group("Poses"), RETARGET_OPTIONS)
+    add_options(parser.add_argument_group("Keys"), KEY_OPTIONS)
+    parser.add_argument("--action-name", default="", metavar="NAME", help="name of the new action")
 
 
 def add_files(parser: argparse.ArgumentParser, report: str) -> None:
@@ -604,4 +619,33 @@ def _bake(chosen: argparse.Namespace, take: batch.BatchTake) -> tuple[BakeResult
     return result.bake, lines
 
 
-BAKE: Final = Command("bake", _DESCRIPTION, _add_arguments, "markers", _bake)
+def _retarget(chosen: argparse.Namespace, take: batch.BatchTake) -> tuple[BakeResult, list[str]]:
+    """Open the rig, retarget one motion, and save the file."""
+    motion, suffix = take.recording, take.recording.suffix.lower()
+    if suffix in SUFFIXES and not is_file(str(motion)):
+        raise RetargetError(f"{motion.name}: has markers but no armature: use the command bake")
+    if not is_file(str(motion)):
+        other = "can't be imported: choose a .bvh, .fbx, .glb, .usd, .npz or .mvnx file"
+        raise RetargetError(f"{motion.name}: {ADVICE.get(suffix, other)}")
+    pairs = () if chosen.mapping is None else read_bone_map(chosen.mapping)
+    (rig, notes), context = open_rig(chosen.rig, chosen.armature), bpy.context
+    how: dict[str, Any] = chosen_options(chosen, RETARGET_OPTIONS)
+    bake = {**chosen_options(chosen, KEY_OPTIONS), "action_name": chosen.action_name}
+    frames = chosen.frame_range or (None, None)
+    (up_axis,) = chosen_options(chosen, _READ).values()
+    up_axis = None if up_axis == "AUTO" else up_axis
+    steps = retarget_from(context, rig, str(motion.resolve()), frames, how, bake, pairs, up_axis, chosen.rate)
+    result = finish(steps)
+    show_range(context.scene, int(result.frames[0]), int(result.frames[-1]))
+    write_files(result, take)
+    return result.noted(*notes), []
+
+
+_BAKE: Final = "Bake mocap recordings to keyframes on a rig, in new .blend files, and report the errors."
+_RETARGET: Final = (
+    "Retarget .bvh, .fbx, .glb, .usd, .npz (SMPL) or .mvnx files to keyframes on a rig, in new .blend files."
+)
+COMMANDS: Final = {
+    "bake": Command("bake", _BAKE, _add_bake_arguments, "markers", _bake),
+    "retarget": Command("retarget", _RETARGET, _add_retarget_arguments, "motions", _retarget),
+}
