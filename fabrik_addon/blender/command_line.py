@@ -45,6 +45,7 @@ from .control.set_up import set_up_first
 from .retarget.retarget import is_file, retarget_from
 from .rig.armature import check_editable, check_rig, meters_per_unit
 from .rig.keyframes import set_aside
+from .settings.in_use import add_item
 from .settings.motion import CALIBRATION_OPTIONS, IMPORT_OPTIONS, KEY_OPTIONS, MARKER_NAME, OPTIONS, RETARGET_OPTIONS
 from .settings.rig import rig_settings
 
@@ -133,9 +134,7 @@ def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> BakeFileResu
         targets = {empty[MARKER_NAME]: empty for empty in recorded.objects}
         follow_take(rig, recorded)
         for entry in entries:
-            marker = capture.markers.add()
-            marker.name, marker.target = entry.marker, targets[entry.marker]
-            set_entry(marker, entry)
+            set_entry(add_item(capture.markers, name=entry.marker, target=targets[entry.marker]), entry)
     calibration, began = None, time.perf_counter()
     if chosen.calibrate or (chosen.calibrate is None and entries is None):
         # A static recording is removed from the file afterwards.
