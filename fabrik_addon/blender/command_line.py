@@ -55,7 +55,7 @@ _PICKLED: Final = (
     ".bvh, .trc or .c3d"
 )
 # File types that are not supported, and what to do.
-ADVICE: Final = {
+_ADVICE: Final = {
     ".amc": "has Acclaim motion: convert it to .bvh",
     ".asf": "is an Acclaim skeleton: convert it and its .amc file to .bvh",
     ".avi": _VIDEO,
@@ -153,8 +153,8 @@ def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> BakeFileResu
     settings = BakeSettings(*frames, action_name=chosen.action_name, source="MARKERS", **options)
     result = finish(bake_steps(context, rig, settings))
     result = replace(result, timings=calibrating | result.timings).noted(*clip.notes, *notes)
-    show_range(context.scene, *frames)
-    write_files(result, take)
+    _show_range(context.scene, *frames)
+    _write_files(result, take)
     guessed = {entry.name: entry.bone for entry in capture.markers if entry.is_guess}
     return BakeFileResult(clip, scale, result, matched, calibration, guessed)
 
@@ -164,8 +164,8 @@ def _read(chosen: argparse.Namespace, path: Path) -> Clip:
     suffix = path.suffix.lower()
     if suffix in ARMATURE_SUFFIXES:
         raise FabrikError(f"{path.name}: has an armature but no markers: use the command retarget")
-    if suffix in ADVICE and suffix not in SUFFIXES:
-        raise FabrikError(f"{path.name}: {ADVICE[suffix]}")
+    if suffix in _ADVICE and suffix not in SUFFIXES:
+        raise FabrikError(f"{path.name}: {_ADVICE[suffix]}")
     how = chosen_options(chosen, IMPORT_OPTIONS)
     units, up_axis, layout = (None if (value := how[name]) == "AUTO" else value for name in _ASKED)
     return choose_performer(read_markers(path, units, up_axis, layout, chosen.rate), chosen.performer)
@@ -206,13 +206,13 @@ def open_rig(path: Path, name: str) -> tuple[Object, list[str]]:
     return rig, [*notes, *filter(None, [line]), *left]
 
 
-def show_range(scene: Scene, first: int, last: int) -> None:
+def _show_range(scene: Scene, first: int, last: int) -> None:
     """Set the scene's range to the baked frames, and go to the first frame."""
     scene.frame_start, scene.frame_end = first, last
     scene.frame_set(first)
 
 
-def write_files(result: BakeResult, take: batch.BatchTake) -> None:
+def _write_files(result: BakeResult, take: batch.BatchTake) -> None:
     """Write the .blend and the report, or neither; raises FabrikError if that fails.
 
     Like Blender when it saves, this keeps a .blend from before the call as .blend1.
@@ -371,7 +371,7 @@ def _run(command: Command, chosen: argparse.Namespace) -> int:
                 doubted += bool(outcome.doubts)
                 if outcome.failure and not several:
                     failures.append(outcome.failure)
-                    fail(outcome.failure, command.name)
+                    _fail(outcome.failure, command.name)
                 elif outcome.failure:
                     failures.append(f"{name}: FAILED: {outcome.failure.removeprefix(f'{name}: ')}")
                     _say(failures[-1])
@@ -386,12 +386,12 @@ def _run(command: Command, chosen: argparse.Namespace) -> int:
             with_doubts = f", {doubted} of them with warnings" if doubted else ""
             _say("\n".join([f"{len(takes) - len(failures)} of {len(takes)} takes written{with_doubts}", *failures]))
     except FabrikError as error:
-        return fail(" ".join(str(error).split()), command.name)
+        return _fail(" ".join(str(error).split()), command.name)
     except BrokenPipeError:
-        return fail("the output was closed: keep it open", command.name)
+        return _fail("the output was closed: keep it open", command.name)
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        fail("stopped; complete files are kept", command.name)
+        _fail("stopped; complete files are kept", command.name)
         return _STOPPED
     finally:
         # None means that the handler was Blender's own, which Python can't restore.
@@ -448,7 +448,7 @@ def _say(text: str, *, to_stderr: bool = False) -> None:
     print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
 
 
-def fail(message: str, command: str) -> int:
+def _fail(message: str, command: str) -> int:
     """Print an error in one line."""
     _say(f"fabrik_{command}: {message}", to_stderr=True)
     return _FAILURE
@@ -458,7 +458,7 @@ def _add_bake_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("rig", type=Path, metavar="RIG.blend", help="file with the armature")
     text = f"the recording ({' or '.join(SUFFIXES)}); several recordings are baked to a file each"
     parser.add_argument("markers", type=Path, nargs="+", metavar="MARKERS", help=text)
-    add_files(parser, "CSV file for the errors of each marker and frame")
+    _add_files(parser, "CSV file for the errors of each marker and frame")
     group = parser.add_argument_group("Markers and their bones")
     text = "map of the markers to bones; without it, markers are matched by their labels and calibrated"
     group.add_argument("--map", dest="mapping", type=Path, metavar="MAP.json", help=text)
@@ -481,7 +481,7 @@ def _add_bake_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--timing", choices=tuple(_TIMINGS), default="set-rate", help=text)
     group = parser.add_argument_group("Positions in the file")
     add_options(group, {name: declared for name, declared in IMPORT_OPTIONS.items() if name != "start_frame"})
-    add_rate(group)
+    _add_rate(group)
     text = "scale factor for positions, or auto to scale the person to the size of the rig (default: 1)"
     group.add_argument("--scale", type=_scale, default=1.0, metavar="auto|FACTOR", help=text)
     group = parser.add_argument_group("Poses and keys")
@@ -495,19 +495,19 @@ def _add_retarget_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("rig", type=Path, metavar="RIG.blend", help="file with the armature")
     text = "the motion (.bvh, .fbx, .glb, .usd, .npz or .mvnx); several motions are written to a file each"
     parser.add_argument("motions", type=Path, nargs="+", metavar="MOTION", help=text)
-    add_files(parser, "CSV file for the errors of bones, hips, hands and feet")
+    _add_files(parser, "CSV file for the errors of bones, hips, hands and feet")
     text = "map of the source bones to the bones of the rig; without it, bones are matched by name"
     parser.add_argument("--map", dest="mapping", type=Path, metavar="MAP.json", help=text)
     text = "first and last frame (default: the whole motion)"
     parser.add_argument("--range", dest="frame_range", type=int, nargs=2, metavar=("A", "B"), help=text)
     add_options(parser, _READ)
-    add_rate(parser)
+    _add_rate(parser)
     add_options(parser.add_argument_group("Poses"), RETARGET_OPTIONS)
     add_options(parser.add_argument_group("Keys"), KEY_OPTIONS)
     parser.add_argument("--action-name", default="", metavar="NAME", help="name of the new action")
 
 
-def add_files(parser: argparse.ArgumentParser, report: str) -> None:
+def _add_files(parser: argparse.ArgumentParser, report: str) -> None:
     """Add the arguments for the files to write, the armature, and the number of parallel takes."""
     text = "file to write; a folder if there are several recordings or it ends with /"
     parser.add_argument("--output", required=True, metavar="OUT", help=text)
@@ -531,7 +531,7 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def add_rate(group: Any) -> None:
+def _add_rate(group: Any) -> None:
     """Add the argument for the frame rate, for files whose rate is missing or wrong."""
     text = "frames per second of the recording (default: the file's rate, or 30)"
     group.add_argument("--rate", type=_rate, metavar="HZ", help=text)
@@ -625,7 +625,7 @@ def _retarget(chosen: argparse.Namespace, take: batch.BatchTake) -> tuple[BakeRe
         raise RetargetError(f"{motion.name}: has markers but no armature: use the command bake")
     if not is_file(str(motion)):
         other = "can't be imported: choose a .bvh, .fbx, .glb, .usd, .npz or .mvnx file"
-        raise RetargetError(f"{motion.name}: {ADVICE.get(suffix, other)}")
+        raise RetargetError(f"{motion.name}: {_ADVICE.get(suffix, other)}")
     pairs = () if chosen.mapping is None else read_bone_map(chosen.mapping)
     (rig, notes), context = open_rig(chosen.rig, chosen.armature), bpy.context
     how: dict[str, Any] = chosen_options(chosen, RETARGET_OPTIONS)
@@ -635,8 +635,8 @@ def _retarget(chosen: argparse.Namespace, take: batch.BatchTake) -> tuple[BakeRe
     up_axis = None if up_axis == "AUTO" else up_axis
     steps = retarget_from(context, rig, str(motion.resolve()), frames, how, bake, pairs, up_axis, chosen.rate)
     result = finish(steps)
-    show_range(context.scene, int(result.frames[0]), int(result.frames[-1]))
-    write_files(result, take)
+    _show_range(context.scene, int(result.frames[0]), int(result.frames[-1]))
+    _write_files(result, take)
     return result.noted(*notes), []
 
 
