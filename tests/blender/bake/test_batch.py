@@ -12,8 +12,7 @@ from pathlib import Path
 import bpy
 import pytest
 
-from fabrik_addon.blender.bake.command_line import run_command
-from fabrik_addon.blender.retarget.command_line import COMMAND
+from fabrik_addon.blender.command_line import run_command
 
 pytestmark = [
     pytest.mark.one_blender,
@@ -85,7 +84,7 @@ class TestJobs:
     def test_motions_are_retargeted_in_two_processes(self, request, recording, tmp_path, capfd):
         rig = request.config.rootpath / "sample_rigs" / "human.blend"
         arguments = [rig, recording("bvh/dab.bvh"), tmp_path / "none.bvh", "--range", 1, 10, "--jobs", 2]
-        assert run_command([*map(str, arguments), "--output", str(tmp_path / "out")], COMMAND) == 1
+        assert run_command([*map(str, arguments), "--output", str(tmp_path / "out")], "retarget") == 1
         lines = capfd.readouterr().out.splitlines()
         assert "1 of 2 takes written" in lines
         assert [path.name for path in (tmp_path / "out").iterdir()] == ["dab.blend"]
