@@ -146,7 +146,7 @@ def _put_markers_on(rig):
     capture = rig.fabrik.capture
     for bone, (name, empty) in zip(bones, empties.items(), strict=True):
         marker = capture.markers.add()
-        marker.name, marker.target, marker.bone, marker.figures[0] = name, empty, bone.name, ERROR
+        marker.name, marker.target, marker.bone, marker.error = name, empty, bone.name, ERROR
     capture.report = bpy.data.texts.new("report")
     rig.fabrik.last_result = "300 bones, 2000 frames\nRMS 30.0 mm, worst 60.0 mm\nM0, frame 7"
 

@@ -17,8 +17,7 @@ def _run() -> None:
     """Run the command and exit with its status."""
     try:
         from .blender.bake.batch import leave
-        from .blender.bake.command_line import main
-        from .blender.retarget.command_line import COMMAND
+        from .blender.command_line import main
     except ModuleNotFoundError as missing:
         if missing.name != "bpy":
             raise
@@ -27,7 +26,7 @@ def _run() -> None:
 
     status = 1
     try:
-        status = main(register, unregister, [COMMAND])
+        status = main(register, unregister)
     except SystemExit as done:
         # The parser exits for help, or for wrong arguments.
         status = done.code if isinstance(done.code, int) else status

@@ -34,6 +34,7 @@ BLENDER_ROOMS = (
     "retarget",
     "edit",
     "ui",
+    "command_line",
     "registration",
 )
 

@@ -58,10 +58,9 @@ def unregister() -> None:
 
 def _run(command: str, arguments: list[str]) -> int:
     """Run a command of Blender's command line; returns the exit status."""
-    from .bake.command_line import BAKE, run_command, serve_takes
-    from .retarget.command_line import COMMAND
+    from .command_line import run_command, serve_takes
 
     if command == "worker":
         # Processes takes for a process that was started with `--jobs`.
-        serve_takes((BAKE, COMMAND))
-    return run_command(arguments, {"bake": BAKE, "retarget": COMMAND}[command])
+        serve_takes()
+    return run_command(arguments, command)

@@ -1,1 +1,1 @@
-"""Bakes moving targets and markers to keyframes; also the command line. Imports all folders except `ui`."""
+"""Bakes moving targets and markers to keyframes; also batches of takes. Imports all folders except `ui`."""

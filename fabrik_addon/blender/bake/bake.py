@@ -46,7 +46,7 @@ from ..limits.action import legal_pose
 from ..limits.constraints import is_own
 from ..posing import live
 from ..rig import keyframes
-from ..rig.armature import RigError, check_editable, check_rig, object_scale, root_location_channel, root_place
+from ..rig.armature import RigError, check_rig, object_scale, root_location_channel, root_place
 from ..rig.locks import unlocked_location, unlocked_rotation
 from ..rig.pose_writer import PoseKeeper
 from ..rig.rotation_modes import from_channels, to_channels
@@ -234,7 +234,6 @@ def keyed_steps(
     take: the name of the motion. notes, doubts: those of its file, for the report.
     """
     check_rig(armature)
-    check_editable(armature)
     keyframes.check_action(armature, new=settings.action != "CURRENT")
     if settings.action == "CURRENT":
         keyframes.check_not_shared(armature)

@@ -28,6 +28,7 @@ from ..limits.editing import read_rest
 from ..rig import keyframes
 from ..rig.armature import check_editable, check_rig, meters_per_unit, world_to_armature
 from ..rig.keyframes import bone_path
+from ..settings.in_use import add_item
 from ..settings.limit_properties import read_limits
 from ..settings.motion import MARKER_NAME, TAKE_DOUBTS, TAKE_RATE, TAKE_SEEN, TAKE_STATIC, FabrikCapture, FabrikMarker
 from ..settings.rig import rig_settings
@@ -91,19 +92,16 @@ def match_markers(
     note_seen(context.scene)
     # List matched markers first, in the order of their marker set.
     order = {entry.marker: index for index, entry in enumerate(matched.markers)}
-    by_label = {entry.marker: entry for entry in matched.markers}
+    by_label = {entry.marker: entry for entry in matched.markers if entry.marker not in kept}
     capture.markers.clear()
     capture.active_marker = 0
     # The positions of kept markers are still calibrated.
     if not keep:
         capture.calibrated = ""
     for marker in sorted(markers, key=lambda each: order.get(each.label, len(order) + is_unlabelled(each.label))):
-        entry = capture.markers.add()
-        entry.name, entry.target, entry.target_bone = marker.label, marker.holder, marker.bone
-        if marker.label in kept:
-            for name, value in kept[marker.label].items():
-                setattr(entry, name, value)
-        elif marker.label in by_label:
+        own = {"name": marker.label, "target": marker.holder, "target_bone": marker.bone}
+        entry = add_item(capture.markers, **own, **kept.get(marker.label, {}))
+        if marker.label in by_label:
             set_entry(entry, by_label[marker.label])
     rig_settings(rig).root = "FREE"
     return matched
@@ -261,8 +259,7 @@ def load_map(rig: Object, path: str | os.PathLike[str]) -> tuple[int, int]:
         entry = markers.get(mapped.marker)
         found += entry is not None
         if entry is None:
-            entry = markers.add()
-            entry.name = mapped.marker
+            entry = add_item(markers, name=mapped.marker)
         set_entry(entry, scaled_entry(mapped, 1.0 / meters_per_unit(rig)))
         entry.enabled = entry.target is not None
     return found, len(entries)

@@ -6,7 +6,7 @@ from typing import Any
 import bpy
 from bpy.types import Object, Scene
 
-from ..settings.in_use import seen, values_of
+from ..settings.in_use import add_item, seen, values_of
 from ..settings.motion import TAKE_SEEN, TAKE_STATIC, FabrikCapture, FabrikTake, OfATake
 from ..settings.rig import rig_settings
 
@@ -52,9 +52,7 @@ def _copy(source: FabrikCapture | FabrikTake, target: FabrikCapture | FabrikTake
         rows = getattr(target, name)
         rows.clear()
         for each in value:
-            row = rows.add()
-            for field, own in values_of(each).items():
-                setattr(row, field, own)
+            add_item(rows, **values_of(each))
 
 
 def _new_record_of(rig: Object) -> FabrikTake:

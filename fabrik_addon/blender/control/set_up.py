@@ -21,7 +21,7 @@ from ..rig.keyframes import bone_path
 from ..rig.locks import constrained_bones, is_locked, moved_by
 from ..rig.pose_writer import HeldChannels, PoseKeeper, read_switch, write_switches
 from ..settings.control import FabrikCarrier, FabrikControlRig, may_be_control_rig, solved_bone
-from ..settings.in_use import values_of
+from ..settings.in_use import add_item, values_of
 from ..settings.rig import rig_settings
 from . import switches as switching
 from .posed_rig import ControlRig
@@ -401,16 +401,11 @@ class _Search:
             row.found = "HAND" if carrier.bone in self.by_hand else "TURNS" if carrier.full else "SWINGS"
             row.switch = _switch_of(found, carrier)
         for name, frame in found.frames.items():
-            control = self.setup.controls.add()
-            control.name, control.turns_with, control.moves_with = name, frame.turns_with, frame.moves_with
-            control.shares_turn, control.share = frame.shares_turn, frame.share
-            control.stands_for = _stands_for(found, name)
+            add_item(self.setup.controls, name=name, **vars(frame), stands_for=_stands_for(found, name))
         for switch, value in found.switches.items():
-            row = self.setup.switches.add()
-            row.name, row.fk, row.ik, row.only_ik = switch.path, value, 1.0 - value, switch.only_ik
+            add_item(self.setup.switches, name=switch.path, fk=value, ik=1.0 - value, only_ik=switch.only_ik)
             for path in switch.along:
-                along = self.setup.along.add()
-                along.name, along.switch, along.fk, along.ik = path, switch.path, value, 1.0 - value
+                add_item(self.setup.along, name=path, switch=switch.path, fk=value, ik=1.0 - value)
         self.setup.place = found.place
         self.setup.active = 0
 
@@ -571,8 +566,7 @@ class _Search:
         """
         row = self.setup.controls.get(control)
         if row is None:
-            row = self.setup.controls.add()
-            row.name = control
+            row = add_item(self.setup.controls, name=control)
         row.limb = path
         if row.stands_for:
             return
@@ -603,9 +597,8 @@ class _Search:
             mine = self._bit_mask(limb.bones)
             for bone in stretching:
                 if self.after[bone.name] & mine:
-                    row = self.setup.along.add()
-                    row.name, row.switch = bone_path(bone.name, "ik_stretch"), path
-                    row.fk, row.ik = bone.ik_stretch, 0.0
+                    stretch = bone_path(bone.name, "ik_stretch")
+                    add_item(self.setup.along, name=stretch, switch=path, fk=bone.ik_stretch, ik=0.0)
             self.setup.switches[path].stretches = False
             write_switches(limb.rig, switching.with_linked_values(self.setup, {path: self.setup.switches[path].ik}))
         # A paw's rest pose may differ from that of its controls, because Rigify rotates the heel to match.
@@ -654,9 +647,7 @@ def _kept_if_failing(setup: FabrikControlRig) -> Iterator[None]:
         for rows, held in zip(lists, before, strict=True):
             rows.clear()
             for values in held:
-                row = rows.add()
-                for name, value in values.items():
-                    setattr(row, name, value)
+                add_item(rows, **values)
         setup.place, setup.uncarried = texts
         raise
 

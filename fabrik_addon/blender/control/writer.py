@@ -665,9 +665,7 @@ class ControlWriter:
 
     def settle(self) -> list[str]:
         """Check the body's pose and correct it; returns a warning on each bone that cannot be corrected."""
-        if self._wanted is None or self._model is None:
-            return []
-        if not self.held.changed() and not self.switched():
+        if self._wanted is None or not (self.held.changed() or self.switched()):
             # The drag has returned to its start, and everything has been restored.
             return []
         for _ in range(_MENDS):

@@ -20,7 +20,7 @@ from ..control.posed_rig import posed_rig
 from ..goals.effectors import why_no_target
 from ..goals.places import sample_steps
 from ..posing.drag import DragSettings, DragSetup
-from ..rig.armature import RigError, bone_offset, check_bones, check_editable, check_rig, meters_per_unit
+from ..rig.armature import RigError, bone_offset, check_bones, check_rig, meters_per_unit
 from ..rig.keyframes import check_action, check_not_shared, every_curve
 from ..rig.pose_writer import PoseKeeper
 from ..settings.control import solved_bone
@@ -61,7 +61,6 @@ def add_hold(
     """
     chosen = settings or HoldSettings()
     check_rig(armature)
-    check_editable(armature)
     check_action(armature, new=False)
     check_not_shared(armature)
     check_bones(armature, bone)
@@ -97,7 +96,6 @@ def remove_hold(context: Context, armature: Object, number: int) -> tuple[str, s
     holds = rig_settings(armature).holds
     if not 0 <= number < len(holds):
         raise RigError(f"{armature.name!r} has no hold number {number}: choose one from 0 to {len(holds) - 1}")
-    check_editable(armature)
     check_action(armature, new=False)
     check_not_shared(armature)
     name: str = holds[number].name

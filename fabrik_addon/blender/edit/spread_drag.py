@@ -239,7 +239,7 @@ class Span:
         take: the action. motion: its poses on the frames with keys, the current frame and the ends.
         problem: the bones that follow; the dragged points come first in its effectors.
         shares: (F,) the fraction of the change on each frame. now: the index of the dragged frame.
-        frame: the dragged frame. ends: the first frame and the last, which do not change.
+        ends: the first frame and the last, which do not change.
         left_alone: sentences about bones that do not follow.
     """
 
@@ -248,7 +248,6 @@ class Span:
     problem: RigProblem
     shares: FloatArray
     now: int
-    frame: float
     ends: tuple[float, float]
     left_alone: tuple[str, ...] = ()
 
@@ -314,7 +313,7 @@ def span_over(
 
     Raises RigError if no bone can follow.
     """
-    armature, tree, frame = setup.armature, take.tree, also[0]
+    armature, tree = setup.armature, take.tree
     # List the dragged or newly held points first.
     names = tree.skeleton.names
     found = [
@@ -348,7 +347,7 @@ def span_over(
     problem = rig_problem(posed, tree, effectors, bones, free_root=free_root)
     first, last = whole
     shares = falloff(motion.frames, first, last, first - ends[0], ends[1] - last)
-    return Span(take, motion, problem, shares, int(np.argmin(np.abs(motion.frames - frame))), frame, ends, within)
+    return Span(take, motion, problem, shares, int(np.argmin(np.abs(motion.frames - also[0]))), ends, within)
 
 
 def _within_a_round(
@@ -531,7 +530,7 @@ class SpreadDrag(DragBase):
             write_layer(armature, span.motion.frames, changed)
         else:
             changes = changes_of(span.take, span.motion.frames, changed)
-            write_changes(changes, (span.frame,), span.ends, copies_in_holds(armature))
+            write_changes(changes, (span.motion.frames[span.now],), span.ends, copies_in_holds(armature))
         keyed = {each.bone.name for each in changed}
         self._keeper.restore(keyed)
         context.view_layer.update()

@@ -28,8 +28,10 @@ from ..settings.limit_properties import read_extra_field
 from ..settings.rig import rig_settings
 from ..settings.why_not import ARMATURES, enabled_effectors
 
-# Masses by the names and lengths of bones. Cached for 8 rigs, because the overlay needs them at each redraw.
-_masses_by_name: Final = lru_cache(maxsize=8)(lambda lengths: body_masses(dict(lengths)))
+# The number of rigs whose masses, shapes and soles are cached, because the overlay needs them at each redraw.
+_RIGS: Final = 8
+# Masses by the names and lengths of bones.
+_masses_by_name: Final = lru_cache(maxsize=_RIGS)(lambda lengths: body_masses(dict(lengths)))
 # The number of limbs at each end of an animal's trunk. If the cosine between trunk and limbs is at least the second
 # number, the trunk is upright.
 _PAIR: Final = 2
@@ -133,15 +135,11 @@ def _body(armature: Object, bones: Sequence[PoseBone]) -> tuple[FloatArray, ...]
 _Shape: TypeAlias = tuple[SelfCollision | None, tuple[tuple[str, Place, float], ...]]
 # For each rig, the number of searches for armatures when it was cached, and the names of its meshes.
 _MESHES: Final[dict[str, tuple[int, tuple[str, ...]]]] = {}
-# The number of rigs in the cache.
-_RIGS_FITTED: Final = 8
 # In larger meshes only every second vertex is read, or every third and so on. Reading a vertex's groups takes 1 µs.
 _MOST_VERTICES: Final = 20_000
 # If a second bone moves a vertex with at least this weight, the vertex stays above the floor with that bone too. The
 # skin of a bent knee is between the points that are fixed to thigh and shin.
 _SHARED: Final = 0.15
-# The number of rigs whose soles are cached until bones change, because the overlay needs them at each redraw.
-_RIGS_KEPT: Final = 8
 _OUTLINE: Final = 3
 # A pinned bone bears weight if its end is at most this many foot lengths above the soles, like a paw or a hand on the
 # floor. A higher one is assumed to hold on to something.
@@ -189,7 +187,7 @@ def _shape(armature: Object, *, redraw: bool = False) -> _Shape:
     return _fitted(armature.name, counts, rest_key(armature))
 
 
-@lru_cache(maxsize=_RIGS_FITTED)
+@lru_cache(maxsize=_RIGS)
 def _fitted(rig: str, meshes: tuple[tuple[str, int], ...], key: RestKey) -> _Shape:
     rest = rest_of(*key)
     if why_not_human(rest):
@@ -326,7 +324,7 @@ def _outline(points: FloatArray, up: FloatArray) -> FloatArray:
     return convex_hull(points @ across.T) @ across + (points @ up).min() * up
 
 
-@lru_cache(maxsize=_RIGS_KEPT)
+@lru_cache(maxsize=_RIGS)
 def _rest_parts(*key: Any) -> tuple[Mapping[str, tuple[Point, ...]], tuple[Point, ...], Mapping[str, FloatArray]]:
     """The soles of a rig's feet, all points that stay above a floor, and `side_bends`; key: from `rest_key`."""
     body, bends = RestBody(rest_of(*key)), dict[str, FloatArray]()

@@ -338,11 +338,6 @@ def pins(armature: Object) -> list[FabrikEffector]:
     return held
 
 
-def is_pinned(armature: Object, bone: str) -> bool:
-    """Whether a bone has a pin, enabled or not."""
-    return bool(_pins_of(armature, bone))
-
-
 def pin_bones(armature: Object, bones: Sequence[str], *, point: str = "TAIL", hold_rotation: bool = True) -> None:
     """Pin bones in their current pose; existing pins are replaced.
 
@@ -372,7 +367,7 @@ def pin_bones(armature: Object, bones: Sequence[str], *, point: str = "TAIL", ho
 
 def unpin_bones(armature: Object, bones: Sequence[str]) -> int:
     """Remove the pins of bones; returns the number of removed pins."""
-    places = [place for bone in bones for place in _pins_of(armature, bone)]
+    places = [place for bone in bones for place in pins_of(armature, bone)]
     for place in sorted(places, reverse=True):
         remove_effector(armature, place)
     return len(places)
@@ -415,8 +410,8 @@ def _pose_of(pin: FabrikEffector, bone: PoseBone) -> tuple[float, ...]:
     return *armature_point(bone, pin.point, pin.offset)[:], *(number for row in rotation for number in row)
 
 
-def _pins_of(armature: Object, bone: str) -> list[int]:
-    """The indices of a bone's pins in the list."""
+def pins_of(armature: Object, bone: str) -> list[int]:
+    """The indices of a bone's pins in the list, enabled or not."""
     effectors = rig_settings(armature).effectors
     solved = solved_bone(armature, bone)
     return [index for index, each in enumerate(effectors) if each.kind == "PIN" and each.bone in {bone, solved}]

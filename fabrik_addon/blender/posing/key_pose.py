@@ -11,7 +11,7 @@ from ...core.errors import FabrikError
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import check_effectors
 from ..goals.problem import find_problems
-from ..rig.armature import RigError, check_editable
+from ..rig.armature import RigError
 from ..rig.keyframes import RigCurves, check_action, curves
 from ..rig.keying import key_channels, key_in_steps, locked_note, why_no_key
 from ..rig.pose_writer import HeldChannels, read_switch
@@ -72,7 +72,6 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
         FabrikError: if there is nothing to key, the action cannot be written, a switch of a control rig is missing, or
             the active keying set has none of those bones or a missing property; nothing is changed.
     """
-    check_editable(rig)
     check_action(rig, new=False)
     frame, posed, read = context.scene.frame_current_final, posed_rig(rig), RigCurves(rig, curves(rig))
     if bones == "SELECTED":

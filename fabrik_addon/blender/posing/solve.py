@@ -46,6 +46,7 @@ from ..rig.locks import WithLocks
 from ..rig.pose_writer import PoseKeeper, channel_groups, pose_bytes, switches_of, write_switches
 from ..rig.rotation_modes import from_channels, property_name, to_channels
 from ..settings.control import solved_parents
+from ..settings.in_use import add_item
 from ..settings.limit_properties import read_limits
 from ..settings.rig import rig_settings
 from ..settings.why_not import why_no_rig, why_no_solve
@@ -56,16 +57,14 @@ def store_base(rig: Object) -> None:
     stored = rig_settings(rig).stored_pose
     _store(read_channels(rig), stored)
     for path, value in switches_of(rig).items():
-        kept = stored.add()
-        kept.name, kept.value = path, value
+        add_item(stored, name=path, value=value)
 
 
 def _store(pose: Channels, stored: Any) -> None:
     """Store a pose in a collection of `FabrikStoredBone`, replacing its contents."""
     stored.clear()
     for name, rotation, location in zip(*pose, strict=True):
-        kept = stored.add()
-        kept.name, kept.rotation, kept.location = name, rotation, location
+        add_item(stored, name=name, rotation=rotation, location=location)
 
 
 def keep_pose(rig: Object) -> str:

@@ -8,7 +8,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable
 from math import inf
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import bpy
 import numpy as np
@@ -197,8 +197,6 @@ def active_strips(armature: Object) -> list[bpy.types.NlaStrip]:
     tracks = [track for track in armature.animation_data.nla_tracks if not track.mute]
     return [strip for track in tracks for strip in track.strips if not strip.mute and strip.action is not None]
 
-
-_ListOfKeys: TypeAlias = "bpy.types.FCurveKeyframePoints"
 
 # Frames that differ by less than this are equal.
 SAME_FRAME: Final = 1e-3
@@ -540,14 +538,14 @@ def _replace_keys(curve: FCurve, frames: FloatArray, values: FloatArray) -> None
     curve.update()
 
 
-def _get(points: "_ListOfKeys", name: str, width: int, kind: npt.DTypeLike) -> npt.NDArray[Any]:
+def _get(points: "bpy.types.FCurveKeyframePoints", name: str, width: int, kind: npt.DTypeLike) -> npt.NDArray[Any]:
     """(K, width) values of a property of every key; (K,) if the width is 1."""
     values = np.empty(len(points) * width, dtype=kind)
     points.foreach_get(name, values)
     return values.reshape(-1, width) if width > 1 else values
 
 
-def _set(points: "_ListOfKeys", name: str, values: npt.NDArray[Any], rows: IntArray) -> None:
+def _set(points: "bpy.types.FCurveKeyframePoints", name: str, values: npt.NDArray[Any], rows: IntArray) -> None:
     """Set a property, (F, width) or (F,), of the keys at indices (F,)."""
     if len(rows) < len(points):
         width = values.shape[1] if values.ndim > 1 else 1

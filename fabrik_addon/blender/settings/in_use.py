@@ -126,6 +126,14 @@ def values_of(item: Any) -> dict[str, Any]:
     return {each.identifier: getattr(item, each.identifier) for each in item.bl_rna.properties if not each.is_readonly}
 
 
+def add_item(items: Any, **values: Any) -> Any:
+    """Add an item to a list, and set its values in this order; returns the item."""
+    item = items.add()
+    for name, value in values.items():
+        setattr(item, name, value)
+    return item
+
+
 # Owners that have settings only while a file is being saved, each with the name of the property.
 _LENT: Final[list[tuple[Any, str]]] = []
 _SAVED: Final = ("save_post", "save_post_fail")

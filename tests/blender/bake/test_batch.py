@@ -12,8 +12,7 @@ from pathlib import Path
 import bpy
 import pytest
 
-from fabrik_addon.blender.bake.command_line import run_command
-from fabrik_addon.blender.retarget.command_line import COMMAND
+from fabrik_addon.blender.command_line import run_command
 
 pytestmark = [
     pytest.mark.one_blender,
@@ -85,7 +84,7 @@ class TestJobs:
     def test_motions_are_retargeted_in_two_processes(self, request, recording, tmp_path, capfd):
         rig = request.config.rootpath / "sample_rigs" / "human.blend"
         arguments = [rig, recording("bvh/dab.bvh"), tmp_path / "none.bvh", "--range", 1, 10, "--jobs", 2]
-        assert run_command([*map(str, arguments), "--output", str(tmp_path / "out")], COMMAND) == 1
+        assert run_command([*map(str, arguments), "--output", str(tmp_path / "out")], "retarget") == 1
         lines = capfd.readouterr().out.splitlines()
         assert "1 of 2 takes written" in lines
         assert [path.name for path in (tmp_path / "out").iterdir()] == ["dab.blend"]
@@ -112,14 +111,17 @@ class TestJobs:
         running.send_signal(how)
         _, err = running.communicate(timeout=60)
         wait_for(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
-        files = [path.name for path in (tmp_path / "out").iterdir()]
+        files = {path.name for path in (tmp_path / "out").iterdir()}
+        temporary = {name for name in files if re.fullmatch(r"\..*\.part@?", name)}
+        whole = files - temporary
+        # If it is killed between the two replacements of a take, one of its files still has its temporary name.
+        not_yet = {name[1:].rsplit(".", 2)[0] for name in temporary}
         if how == signal.SIGINT:
             assert (running.returncode, err) == (130, "fabrik_bake: stopped; complete files are kept\n")
-        else:
-            files = [name for name in files if not re.fullmatch(r"\..*\.part@?", name)]
-        assert 0 < len(files) < 2 * TAKES
-        assert {name.split(".")[1] for name in files} == {"blend", "csv"}
-        assert len({name.split(".")[0] for name in files}) == len(files) / 2
+            assert not temporary
+        stems = {name.split(".")[0] for name in whole}
+        assert 0 < len(stems) < TAKES
+        assert {f"{stem}.{end}" for stem in stems for end in ("blend", "csv")} - not_yet <= whole
 
 
 def start(call, *more, folder):

@@ -15,7 +15,7 @@ import pytest
 from support import scenes
 from support.processes import run_python
 
-from fabrik_addon.blender.bake import command_line as cli
+from fabrik_addon.blender import command_line as cli
 from fabrik_addon.blender.capture.takes import follow_take, imported_takes
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.settings.motion import CALIBRATION_OPTIONS, IMPORT_OPTIONS, OPTIONS, RETARGET_OPTIONS
@@ -373,7 +373,7 @@ class TestWrongInput:
 )
 def test_former_names_of_flags_still_work(former, current):
     parser = cli.Parser()
-    cli.BAKE.add_arguments(parser)
+    cli.COMMANDS["bake"].add_arguments(parser)
     call = ["rig.blend", "walk.trc", "--output", "out.blend"]
     assert parser.parse_args([*call, *former]) == parser.parse_args([*call, *current])
     assert parser.parse_args([*call, *former]) != parser.parse_args(call)
@@ -383,7 +383,7 @@ FULL_DISK = """
 import os, resource, sys
 import bpy
 import fabrik_addon
-from fabrik_addon.blender.bake.command_line import run_command
+from fabrik_addon.blender.command_line import run_command
 fabrik_addon.register()
 arguments = sys.argv[1:] if "--" not in sys.argv else sys.argv[sys.argv.index("--") + 1:]
 _, most = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support import scenes
 
-from fabrik_addon.blender.bake import command_line as cli
+from fabrik_addon.blender import command_line as cli
 from fabrik_addon.markers.clip import Clip, to_z_up
 from fabrik_addon.markers.files.any_file import read_markers
 from fabrik_addon.markers.mapping.marker_map import read_map

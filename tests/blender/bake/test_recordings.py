@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fabrik_addon.blender.bake.batch import planned
-from fabrik_addon.blender.bake.command_line import BAKE, Parser, bake_file
+from fabrik_addon.blender.command_line import COMMANDS, Parser, bake_file
 from fabrik_addon.markers.clip import to_z_up
 from fabrik_addon.markers.feet import StandingSettings, find_stances, lift_off_floor
 
@@ -33,7 +33,7 @@ def balancing(tmp_path):
 def baked(recording, output, *flags):
     """The result of the command bake on the sample person."""
     parser = Parser()
-    BAKE.add_arguments(parser)
+    COMMANDS["bake"].add_arguments(parser)
     chosen = parser.parse_args([str(each) for each in (SAMPLES / "human.blend", recording, "--output", output, *flags)])
     (take,) = planned(chosen, chosen.markers)
     return bake_file(chosen, take)

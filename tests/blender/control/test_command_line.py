@@ -6,8 +6,7 @@ from support import scenes
 from support.control_rigs import hand_made, only_ik
 from support.rigify import open_rigify, rigify_file
 
-from fabrik_addon.blender.bake.command_line import open_rig, run_command
-from fabrik_addon.blender.retarget.command_line import COMMAND
+from fabrik_addon.blender.command_line import open_rig, run_command
 from fabrik_addon.blender.rig.keyframes import curves
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
@@ -37,7 +36,7 @@ def test_a_generated_rigify_is_baked_by_its_controls(tmp_path, request, capfd):
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_generated_rigify_gets_another_armature_s_motion(tmp_path, recording, capfd):
     arguments = [rigify_file("Basic.basic_human"), recording("bvh/dab.bvh"), "--range", 1, 10]
-    assert run_command([*map(str, arguments), "--output", str(tmp_path / "dab.blend")], COMMAND) == 0
+    assert run_command([*map(str, arguments), "--output", str(tmp_path / "dab.blend")], "retarget") == 0
     assert "are posed with controls" in capfd.readouterr().out
     assert {"thigh_fk.L", "upper_arm_fk.R"} <= keyed(tmp_path / "dab.blend")
 

@@ -6,7 +6,7 @@ import pytest
 from mathutils import Vector
 from support import scenes
 
-from fabrik_addon.blender.goals.effectors import is_pinned, pin_bones, pins, unpin_bones
+from fabrik_addon.blender.goals.effectors import pin_bones, pins, pins_of, unpin_bones
 from fabrik_addon.blender.posing.drag import begin_drag
 from fabrik_addon.blender.rig.armature import RigError
 
@@ -187,7 +187,7 @@ def test_a_disabled_pin_has_no_effect(rig):
     pin_bones(rig, ["shin.L", "shin.R"])
     rig.fabrik.effectors[0].enabled = False
     assert [pin.bone for pin in pins(rig)] == ["shin.R"]
-    assert is_pinned(rig, "shin.L")
+    assert pins_of(rig, "shin.L")
 
 
 def test_a_pin_without_its_bone_is_named(rig):

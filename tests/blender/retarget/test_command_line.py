@@ -9,8 +9,7 @@ import bpy
 import numpy as np
 import pytest
 
-from fabrik_addon.blender.bake.command_line import run_command
-from fabrik_addon.blender.retarget.command_line import COMMAND
+from fabrik_addon.blender.command_line import run_command
 
 pytestmark = pytest.mark.skipif(bool(bpy.app.binary_path), reason="this Blender is a program, and no module of Python")
 RIG = Path(__file__).parents[3] / "sample_rigs" / "human.blend"
@@ -66,7 +65,7 @@ def test_several_motions_have_their_notes_and_only_warnings_are_failures(recordi
     cut = "The header gives 339 frames, but there are only 20: export it again"
     expected = {"known.npz": (notes, []), "unknown.npz": (notes, [rate]), "cut.bvh": ([], [cut])}
     out = ["--output", str(tmp_path / "out"), "--report", str(tmp_path / "out")]
-    assert run_command([str(RIG), *(str(tmp_path / name) for name in expected), *out], COMMAND) == 0
+    assert run_command([str(RIG), *(str(tmp_path / name) for name in expected), *out], "retarget") == 0
     printed = capfd.readouterr().out.splitlines()
     assert printed[-1] == "3 of 3 takes written, 2 of them with warnings"
     for name, remarks in expected.items():
@@ -78,7 +77,7 @@ def test_several_motions_have_their_notes_and_only_warnings_are_failures(recordi
             assert [row["name"] for row in rows if row["scope"] == scope] == sentences
     for name, status in (("known.npz", 0), ("unknown.npz", 1)):
         alone = [str(RIG), str(tmp_path / name), "--output", str(tmp_path / "o.blend"), "--strict"]
-        assert run_command(alone, COMMAND) == status
+        assert run_command(alone, "retarget") == status
 
 
 # Blender's BVH importer leaves its file open.
@@ -98,7 +97,7 @@ def test_warnings_are_reported_with_the_reference_and_strict_fails(recording, tm
         (tmp_path / "stiff.blend", ["--strict"], 1),
     ):
         files = ["--output", str(tmp_path / "out.blend"), "--report", str(tmp_path / "out.csv")]
-        assert run_command([str(rig_file), dab, *files, "--range", "100", "160", *more], COMMAND) == status
+        assert run_command([str(rig_file), dab, *files, "--range", "100", "160", *more], "retarget") == status
         printed, report = capfd.readouterr().out, (tmp_path / "out.csv").read_text()
         assert "Reference: the source's rest pose, standing upright, its arms in a T pose" in printed
         stiff = rig_file != RIG
@@ -110,7 +109,7 @@ def test_warnings_are_reported_with_the_reference_and_strict_fails(recording, tm
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_reference_outside_the_motion_is_refused(recording, tmp_path, capfd):
     told = [str(RIG), str(recording("bvh/dab.bvh")), "--output", str(tmp_path / "out.blend"), "--range", "10", "20"]
-    assert run_command([*told, "--reference", "3"], COMMAND) == 1
+    assert run_command([*told, "--reference", "3"], "retarget") == 1
     assert "Rest Frame 3 is not in the range 10 to 20" in capfd.readouterr().err
 
 
@@ -119,7 +118,7 @@ def test_a_reference_outside_the_motion_is_refused(recording, tmp_path, capfd):
     [("walk.xyz", "walk.blend", "choose a .bvh"), ("walk.bvh", "walk.txt", "does not end in .blend")],
 )
 def test_motion_and_output_files_of_wrong_types_are_reported(motion, output, said, tmp_path, capfd):
-    assert run_command([str(RIG), str(tmp_path / motion), "--output", str(tmp_path / output)], COMMAND) == 1
+    assert run_command([str(RIG), str(tmp_path / motion), "--output", str(tmp_path / output)], "retarget") == 1
     assert said in capfd.readouterr().err
     assert not list(tmp_path.iterdir())
 
@@ -150,5 +149,5 @@ def test_a_broken_file_is_reported_in_one_line(command, tmp_path, content):
     ("name", "said"), [("walk.trc", "use the command bake"), ("walk.c3d", "the command bake"), ("walk.amc", "to .bvh")]
 )
 def test_a_file_without_an_armature_is_refused(name, said, tmp_path, capfd):
-    assert run_command([str(RIG), str(tmp_path / name), "--output", str(tmp_path / "walk.blend")], COMMAND) == 1
+    assert run_command([str(RIG), str(tmp_path / name), "--output", str(tmp_path / "walk.blend")], "retarget") == 1
     assert said in capfd.readouterr().err

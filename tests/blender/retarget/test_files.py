@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from support.scenes import SNAKE, make_active, make_rig, pose, smooth_motion
 
-from fabrik_addon.blender.bake.command_line import run_command
-from fabrik_addon.blender.retarget.command_line import COMMAND
+from fabrik_addon.blender.command_line import run_command
 from fabrik_addon.blender.retarget.retarget import add_recorded, imported, is_file
 from fabrik_addon.blender.rig.keyframes import curves
 from fabrik_addon.blender.settings.rig import rig_settings
@@ -96,7 +95,7 @@ def test_files_of_several_formats_are_retargeted_at_once(exported, tmp_path, cap
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "rig.blend"))
     (tmp_path / "out").mkdir()
     out = ["--output", str(tmp_path / "out"), "--report", str(tmp_path / "out")]
-    assert run_command([str(tmp_path / "rig.blend"), *map(str, motions), *out], COMMAND) == 0
+    assert run_command([str(tmp_path / "rig.blend"), *map(str, motions), *out], "retarget") == 0
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         "run.blend",
         "run.csv",
@@ -143,7 +142,9 @@ def test_a_bvh_file_in_radians_gives_the_same_keys_and_a_note(exported, tmp_path
     np.testing.assert_allclose(found.heads, wanted.heads, atol=1e-6)
     make_rig(name="Rig")
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "rig.blend"))
-    assert run_command([str(tmp_path / "rig.blend"), str(path), "--output", str(tmp_path / "out.blend")], COMMAND) == 0
+    assert (
+        run_command([str(tmp_path / "rig.blend"), str(path), "--output", str(tmp_path / "out.blend")], "retarget") == 0
+    )
     assert "Note: its rotations are in radians; converted them to degrees\n" in capsys.readouterr().out
 
 

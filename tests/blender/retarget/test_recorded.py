@@ -7,8 +7,7 @@ from support.keypoints import array, csv_text, y_up
 from support.poses import UPRIGHT, mvnx_text
 from support.scenes import make_active, make_rig
 
-from fabrik_addon.blender.bake.command_line import run_command
-from fabrik_addon.blender.retarget.command_line import COMMAND
+from fabrik_addon.blender.command_line import run_command
 from fabrik_addon.blender.retarget.retarget import add_recorded
 from fabrik_addon.blender.rig.keyframes import curves, keys
 from fabrik_addon.blender.settings.rig import rig_settings
@@ -187,7 +186,7 @@ def rig_file(clean_scene, tmp_path):
 def test_the_retarget_command_reads_both(rig_file, files, tmp_path, capsys):
     (tmp_path / "out").mkdir()
     arguments = [str(rig_file), *map(str, files.values()), "--output", str(tmp_path / "out"), "--rate", "50"]
-    assert run_command(arguments, COMMAND) == 0
+    assert run_command(arguments, "retarget") == 0
     assert "2 of 2 takes written" in capsys.readouterr().out
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["run.blend", "walk.blend"]
     bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "out" / "walk.blend"))

@@ -143,7 +143,7 @@ class FABRIK_OT_pin(OnControls, OnBones, Operator):
     def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
         rigs: Any = dict.fromkeys(bone.id_data for bone in bones)
         by_rig = {each: [bone.name for bone in bones if bone.id_data == each] for each in rigs}
-        pinned = all(effectors.is_pinned(each, name) for each, names in by_rig.items() for name in names)
+        pinned = all(effectors.pins_of(each, name) for each, names in by_rig.items() for name in names)
         if self.action == "UNPIN" or (self.action == "TOGGLE" and pinned):
             count = sum(effectors.unpin_bones(each, names) for each, names in by_rig.items())
             return f"Unpinned {count} of {errors.bones_of(len(bones))}", []

@@ -1,6 +1,6 @@
-"""Bakes marker files onto a rig without a window, and saves .blend files: `python -m fabrik_addon bake …`.
+"""Bakes marker files and retargets motions without a window, and saves .blend files: `python -m fabrik_addon bake …`.
 
-`blender --command fabrik_bake …` does the same. Other commands share its arguments, its takes and its output.
+`blender --command fabrik_bake …` does the same. `retarget` is the other command.
 """
 
 import argparse
@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,30 +20,34 @@ import bpy
 from bpy.props import BoolProperty, IntProperty, IntVectorProperty
 from bpy.types import Object, Scene
 
-from ...core.errors import FabrikError
-from ...markers.calibrate.calibrate import positions_of
-from ...markers.calibrate.size import first_scale, guessed_offsets
-from ...markers.clip import Clip, part_of
-from ...markers.files.any_file import read_markers
-from ...markers.files.suffixes import ARMATURE_SUFFIXES, SUFFIXES
-from ...markers.mapping.labels import Matched
-from ...markers.mapping.marker_map import check_map, read_map
-from ...markers.mapping.marker_sets import PRESETS
-from ...markers.report import csv_text, table_text
-from ...markers.signals import Timing, retimed
-from ...markers.steps import finish
-from ...markers.whole_files import prepared
-from ..capture.calibrate import CalibrationResult, calibrate_markers
-from ..capture.import_markers import choose_performer, import_clip, remove_take
-from ..capture.matching import guess_markers, marked_skeletons, match_markers, scaled_entry, scene_rate, set_entry
-from ..capture.takes import follow_take
-from ..control.set_up import set_up_first
-from ..rig.armature import check_editable, check_rig, meters_per_unit
-from ..rig.keyframes import set_aside
-from ..settings.motion import CALIBRATION_OPTIONS, IMPORT_OPTIONS, MARKER_NAME, OPTIONS
-from ..settings.rig import rig_settings
-from . import batch
-from .bake import BakeResult, BakeSettings, bake_steps
+from ..core.errors import FabrikError
+from ..markers.calibrate.calibrate import positions_of
+from ..markers.calibrate.size import first_scale, guessed_offsets
+from ..markers.clip import Clip, part_of
+from ..markers.files.any_file import read_markers
+from ..markers.files.suffixes import ARMATURE_SUFFIXES, SUFFIXES
+from ..markers.mapping.labels import Matched
+from ..markers.mapping.marker_map import check_map, read_map
+from ..markers.mapping.marker_sets import PRESETS
+from ..markers.report import csv_text, table_text
+from ..markers.signals import Timing, retimed
+from ..markers.steps import finish
+from ..markers.whole_files import prepared
+from ..retarget.motion import RetargetError
+from ..retarget.pairs import read_bone_map
+from .bake import batch
+from .bake.bake import BakeResult, BakeSettings, bake_steps
+from .capture.calibrate import CalibrationResult, calibrate_markers
+from .capture.import_markers import choose_performer, import_clip, remove_take
+from .capture.matching import guess_markers, marked_skeletons, match_markers, scaled_entry, scene_rate, set_entry
+from .capture.takes import follow_take
+from .control.set_up import set_up_first
+from .retarget.retarget import is_file, retarget_from
+from .rig.armature import check_editable, check_rig, meters_per_unit
+from .rig.keyframes import set_aside
+from .settings.in_use import add_item
+from .settings.motion import CALIBRATION_OPTIONS, IMPORT_OPTIONS, KEY_OPTIONS, MARKER_NAME, OPTIONS, RETARGET_OPTIONS
+from .settings.rig import rig_settings
 
 _VIDEO: Final = "is a video: convert it to a .trc file with Pose2Sim or OpenCap"
 _PICKLED: Final = (
@@ -51,7 +55,7 @@ _PICKLED: Final = (
     ".bvh, .trc or .c3d"
 )
 # File types that are not supported, and what to do.
-ADVICE: Final = {
+_ADVICE: Final = {
     ".amc": "has Acclaim motion: convert it to .bvh",
     ".asf": "is an Acclaim skeleton: convert it and its .amc file to .bvh",
     ".avi": _VIDEO,
@@ -130,9 +134,7 @@ def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> BakeFileResu
         targets = {empty[MARKER_NAME]: empty for empty in recorded.objects}
         follow_take(rig, recorded)
         for entry in entries:
-            marker = capture.markers.add()
-            marker.name, marker.target = entry.marker, targets[entry.marker]
-            set_entry(marker, entry)
+            set_entry(add_item(capture.markers, name=entry.marker, target=targets[entry.marker]), entry)
     calibration, began = None, time.perf_counter()
     if chosen.calibrate or (chosen.calibrate is None and entries is None):
         # A static recording is removed from the file afterwards.
@@ -151,8 +153,8 @@ def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> BakeFileResu
     settings = BakeSettings(*frames, action_name=chosen.action_name, source="MARKERS", **options)
     result = finish(bake_steps(context, rig, settings))
     result = replace(result, timings=calibrating | result.timings).noted(*clip.notes, *notes)
-    show_range(context.scene, *frames)
-    write_files(result, take)
+    _show_range(context.scene, *frames)
+    _write_files(result, take)
     guessed = {entry.name: entry.bone for entry in capture.markers if entry.is_guess}
     return BakeFileResult(clip, scale, result, matched, calibration, guessed)
 
@@ -162,8 +164,8 @@ def _read(chosen: argparse.Namespace, path: Path) -> Clip:
     suffix = path.suffix.lower()
     if suffix in ARMATURE_SUFFIXES:
         raise FabrikError(f"{path.name}: has an armature but no markers: use the command retarget")
-    if suffix in ADVICE and suffix not in SUFFIXES:
-        raise FabrikError(f"{path.name}: {ADVICE[suffix]}")
+    if suffix in _ADVICE and suffix not in SUFFIXES:
+        raise FabrikError(f"{path.name}: {_ADVICE[suffix]}")
     how = chosen_options(chosen, IMPORT_OPTIONS)
     units, up_axis, layout = (None if (value := how[name]) == "AUTO" else value for name in _ASKED)
     return choose_performer(read_markers(path, units, up_axis, layout, chosen.rate), chosen.performer)
@@ -204,13 +206,13 @@ def open_rig(path: Path, name: str) -> tuple[Object, list[str]]:
     return rig, [*notes, *filter(None, [line]), *left]
 
 
-def show_range(scene: Scene, first: int, last: int) -> None:
+def _show_range(scene: Scene, first: int, last: int) -> None:
     """Set the scene's range to the baked frames, and go to the first frame."""
     scene.frame_start, scene.frame_end = first, last
     scene.frame_set(first)
 
 
-def write_files(result: BakeResult, take: batch.BatchTake) -> None:
+def _write_files(result: BakeResult, take: batch.BatchTake) -> None:
     """Write the .blend and the report, or neither; raises FabrikError if that fails.
 
     Like Blender when it saves, this keeps a .blend from before the call as .blend1.
@@ -249,7 +251,6 @@ _FAILURE = 1
 _USAGE = 2
 # The exit status for Ctrl-C, as in shells.
 _STOPPED = 130
-_DESCRIPTION = "Bake mocap recordings to keyframes on a rig, in new .blend files, and report the errors."
 
 # Flags whose names differ from their options.
 _FLAGS: Final = {
@@ -283,6 +284,8 @@ _TIMINGS: Final[dict[str, Timing]] = {
 _BAKED: Final = {name: declared for name, declared in OPTIONS.items() if name != "source"}
 # Import options that are determined from the file if they are not given.
 _ASKED: Final = ("units", "up_axis", "keypoints")
+# The import option of a retarget.
+_READ: Final = {"up_axis": IMPORT_OPTIONS["up_axis"]}
 # A switch that is neither turned on nor off is automatic.
 _SWITCHED: Final = {None: "AUTO", True: "ON", False: "OFF"}
 _UNITS: Final = {"ANGLE": "DEGREES", "LENGTH": "METERS"}
@@ -317,15 +320,14 @@ class Command(NamedTuple):
     work: Callable[[argparse.Namespace, batch.BatchTake], tuple[BakeResult, list[str]]]
 
 
-def main(register: Callable[[], None], unregister: Callable[[], None], more: Sequence[Command] = ()) -> int:
+def main(register: Callable[[], None], unregister: Callable[[], None]) -> int:
     """Run `python -m fabrik_addon`; returns the exit status: 0, 1 (failed), 2 (wrong arguments) or 130 (Ctrl C).
 
-    register, unregister: switch the add-on on and off. more: commands in addition to the bake.
+    register, unregister: switch the add-on on and off.
     """
-    known = {command.name: command for command in (BAKE, *more)}
     parser = Parser(prog="python -m fabrik_addon", description="FABRIK for Blender without a window.")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="|".join(known), parser_class=Parser)
-    for name, command in known.items():
+    commands = parser.add_subparsers(dest="command", required=True, metavar="|".join(COMMANDS), parser_class=Parser)
+    for name, command in COMMANDS.items():
         command.add_arguments(commands.add_parser(name, help=command.description, description=command.description))
     # `--jobs` uses this command; users don't.
     commands.add_parser(batch.WORKER)
@@ -333,19 +335,16 @@ def main(register: Callable[[], None], unregister: Callable[[], None], more: Seq
     register()
     try:
         if chosen.command == batch.WORKER:
-            serve_takes(known.values())
-        return _run(known[chosen.command], chosen)
+            serve_takes()
+        return _run(COMMANDS[chosen.command], chosen)
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         unregister()
 
 
-def run_command(arguments: list[str], command: Command | None = None) -> int:
-    """Run `blender --command fabrik_bake`, in a Blender with the extension enabled; returns the exit status.
-
-    command: a command other than the bake.
-    """
-    command = command or BAKE
+def run_command(arguments: list[str], name: str = "bake") -> int:
+    """Run `blender --command fabrik_…`, in a Blender with the extension enabled; returns the exit status."""
+    command = COMMANDS[name]
     parser = Parser(prog=f"blender --command fabrik_{command.name}", description=command.description)
     command.add_arguments(parser)
     try:
@@ -355,10 +354,9 @@ def run_command(arguments: list[str], command: Command | None = None) -> int:
     return _run(command, chosen)
 
 
-def serve_takes(commands: Iterable[Command]) -> NoReturn:
+def serve_takes() -> NoReturn:
     """Process takes from another process until there are no more; does not return."""
-    known = {command.name: command for command in commands}
-    batch.serve(lambda call: _carry_out(known[call.command], call.chosen, call.take))
+    batch.serve(lambda call: _carry_out(COMMANDS[call.command], call.chosen, call.take))
 
 
 def _run(command: Command, chosen: argparse.Namespace) -> int:
@@ -373,7 +371,7 @@ def _run(command: Command, chosen: argparse.Namespace) -> int:
                 doubted += bool(outcome.doubts)
                 if outcome.failure and not several:
                     failures.append(outcome.failure)
-                    fail(outcome.failure, command.name)
+                    _fail(outcome.failure, command.name)
                 elif outcome.failure:
                     failures.append(f"{name}: FAILED: {outcome.failure.removeprefix(f'{name}: ')}")
                     _say(failures[-1])
@@ -388,12 +386,12 @@ def _run(command: Command, chosen: argparse.Namespace) -> int:
             with_doubts = f", {doubted} of them with warnings" if doubted else ""
             _say("\n".join([f"{len(takes) - len(failures)} of {len(takes)} takes written{with_doubts}", *failures]))
     except FabrikError as error:
-        return fail(" ".join(str(error).split()), command.name)
+        return _fail(" ".join(str(error).split()), command.name)
     except BrokenPipeError:
-        return fail("the output was closed: keep it open", command.name)
+        return _fail("the output was closed: keep it open", command.name)
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        fail("stopped; complete files are kept", command.name)
+        _fail("stopped; complete files are kept", command.name)
         return _STOPPED
     finally:
         # None means that the handler was Blender's own, which Python can't restore.
@@ -450,17 +448,17 @@ def _say(text: str, *, to_stderr: bool = False) -> None:
     print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
 
 
-def fail(message: str, command: str) -> int:
+def _fail(message: str, command: str) -> int:
     """Print an error in one line."""
     _say(f"fabrik_{command}: {message}", to_stderr=True)
     return _FAILURE
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def _add_bake_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("rig", type=Path, metavar="RIG.blend", help="file with the armature")
     text = f"the recording ({' or '.join(SUFFIXES)}); several recordings are baked to a file each"
     parser.add_argument("markers", type=Path, nargs="+", metavar="MARKERS", help=text)
-    add_files(parser, "CSV file for the errors of each marker and frame")
+    _add_files(parser, "CSV file for the errors of each marker and frame")
     group = parser.add_argument_group("Markers and their bones")
     text = "map of the markers to bones; without it, markers are matched by their labels and calibrated"
     group.add_argument("--map", dest="mapping", type=Path, metavar="MAP.json", help=text)
@@ -483,7 +481,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--timing", choices=tuple(_TIMINGS), default="set-rate", help=text)
     group = parser.add_argument_group("Positions in the file")
     add_options(group, {name: declared for name, declared in IMPORT_OPTIONS.items() if name != "start_frame"})
-    add_rate(group)
+    _add_rate(group)
     text = "scale factor for positions, or auto to scale the person to the size of the rig (default: 1)"
     group.add_argument("--scale", type=_scale, default=1.0, metavar="auto|FACTOR", help=text)
     group = parser.add_argument_group("Poses and keys")
@@ -493,7 +491,23 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--action-name", default="", metavar="NAME", help="name of the new action")
 
 
-def add_files(parser: argparse.ArgumentParser, report: str) -> None:
+def _add_retarget_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("rig", type=Path, metavar="RIG.blend", help="file with the armature")
+    text = "the motion (.bvh, .fbx, .glb, .usd, .npz or .mvnx); several motions are written to a file each"
+    parser.add_argument("motions", type=Path, nargs="+", metavar="MOTION", help=text)
+    _add_files(parser, "CSV file for the errors of bones, hips, hands and feet")
+    text = "map of the source bones to the bones of the rig; without it, bones are matched by name"
+    parser.add_argument("--map", dest="mapping", type=Path, metavar="MAP.json", help=text)
+    text = "first and last frame (default: the whole motion)"
+    parser.add_argument("--range", dest="frame_range", type=int, nargs=2, metavar=("A", "B"), help=text)
+    add_options(parser, _READ)
+    _add_rate(parser)
+    add_options(parser.add_argument_group("Poses"), RETARGET_OPTIONS)
+    add_options(parser.add_argument_group("Keys"), KEY_OPTIONS)
+    parser.add_argument("--action-name", default="", metavar="NAME", help="name of the new action")
+
+
+def _add_files(parser: argparse.ArgumentParser, report: str) -> None:
     """Add the arguments for the files to write, the armature, and the number of parallel takes."""
     text = "file to write; a folder if there are several recordings or it ends with /"
     parser.add_argument("--output", required=True, metavar="OUT", help=text)
@@ -517,7 +531,7 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def add_rate(group: Any) -> None:
+def _add_rate(group: Any) -> None:
     """Add the argument for the frame rate, for files whose rate is missing or wrong."""
     text = "frames per second of the recording (default: the file's rate, or 30)"
     group.add_argument("--rate", type=_rate, metavar="HZ", help=text)
@@ -604,4 +618,33 @@ def _bake(chosen: argparse.Namespace, take: batch.BatchTake) -> tuple[BakeResult
     return result.bake, lines
 
 
-BAKE: Final = Command("bake", _DESCRIPTION, _add_arguments, "markers", _bake)
+def _retarget(chosen: argparse.Namespace, take: batch.BatchTake) -> tuple[BakeResult, list[str]]:
+    """Open the rig, retarget one motion, and save the file."""
+    motion, suffix = take.recording, take.recording.suffix.lower()
+    if suffix in SUFFIXES and not is_file(str(motion)):
+        raise RetargetError(f"{motion.name}: has markers but no armature: use the command bake")
+    if not is_file(str(motion)):
+        other = "can't be imported: choose a .bvh, .fbx, .glb, .usd, .npz or .mvnx file"
+        raise RetargetError(f"{motion.name}: {_ADVICE.get(suffix, other)}")
+    pairs = () if chosen.mapping is None else read_bone_map(chosen.mapping)
+    (rig, notes), context = open_rig(chosen.rig, chosen.armature), bpy.context
+    how: dict[str, Any] = chosen_options(chosen, RETARGET_OPTIONS)
+    bake = {**chosen_options(chosen, KEY_OPTIONS), "action_name": chosen.action_name}
+    frames = chosen.frame_range or (None, None)
+    (up_axis,) = chosen_options(chosen, _READ).values()
+    up_axis = None if up_axis == "AUTO" else up_axis
+    steps = retarget_from(context, rig, str(motion.resolve()), frames, how, bake, pairs, up_axis, chosen.rate)
+    result = finish(steps)
+    _show_range(context.scene, int(result.frames[0]), int(result.frames[-1]))
+    _write_files(result, take)
+    return result.noted(*notes), []
+
+
+_BAKE: Final = "Bake mocap recordings to keyframes on a rig, in new .blend files, and report the errors."
+_RETARGET: Final = (
+    "Retarget .bvh, .fbx, .glb, .usd, .npz (SMPL) or .mvnx files to keyframes on a rig, in new .blend files."
+)
+COMMANDS: Final = {
+    "bake": Command("bake", _BAKE, _add_bake_arguments, "markers", _bake),
+    "retarget": Command("retarget", _RETARGET, _add_retarget_arguments, "motions", _retarget),
+}
