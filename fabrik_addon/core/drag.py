@@ -356,7 +356,7 @@ class DragSolver:
         if not let_go.any():
             return None
         forces = lengths(self._forces[: self.goals.count])
-        # Toes of a dragged foot keep only their orientation.
+        # Goals without a position only hold a rotation, and do not press against the floor.
         kept = np.flatnonzero(~let_go & self._last.wanted.seen[: self.goals.count])
         found = {Holder("GOAL", self.effectors[row].bone): float(forces[row]) for row in kept}
         for key, multiplier in zip(self._active.keys.tolist(), self._active.multipliers.tolist(), strict=True):

@@ -271,7 +271,7 @@ class RestBody:
 
 def unit(vector: FloatArray) -> FloatArray:
     """A vector (3,) scaled to length one."""
-    return np.asarray(vector / math.sqrt(vector @ vector))
+    return np.asarray(vector / length(vector))
 
 
 def square(vector: FloatArray, along: FloatArray) -> FloatArray:

@@ -365,7 +365,8 @@ class ControlRig(PlainRig):
                 limb = writing.LimbOnIk(self.rig, [row.name for row in rows], [*ends.values()])
                 limb.hold(ends)
                 leader = setup.controls[next(iter(limb.goes_by.values()))]
-                limbs += [] if leader.turns_with or leader.moves_with else [limb]
+                if not (leader.turns_with or leader.moves_with):
+                    limbs.append(limb)
         return {next(iter(limb.goes_by)): limb.bones for limb in writing.too_short(update, limbs)}
 
     def lock(self, bone: str, rotation: FloatArray) -> WithLocks | None:

@@ -774,7 +774,8 @@ def begin_drag(
         drag = Drag(context, setup)
     except BaseException:
         _put_back(moved)
-        live.resume(armature)
+        if is_live:
+            live.resume(armature)
         raise
     drag.moved_pins = moved
     held = [pin.shown_bone for pin, *_ in moved if pin.bone not in setup.dragged]
