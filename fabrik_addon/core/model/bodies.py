@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,6 +20,16 @@ def participants(skeleton: Skeleton, effectors: Sequence[Effector]) -> list[int]
             wanted.add(bone)
             bone = int(skeleton.parents[bone])
     return sorted(wanted)
+
+
+def on_moving_bone(skeleton: Skeleton, effector: Effector) -> Effector:
+    """The effector, or the same point on the parent if it is a bone's head, which the bone itself does not move."""
+    bone = skeleton.index(effector.bone)
+    parent = skeleton.parents[bone]
+    if parent < 0 or effector.rotation_weight > 0.0 or effector_offset(skeleton, effector).any():
+        return effector
+    x, y, z = skeleton.head_offset(bone).tolist()
+    return replace(effector, bone=skeleton.names[parent], offset=(x, y, z))
 
 
 def effector_offset(skeleton: Skeleton, effector: Effector) -> FloatArray:

@@ -227,6 +227,26 @@ def test_a_forearm_hangs_from_a_raised_elbow(human):
     assert from_vertical(human, "forearm.L") < start - 15.0
 
 
+@pytest.mark.parametrize(
+    ("above", "below", "shift", "pinned"),
+    [("upper_arm.L", "forearm.L", (0.05, 0.0, 0.3), FEET), ("thigh.L", "shin.L", (0.25, 0.0, 0.15), FEET[1:])],
+)
+def test_a_limb_hangs_from_its_joint_whichever_bone_is_dragged(human, above, below, shift, pinned):
+    """A forearm dragged by its head, at the elbow, was a stick, 99 degrees from straight down instead of 23."""
+    bpy.ops.fabrik.pin(bones=",".join(pinned))
+    angles = []
+    for bone, point in ((above, "TAIL"), (below, "HEAD")):
+        session = begin_drag(bpy.context, human, bone, point=point)
+        for share in np.arange(1, 16) / 15.0:
+            session.step(session.start + share * np.array(shift))
+        bpy.context.view_layer.update()
+        angles.append(from_vertical(human, below))
+        session.cancel()
+        bpy.context.view_layer.update()
+    assert max(angles) < 30.0
+    assert angles[1] == pytest.approx(angles[0], abs=0.1)
+
+
 def test_a_forearm_hangs_from_a_raised_elbow_of_a_level_arm(clean_scene):
     """In a T pose the straight elbow could bend neither up nor down, and the arm was raised as a stick."""
     rig = open_mixamo()
