@@ -11,6 +11,7 @@ from rest along the shortest arc. The forearm is a pure hinge: its pronation is 
 """
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Final, Literal
@@ -21,7 +22,7 @@ from ..core import Ball, Fixed, Hinge
 from ..core.arrays import FloatArray
 from ..core.limits import Limit
 from .body_parts import TRUNK, Role
-from .joints import JOINTS, BallJoint, HingeJoint, UnplacedError, perpendicular_unit
+from .joints import JOINTS, BallJoint, HingeJoint, UnplacedError
 from .rest_body import ALONG, RestBody, RestBone, signed_angle
 
 # A bone's axes may differ from those of its joint by this many degrees without a report. Thumbs are excluded, since
@@ -116,6 +117,21 @@ def human_limits(bones: Mapping[str, RestBone], names: Collection[str] | None = 
     return preset
 
 
+def bend_axes(body: RestBody) -> dict[str, FloatArray]:
+    """By knee and elbow, (3,) the axis about which it bends, in the bone's rest frame.
+
+    Joints below a thigh or an upper arm that is split into several bones are left out, since all these bones may bend.
+    """
+    found: dict[str, FloatArray] = {}
+    for name in [*body.named("shin"), *body.named("forearm")]:
+        role, parent = body.roles[name], body.roles.get(body.bones[name].parent)
+        with suppress(UnplacedError):
+            joint = JOINTS[role.part](body, name, role)
+            if isinstance(joint, HingeJoint) and parent is not None and parent.part in {"thigh", "upper_arm"}:
+                found[name] = joint.axis(body.direction(name)) @ body.bones[name].axes
+    return found
+
+
 def _limit(body: RestBody, name: str, role: Role) -> tuple[Limit, float]:
     """The limit of a bone, and the degrees between its own axes and those of the joint."""
     joint = JOINTS[role.part](body, name, role)
@@ -146,8 +162,7 @@ def _ball(bone: RestBone, along: FloatArray, joint: BallJoint) -> tuple[Ball, fl
 
 def _hinge(bone: RestBone, along: FloatArray, joint: HingeJoint) -> tuple[Hinge, float]:
     """A hinge limit about the bone's axis that is nearest to that of the joint."""
-    ideal = np.cross(along, perpendicular_unit(joint.flexion, along))
-    shares = bone.axes.T @ ideal
+    shares = bone.axes.T @ joint.axis(along)
     index = int(np.argmax(np.abs(shares)))
     axis = np.sign(shares[index]) * bone.axes[:, index]
     bent = 0.0 if joint.straight is None else signed_angle(joint.straight, along, axis)

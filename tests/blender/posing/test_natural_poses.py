@@ -4,11 +4,12 @@ import bpy
 import numpy as np
 import pytest
 from mathutils import Quaternion, Vector
+from support import humans
 from support.dragging import world
 from support.takes import active_human, curves
 
 from benchmarks.natural_paths import Dragged, Live, Path3, follow
-from benchmarks.natural_rigs import MIXAMO, open_metarig, open_mixamo
+from benchmarks.natural_rigs import MIXAMO, built, open_metarig, open_mixamo
 from fabrik_addon.blender.goals.body import center_of_mass, support_of
 from fabrik_addon.blender.limits.editing import apply_preset
 from fabrik_addon.blender.posing.drag import DragSettings, begin_drag
@@ -140,6 +141,30 @@ def test_a_step_lifts_only_the_heel(human, kind, shift):
     session.step(session.start, (0.0, 0.0, 0.3))
     assert before.rotation_difference(rig.pose.bones[toe].rotation_quaternion).angle < 1e-3
     session.cancel()
+
+
+@pytest.mark.parametrize("shift", [(0.0, 0.0, 0.3), (0.0, -0.3, 0.05)])
+@pytest.mark.parametrize("rolls", [None, 37.0])
+def test_a_leg_without_limits_bends_at_its_knee(clean_scene, shift, rolls):
+    """Only hinge limits told how knees bend. Without them, a foot that was led forward left its leg straight.
+
+    A foot that was lifted swung its knee in front of the other leg, 21 cm inward, and snapped by 36 degrees on release. The
+    body did not shift over the other foot.
+    """
+    rig = built(humans.named(humans.human(rolls=rolls), humans.mixamo))
+    for bone in rig.pose.bones:
+        bone.rotation_mode = "QUATERNION"
+    bpy.ops.object.mode_set(mode="POSE")
+    pinned = ("mixamorig:RightFoot",)
+    _, result = drag(rig, "mixamorig:LeftFoot", shift, pinned=pinned)
+    assert result.error < 1e-4
+    assert np.degrees(rig.pose.bones["mixamorig:LeftLeg"].rotation_quaternion.angle) > 25.0
+    hip, knee_joint, ankle = (
+        world(rig, f"mixamorig:{bone}", end)
+        for bone, end in (("LeftUpLeg", "head"), ("LeftLeg", "head"), ("LeftLeg", "tail"))
+    )
+    assert abs(knee_joint[0] - 0.5 * (hip + ankle)[0]) < 0.03
+    assert room(rig, pinned) > 0.0
 
 
 def test_a_foot_that_comes_back_down_follows_the_mouse(human):
