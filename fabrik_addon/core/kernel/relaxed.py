@@ -127,10 +127,10 @@ class RelaxedLimbs:
 
     def _bend_axis(self, body: int) -> FloatArray | None:
         """(3,) the axis about which a body's hinge bends, in the body's own frame; None without a hinge."""
-        limit, known = self._limits[body], self._hinges[body]
+        limit, axis = self._limits[body], self._hinges[body]
         if isinstance(limit, Hinge):
-            return np.sign(limit.middle) * np.array(limit.rotation_axis)
-        return known if known.any() else None
+            axis = np.sign(limit.middle) * np.array(limit.rotation_axis)
+        return axis if axis.any() else None
 
     def _legs(self) -> list[_Limb]:
         """Legs whose knees are straighter in the preferred pose than in a relaxed leg.
