@@ -15,8 +15,7 @@ from .kernel.bodies import Bodies, Pose, joint_axes
 from .kernel.goals import Goals
 from .kernel.joint_limits import JointLimits
 from .limits import Limit
-from .model.bodies import Reaches, participants, path_reaches
-from .model.effector import Effector, Options, with_factors_applied, with_partners
+from .model.effector import Effector, Options, Reaches, participants, path_reaches, with_factors_applied, with_partners
 from .model.skeleton import Skeleton, scaled_skeleton
 from .optimize.least_squares import LeastSquares
 from .optimize.poles import Poles

@@ -19,7 +19,7 @@ from ...core.arrays import BoolArray, FloatArray, IntArray, falloff
 from ...core.drag import DragPose, DragSolver
 from ...core.edit import EditSolver, KnownPose
 from ...core.kernel.bounds import Floor
-from ...core.model.bodies import effector_offset
+from ...core.model.effector import effector_offset
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import matrix_from_quaternion, product, quaternion_from_rotation_vector
 from ...human.body_parts import Role
