@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrays import CLOSE, ROUNDING, ROUNDS, SINGLE, FloatArray, lengths, squares
-from .backend import Backend, array
-from .backend.array import Condition, Quaternion, Scalar
+from .backend import Backend
+from .backend.array import Quaternion, Scalar
 from .errors import LimitError
 from .readers import numbers, shown
 from .rotations import IDENTITY
@@ -156,7 +156,7 @@ def between(ends: Range) -> Between:
 def clamped(
     backend: Backend,
     rotation: Quaternion,
-    nearest: Callable[[Backend, Scalar, Scalar], tuple[Scalar, Scalar]],
+    nearest: Callable[[Scalar, Scalar], tuple[Scalar, Scalar]],
     twist: Between,
     surely_inside: Scalar = -1.0,
 ) -> Quaternion:
@@ -171,7 +171,7 @@ def clamped(
     if not backend.any_of((leaning > surely_inside) | (turn != bounded)):
         return rotation
     lean = swing_of(backend, rotation)
-    x, z = below_half_turn(backend, *nearest(backend, lean.x, lean.z))
+    x, z = below_half_turn(backend, *nearest(lean.x, lean.z))
     outside = (x != lean.x) | (z != lean.z) | (turn != bounded)
     moved = backend.frames_where(outside)
     if not len(moved):
@@ -222,13 +222,13 @@ class Ball(Limit):
 
     def clamp(self, backend: Backend, rotation: Quaternion) -> Quaternion:
         """Move the swing to the nearest point of the ellipse, and the twist to the nearer end of its range."""
-        return clamped(backend, rotation, self._nearest, self.between, self.surely_inside)
-
-    def _nearest(self, backend: Backend, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
         right, front, left, back = self.angles
-        return nearest_on_ellipse(
-            backend, x, z, backend.select(x >= 0, right, left), backend.select(z >= 0, front, back)
-        )
+
+        def nearest(x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
+            half_axes = backend.select(x >= 0, right, left), backend.select(z >= 0, front, back)
+            return nearest_on_ellipse(backend, x, z, *half_axes)
+
+        return clamped(backend, rotation, nearest, self.between, self.surely_inside)
 
     def sample(self, unit_points: FloatArray) -> FloatArray:
         """(..., 4) swings spread evenly over the ellipse, and twists over the range, from `unit_points` (..., 3)."""
@@ -417,11 +417,6 @@ class Polygon(Limit):
         return points
 
     @cached_property
-    def edges(self) -> list[tuple[Point, Point]]:
-        """The edges of the outline: pairs of successive corners."""
-        return list(zip(self.points, self.points[1:] + self.points[:1], strict=True))
-
-    @cached_property
     def _edges(self) -> _Edges:
         """The checked edges as arrays."""
         starts = np.array(self.points)
@@ -461,7 +456,7 @@ class Polygon(Limit):
         """
         low, high = np.min(self.points, axis=0), np.max(self.points, axis=0)
         swings = low + unit_points[..., :2] * (high - low)
-        x, z = self.nearest(array, swings[..., 0], swings[..., 1])
+        x, z = self.nearest(swings[..., 0], swings[..., 1])
         return compose_arrays(np.asarray(x), np.asarray(z), spread(self.twist, unit_points[..., 2]))
 
     def outline(self, count: int) -> FloatArray:
@@ -471,30 +466,20 @@ class Polygon(Limit):
         edges = corners[:, None] + share * (np.roll(corners, -1, axis=0) - corners)[:, None]
         return np.asarray(edges.reshape(-1, 2))
 
-    def contains(self, backend: Backend, x: Scalar, z: Scalar) -> Condition:
-        """Whether a swing is inside: a ray to the right crosses the outline an odd number of times."""
-        inside: Scalar = 0.0
-        for (ax, az), (bx, bz) in self.edges:
-            if az == bz:
-                continue
-            spans = ((az > z) & (bz <= z)) | ((bz > z) & (az <= z))
-            crossing = ax + (z - az) * ((bx - ax) / (bz - az))
-            inside = backend.select(spans & (x < crossing), 1.0 - inside, inside)
-        return inside > 0.5
-
-    def nearest(self, backend: Backend, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
+    def nearest(self, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
         """The swing itself if it is inside, else the nearest point on the outline."""
-        inside = self.contains(backend, x, z)
-        best, best_x, best_z = x * 0.0 + np.inf, x, z
-        for (ax, az), (bx, bz) in self.edges:
-            dx, dz = bx - ax, bz - az
-            share = backend.clamp(((x - ax) * dx + (z - az) * dz) / (dx * dx + dz * dz), 0.0, 1.0)
-            px, pz = ax + share * dx, az + share * dz
-            square = (x - px) ** 2 + (z - pz) ** 2
-            nearer = square < best
-            best = backend.select(nearer, square, best)
-            best_x, best_z = backend.select(nearer, px, best_x), backend.select(nearer, pz, best_z)
-        return backend.select(inside, x, best_x), backend.select(inside, z, best_z)
+        starts, along, *_ = self._edges
+        swing = np.stack(np.broadcast_arrays(x, z), axis=-1)
+        away = swing[..., None, :] - starts
+        # It is inside if a ray to the right crosses the outline an odd number of times.
+        above = swing[..., 1:] < starts[:, 1]
+        rise = np.where(along[:, 1] == 0.0, 1.0, along[:, 1])
+        crosses = (above != np.roll(above, -1, axis=-1)) & (away[..., 0] < away[..., 1] / rise * along[:, 0])
+        share = np.clip((away * along).sum(axis=-1) / squares(along), 0.0, 1.0)[..., None]
+        best = squares(away - share * along).argmin(axis=-1)[..., None, None]
+        point = np.take_along_axis(starts + share * along, best, axis=-2)[..., 0, :]
+        inside = np.where(crosses.sum(axis=-1, keepdims=True) % 2 == 1, swing, point)
+        return inside[..., 0], inside[..., 1]
 
     def nearest_sides(self, swings: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(F, 2, 2) outward unit normals of the two edges nearest to swings (F, 2) inside, and (F, 2) distances.
