@@ -31,9 +31,10 @@ from ..rig.pose_writer import PoseKeeper, in_object_mode, set_mode
 from ..settings.limit_properties import read_limits
 from ..settings.rig import rig_settings
 from .matching import (
-    SceneMarker,
+    Markers,
     check_scalable,
     in_collection,
+    listed_markers,
     mapping_of,
     marked_skeletons,
     marker_clip,
@@ -41,7 +42,6 @@ from .matching import (
     recorded_range,
     scale_markers,
     scaled_entry,
-    targets_of,
 )
 from .takes import take_name
 
@@ -137,13 +137,10 @@ def calibrate_markers_steps(
         FabrikError: names the thing that is missing or does not fit; nothing is changed.
     """
     scene, capture = context.scene, rig_settings(rig).capture
-    # All listed markers that have an object, with or without a bone.
-    take = [
-        SceneMarker(each.name, each.target, each.target_bone) for each in capture.markers if each.target is not None
-    ]
-    other = in_collection(static) if static is not None else []
+    take, other = listed_markers(capture), in_collection(static) if static is not None else {}
+    holders = list(dict.fromkeys(holder for holder, _ in (*take.values(), *other.values())))
     check_followed(scene, rig, "MARKERS")
-    _check_proportions(rig, proportions, [*take, *other])
+    _check_proportions(rig, proportions, holders)
     with PoseKeeper(scene, rig):
         context.view_layer.update()
         chosen = (reference[0], reference[1]) if reference is not None and any(reference) else None
@@ -159,7 +156,7 @@ def calibrate_markers_steps(
         _fit_rest_pose(context, rig, found)
         lift, factor = lift / factor, 1.0
     _keep(rig, found, proportions)
-    scale_markers([*take, *other], np.array(rig.matrix_world.translation), factor, lift)
+    scale_markers(holders, np.array(rig.matrix_world.translation), factor, lift)
     residuals = meters_per_unit(rig) * np.concatenate([calibration.residuals for calibration in found])
     names = [marker.marker for calibration in found for marker in calibration.markers]
     place, rms = int(np.argmax(np.nan_to_num(residuals))), float(np.sqrt(np.nanmean(residuals**2)))
@@ -175,8 +172,8 @@ def calibrate_markers_steps(
 calibrate_markers = at_once(calibrate_markers_steps)
 
 
-def _check_proportions(rig: Object, proportions: str, markers: Sequence[SceneMarker]) -> None:
-    """Raise a FabrikError if the rig, or else the markers, can't be scaled as chosen."""
+def _check_proportions(rig: Object, proportions: str, holders: Sequence[Object]) -> None:
+    """Raise a FabrikError if the rig, or else the objects of its markers, can't be scaled as chosen."""
     if proportions not in _SCALES:
         raise FabrikError(f"The proportions are {proportions!r}: they must be one of {', '.join(_SCALES)}")
     check_rig(rig)
@@ -191,7 +188,7 @@ def _check_proportions(rig: Object, proportions: str, markers: Sequence[SceneMar
         if data.users > 1:
             raise RigError(f"The armature of {rig.name!r} is used by {data.users} objects: make it single-user first")
     elif proportions != "NONE":
-        check_scalable(markers)
+        check_scalable(holders)
 
 
 def _fit_rest_pose(context: Context, rig: Object, found: Sequence[Calibration]) -> None:
@@ -209,8 +206,8 @@ def _fit_rest_pose(context: Context, rig: Object, found: Sequence[Calibration]) 
 def _calibrations(
     scene: Scene,
     rig: Object,
-    take: Sequence[SceneMarker],
-    other: Sequence[SceneMarker],
+    take: Markers,
+    other: Markers,
     reference: Frames | None,
     *,
     proportions: str,
@@ -222,7 +219,7 @@ def _calibrations(
     that was rejected.
     """
     measured = other or take
-    span = recorded_range(scene, targets_of(measured))
+    span = recorded_range(scene, measured.values())
     frames = None
     if reference is not None:
         first, last = reference
@@ -233,7 +230,7 @@ def _calibrations(
             )
         frames = first - span[0], last - span[0]
     measured_clip = marker_clip(scene, rig, measured, span)
-    take_clip = marker_clip(scene, rig, take, recorded_range(scene, targets_of(take))) if other else measured_clip
+    take_clip = marker_clip(scene, rig, take, recorded_range(scene, take.values())) if other else measured_clip
     capture, scale = rig_settings(rig).capture, _SCALES[proportions]
     mapping, rest, left_out = mapping_of(capture), read_rest(rig), list[tuple[float, float]]()
 
