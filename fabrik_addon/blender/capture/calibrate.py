@@ -2,7 +2,6 @@
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import bpy
@@ -48,19 +47,15 @@ from .takes import take_name
 Frames: TypeAlias = tuple[int, int]
 
 # The scale model for each choice of proportions.
-_SCALES: Final[Mapping[str, Scale]] = MappingProxyType(
-    {"UNIFORM": "uniform", "LIMBS": "limbs", "REST": "limbs", "NONE": 1.0}
-)
+_SCALES: Final[Mapping[str, Scale]] = {"UNIFORM": "uniform", "LIMBS": "limbs", "REST": "limbs", "NONE": 1.0}
 
 # How messages name the detected pose on the reference frames.
-_POSES: Final[Mapping[Kind, str]] = MappingProxyType(
-    {
-        "REST": "standing in the rig's rest pose",
-        "STANDING": "standing with arms hanging",
-        "A_POSE": "standing in an A pose",
-        "T_POSE": "standing in a T pose",
-    }
-)
+_POSES: Final[Mapping[Kind, str]] = {
+    "REST": "standing in the rig's rest pose",
+    "STANDING": "standing with arms hanging",
+    "A_POSE": "standing in an A pose",
+    "T_POSE": "standing in a T pose",
+}
 
 # With a good static recording, the markers of a walk are usually 7 mm off before their positions are refined with the
 # take. The markers were placed differently in the two recordings if the error is above _FAR_OFF, a fraction of the

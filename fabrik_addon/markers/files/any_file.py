@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -25,9 +24,7 @@ from .reading import Chosen, Parser, extent, read_file
 from .suffixes import ARMATURE_SUFFIXES, SUFFIXES
 from .trc import parse_trc
 
-_PARSERS: Final[Mapping[str, Parser]] = MappingProxyType(
-    {".trc": parse_trc, ".c3d": parse_c3d, ".npy": parse_npy, ".npz": parse_npz}
-)
+_PARSERS: Final[Mapping[str, Parser]] = {".trc": parse_trc, ".c3d": parse_c3d, ".npy": parse_npy, ".npz": parse_npz}
 _TRC_START: Final = b"pathfiletype"
 # Prefixes without a colon name performers if they share this many labels.
 _SHARED_LABELS: Final = 5
