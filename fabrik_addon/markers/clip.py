@@ -154,8 +154,7 @@ def part_of(clip: Clip, first: int = 1, last: int = 0) -> Clip:
 
 def _seen(positions: FloatArray) -> BoolArray:
     """(...,) true where all three coordinates of (..., 3) positions are numbers."""
-    flags: BoolArray = ~np.isnan(positions).any(axis=-1)
-    return flags
+    return np.asarray(~np.isnan(positions).any(axis=-1))
 
 
 def check_rate(rate: float) -> None:
