@@ -236,11 +236,8 @@ def _calibrations(
 
         If the take fits clearly worse with a static recording than without it, the recording is rejected.
         """
-        limits = read_limits(rig, skeleton.names)
-        if measured_clip is take_clip:
-            measuring = calibrate_steps(skeleton, mapping, take_clip, frames, limits=limits, scale=scale)
-            found = _with_markers((yield from within(0.0, _MEASURED, measuring)), mapping)
-        else:
+        limits, there, half = read_limits(rig, skeleton.names), list(mapping), 0.5 * _MEASURED
+        if other:
             # Guesses from motion are not valid for another recording.
             listed, seen = capture.markers, measured_clip.names
             there = [entry for entry in mapping if entry.marker in seen and not listed[entry.marker].is_guess]
@@ -249,16 +246,16 @@ def _calibrations(
             labels = [name for name in seen if name not in known]
             others = match(labels, parts_of(match_bones(rest)), rest, capture.preset or None).markers
             there += [entry for entry in others if entry.bone in skeleton.names]
-            measuring = calibrate_steps(skeleton, there, measured_clip, frames, limits=limits, scale=scale)
-            found = _with_markers((yield from within(0.0, 0.5 * _MEASURED, measuring)), mapping)
-            off = _usually_off(found, take_clip, limits)
-            if off > _FAR_OFF * skeleton.size:
-                alone = calibrate_steps(skeleton, mapping, take_clip, limits=limits, scale=scale)
-                without = _with_markers((yield from within(0.5 * _MEASURED, _MEASURED, alone)), mapping)
-                off_without = _usually_off(without, take_clip, limits)
-                if off > _WORSE * off_without:
-                    found = without
-                    left_out.append((meters_per_unit(rig) * off, meters_per_unit(rig) * off_without))
+        measuring = calibrate_steps(skeleton, there, measured_clip, frames, limits=limits, scale=scale)
+        found = _with_markers((yield from within(0.0, half, measuring)), mapping)
+        off = _usually_off(found, take_clip, limits) if other else 0.0
+        if off > _FAR_OFF * skeleton.size:
+            alone = calibrate_steps(skeleton, mapping, take_clip, limits=limits, scale=scale)
+            without = _with_markers((yield from within(half, _MEASURED, alone)), mapping)
+            off_without = _usually_off(without, take_clip, limits)
+            if off > _WORSE * off_without:
+                found = without
+                left_out.append((meters_per_unit(rig) * off, meters_per_unit(rig) * off_without))
         if refine:
             refining = refined_steps(found, take_clip, limits=limits, resize=isinstance(scale, str))
             found = yield from within(_MEASURED, 1.0, refining)
