@@ -31,7 +31,7 @@ def share_solved(name, *, carrying=True, linking=True):
     pose = problem.bodies.pose(legal, np.tile(family.skeleton.rest[0, :3, 3], (FRAMES, 1)))
     bent = bend_straight_limbs(problem, pose)
     root = many.vector(np.tile(family.skeleton.rest[0, :3, 3], (FRAMES, 1)))
-    start = local = many.quaternions(bent, range(len(bodies)))
+    start = local = many.quaternions(bent)
     bound = [np.zeros(FRAMES, dtype=bool) for _ in bodies]
     for _ in range(SWEEPS):
         if not carrying:
