@@ -469,7 +469,7 @@ class Polygon(SwingTwist):
     def nearest(self, _backend: Backend, x: Scalar, z: Scalar, /) -> tuple[Scalar, Scalar]:
         """The swing itself if it is inside, else the nearest point on the outline."""
         starts, along, *_ = self._edges
-        swing = np.stack(np.broadcast_arrays(x, z), axis=-1)
+        swing = np.stack([x, z], axis=-1)
         away = swing[..., None, :] - starts
         # It is inside if a ray to the right crosses the outline an odd number of times.
         above = swing[..., 1:] < starts[:, 1]
