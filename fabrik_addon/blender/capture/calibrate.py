@@ -29,19 +29,7 @@ from ..rig.armature import RigError, check_editable, check_rig, meters_per_unit
 from ..rig.pose_writer import PoseKeeper, in_object_mode, set_mode
 from ..settings.limit_properties import read_limits
 from ..settings.rig import rig_settings
-from .matching import (
-    Markers,
-    check_scalable,
-    in_collection,
-    listed_markers,
-    mapping_of,
-    marked_skeletons,
-    marker_clip,
-    of_take,
-    recorded_range,
-    scale_markers,
-    scaled_entry,
-)
+from . import matching
 from .takes import take_name
 
 Frames: TypeAlias = tuple[int, int]
@@ -102,7 +90,7 @@ class CalibrationResult:
     @property
     def line(self) -> str:
         """The result in one line."""
-        return f"{self.markers} markers{of_take(self.take)} calibrated: {'; '.join(self.lines)}"
+        return f"{self.markers} markers{matching.of_take(self.take)} calibrated: {'; '.join(self.lines)}"
 
 
 def calibrate_markers_steps(
@@ -132,7 +120,7 @@ def calibrate_markers_steps(
         FabrikError: names the thing that is missing or does not fit; nothing is changed.
     """
     scene, capture = context.scene, rig_settings(rig).capture
-    take, other = listed_markers(capture), in_collection(static) if static is not None else {}
+    take, other = matching.listed_markers(capture), matching.in_collection(static) if static is not None else {}
     holders = list(dict.fromkeys(holder for holder, _ in (*take.values(), *other.values())))
     check_followed(scene, rig, "MARKERS")
     _check_proportions(rig, proportions, holders)
@@ -151,7 +139,7 @@ def calibrate_markers_steps(
         _fit_rest_pose(context, rig, found)
         lift, factor = lift / factor, 1.0
     _keep(rig, found, proportions)
-    scale_markers(holders, np.array(rig.matrix_world.translation), factor, lift)
+    matching.scale_markers(holders, np.array(rig.matrix_world.translation), factor, lift)
     residuals = meters_per_unit(rig) * np.concatenate([calibration.residuals for calibration in found])
     names = [marker.marker for calibration in found for marker in calibration.markers]
     place, rms = int(np.argmax(np.nan_to_num(residuals))), float(np.sqrt(np.nanmean(residuals**2)))
@@ -183,7 +171,7 @@ def _check_proportions(rig: Object, proportions: str, holders: Sequence[Object])
         if data.users > 1:
             raise RigError(f"The armature of {rig.name!r} is used by {data.users} objects: make it single-user first")
     elif proportions != "NONE":
-        check_scalable(holders)
+        matching.check_scalable(holders)
 
 
 def _fit_rest_pose(context: Context, rig: Object, found: Sequence[Calibration]) -> None:
@@ -201,8 +189,8 @@ def _fit_rest_pose(context: Context, rig: Object, found: Sequence[Calibration]) 
 def _calibrations(
     scene: Scene,
     rig: Object,
-    take: Markers,
-    other: Markers,
+    take: matching.Markers,
+    other: matching.Markers,
     reference: Frames | None,
     *,
     proportions: str,
@@ -214,7 +202,7 @@ def _calibrations(
     that was rejected.
     """
     measured = other or take
-    span = recorded_range(scene, measured.values())
+    span = matching.recorded_range(scene, measured.values())
     frames = None
     if reference is not None:
         first, last = reference
@@ -224,10 +212,10 @@ def _calibrations(
                 "frames of the markers"
             )
         frames = first - span[0], last - span[0]
-    measured_clip = marker_clip(scene, rig, measured, span)
-    take_clip = marker_clip(scene, rig, take, recorded_range(scene, take.values())) if other else measured_clip
+    measured_clip = matching.marker_clip(scene, rig, measured)
+    take_clip = matching.marker_clip(scene, rig, take) if other else measured_clip
     capture, scale = rig_settings(rig).capture, _SCALES[proportions]
-    mapping, rest, left_out = mapping_of(capture), read_rest(rig), list[tuple[float, float]]()
+    mapping, rest, left_out = matching.mapping_of(capture), read_rest(rig), list[tuple[float, float]]()
 
     def calibrated(
         skeleton: Skeleton, mapping: Sequence[MappedMarker], scale: Scale
@@ -262,7 +250,7 @@ def _calibrations(
         return found
 
     found = list[Calibration]()
-    having = [(skeleton, own) for skeleton, own in marked_skeletons(rig, mapping) if own]
+    having = [(skeleton, own) for skeleton, own in matching.marked_skeletons(rig, mapping) if own]
     for index, (skeleton, own) in enumerate(having):
         steps = calibrated(skeleton, own, scale)
         found.append((yield from within(index / len(having), (index + 1) / len(having), steps)))
@@ -283,7 +271,7 @@ def _with_markers(found: Calibration, mapping: Sequence[MappedMarker]) -> Calibr
     """The calibration with the mapping's markers: measured ones, and guesses for those not seen."""
     indices = {entry.marker: place for place, entry in enumerate(found.markers)}
     scales = {name: found.bone_factors[found.skeleton.index(name)] for name in found.skeleton.names}
-    guessed = [scaled_entry(entry, scales[entry.bone]) for entry in mapping]
+    guessed = [matching.scaled_entry(entry, scales[entry.bone]) for entry in mapping]
     guesses = guessed_offsets(found.skeleton, guessed)
     markers, residuals = list(guessed), np.full(len(mapping), np.nan)
     for row, entry in enumerate(mapping):

@@ -296,12 +296,13 @@ def listed_markers(capture: FabrikCapture) -> Markers:
     return {each.name: (each.target, each.target_bone) for each in capture.markers if each.target is not None}
 
 
-def marker_clip(scene: Scene, rig: Object, markers: Markers, frames: tuple[int, int]) -> Clip:
-    """The markers on the frames from first to last, in the rig's armature space and units.
+def marker_clip(scene: Scene, rig: Object, markers: Markers) -> Clip:
+    """The markers on their recorded frames, in the rig's armature space and units.
 
     Raises TargetError if an object is not part of the evaluated scene.
     """
-    times = np.arange(frames[0], frames[1] + 1)
+    first, last = recorded_range(scene, markers.values())
+    times = np.arange(first, last + 1)
     world, rigs = finish(sample_steps(scene, list(markers.values()), [(rig, "")], times, recorded=True))
     local = world_to_armature(world, rigs[:, 0])
     local.setflags(write=False)
@@ -379,7 +380,7 @@ def guess_markers(context: Context, rig: Object) -> tuple[Guess, ...]:
     if not known or not roles or len(there) <= len(known):
         return ()
     (skeleton, known), meters = marked_skeletons(rig, known)[0], meters_per_unit(rig)
-    clip = marker_clip(context.scene, rig, there, recorded_range(context.scene, there.values()))
+    clip = marker_clip(context.scene, rig, there)
     limits, parts = read_limits(rig, skeleton.names), parts_of(roles)
     guesses = assign_by_motion(skeleton, known, clip, parts, rest, limits=limits, meter=1.0 / meters)
     for guess in guesses:
