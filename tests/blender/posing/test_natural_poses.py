@@ -148,8 +148,8 @@ def test_a_step_lifts_only_the_heel(human, kind, shift):
 def test_a_leg_without_limits_bends_at_its_knee(clean_scene, shift, rolls):
     """Only hinge limits told how knees bend. Without them, a foot that was led forward left its leg straight.
 
-    A foot that was lifted swung its knee in front of the other leg, 21 cm inward, and snapped by 36 degrees on release. The
-    body did not shift over the other foot.
+    A foot that was lifted swung its knee in front of the other leg, 21 cm inward, and snapped by 36 degrees on release.
+    The body did not shift over the other foot.
     """
     rig = built(humans.named(humans.human(rolls=rolls), humans.mixamo))
     for bone in rig.pose.bones:
