@@ -51,6 +51,8 @@ _WALKS: Final = 2.0
 # never below the origin, but less than _LOW above it, with feet that are _BELOW lower than the origin.
 _HIGH: Final = 6.0
 _LOW, _BELOW = 0.15, 0.5
+# Radians: it shows if a body moves in a direction that is off by more.
+_ASIDE: Final = 0.1
 # Number of frames that are compared.
 _LOOKED_AT: Final = 500
 
@@ -84,6 +86,12 @@ def retarget_doubts(
         yield (
             f"The source leans by {reference.trunk_tilt:.0f}° in the pose that is compared with the rig's rest pose: "
             "set Rest Frame to a frame on which it is upright"
+        )
+    is_ahead = -reference.axes.forward[1] > np.cos(_ASIDE)
+    if reference.frame is None and abs(motion.heading) > _ASIDE and not is_ahead:
+        yield (
+            f"The source's object is rotated by {np.degrees(motion.heading):.0f}° about Z, which was ignored: rotate "
+            "the rig's object as well if it should move in the same direction"
         )
     if reference.frame is not None and reference.axes.up[2] < ROUNDING and not _walks(motion, bodies[0], reference):
         yield (

@@ -36,6 +36,7 @@ class Motion:
         heads: (F, N, 3) heads of the bones.
         origin: (3,) the armature's location.
         rate: frames per second.
+        heading: radians by which the armature's object is rotated about Z.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Motion:
     heads: FloatArray
     origin: FloatArray
     rate: float
+    heading: float = 0.0
 
     def __len__(self) -> int:
         return len(self.heads)
