@@ -48,6 +48,9 @@ _MISPLACED: Final = 0.1
 # A difference between the positions of a left and a right marker counts as this many times its size, because rigs and
 # marker sets differ from people on both sides alike. It is at most 0.041 of the height in these recordings.
 _UNLIKE: Final = 2.0
+# A wrong marker is farther from its label's position than that of the other side by at least this factor. If both are
+# equally far, their bones are rotated, since few markers leave the rotation of a bone undetermined.
+_FARTHER: Final = 1.25
 # A left and a right marker swap sides or coincide if their distance from side to side is below this fraction of the
 # usual one. It is at least 0.52 in these recordings.
 _BESIDE: Final = 0.3
@@ -112,8 +115,7 @@ def placing_doubts(
     for label, other in others.items():
         if label not in off or other not in off:
             continue
-        # Of two unlike markers, the one that is farther from its label's position is wrong.
-        if off[label] >= off[other]:
+        if off[label] >= _FARTHER * off[other]:
             unlike[label] = _UNLIKE * length(moved[label] - moved[other] * (1.0, -1.0, 1.0))
         apart, usually = (each[label][1] - each[other][1] for each in (places, usual))
         if apart * usually < _BESIDE * usually**2:

@@ -37,8 +37,8 @@ from .reading import (
     unit_name,
 )
 
-# The start of a file: its first key or, if it was exported without Header Information, the kind of its first column after
-# one or two blank cells.
+# The start of a file: its first key or, if it was exported without Header Information, the kind of the first column
+# after one or two blank cells.
 _START: Final = re.compile(
     r'\W*format version|["\s]*[,;]\W*(type\W+)?(rigid ?body|bone|marker)( marker)?"?[,;]', re.IGNORECASE
 )
