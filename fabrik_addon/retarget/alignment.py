@@ -133,9 +133,14 @@ class Alignment:
 def find_reference(motion: Motion, rest: RestBody, target: RestBody, frame: int | None) -> Reference:
     """The rest pose if it is like that of the rig, else the frame on which the source is most like the rig.
 
-    rest: the source's. frame: use this frame instead, counted from 0. Raises RetargetError if the source has no body.
+    rest: the source's. frame: use this frame instead, counted from 0. Raises RetargetError if either is not a body.
     """
-    wanted = {} if target.axes is None else _directions(target, facing(target, target.axes.up))
+    if target.axes is None:
+        raise RetargetError(
+            "The rig's hips, head, or left and right bones are not known, so its up and forward directions are "
+            "unknown: map these bones"
+        )
+    wanted = _directions(target, facing(target, target.axes.up))
     at_rest = rest.axes if frame is None else None
     if at_rest is not None and _differences(rest, at_rest.up, wanted) > _LIKE:
         at_rest = None
@@ -193,7 +198,7 @@ def _rotated(body: RestBody, turn: FloatArray) -> dict[str, RestBone]:
 
 def _differences(body: RestBody, up: FloatArray, other: Mapping[tuple[str, str], FloatArray]) -> FloatArray:
     """(...) RMS degrees between a body's poses and a rig at rest. up: (3,) of the body; other: of `_directions`."""
-    if body.axes is None or not other:
+    if body.axes is None:
         return np.array(180.0)
     axes = facing(body, up)
     own = _directions(body, axes)
@@ -238,13 +243,9 @@ def facing(body: RestBody, up: FloatArray) -> FloatArray:
 
 
 def align(motion: Motion, reference: Reference, target: RestBody, pairs: Sequence[Pair]) -> Alignment:
-    """Align a source, in its reference pose, with a rig at rest; raises RetargetError if either is not a body."""
+    """Align a source, in its reference pose, with a rig at rest."""
     source = reference.body
-    if source.axes is None or target.axes is None:
-        raise RetargetError(
-            "The rig's hips, head, or left and right bones are not known, so its up and forward directions are "
-            "unknown: map these bones"
-        )
+    assert target.axes is not None
     axes = target.axes.columns @ reference.axes.columns.T
     leg = leg_length(source)
     up = reference.axes.up
@@ -334,14 +335,16 @@ def _lowest_ankle(body: RestBody, up: FloatArray) -> float:
 def leg_length(body: RestBody) -> float:
     """The length of a body's legs from hip to ankle; that of its trunk if it has no legs."""
     for parts in (("thigh", "shin", "foot"), ("hips", "head"), ("hips", "neck"), ("spine", "neck")):
-        spans = []
-        for side in ("L", "R", ""):
-            joints = [joint for part in parts if (joint := body.head_of(part, side)) is not None]
-            if len(joints) == len(parts):
-                spans.append(path_length(joints))
-        if spans and np.mean(spans) > 0.0:
+        spans = [span for side in ("L", "R", "") if (span := limb_length(body, parts, side)) > 0.0]
+        if spans:
             return float(np.mean(spans))
     raise RetargetError("There are neither legs nor a trunk, so the size is unknown: map the bones of the legs")
+
+
+def limb_length(body: RestBody, parts: Sequence[str], side: str | None) -> float:
+    """The length along the heads of some parts on a side, None for any; 0 if the body lacks one of them."""
+    joints = [joint for part in parts if (joint := body.head_of(part, side)) is not None]
+    return path_length(joints) if len(joints) == len(parts) else 0.0
 
 
 def path_length(points: Sequence[FloatArray] | FloatArray) -> float:

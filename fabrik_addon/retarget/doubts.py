@@ -12,7 +12,7 @@ from ..human.naming_schemes import match
 from ..human.rest_body import RestBody
 from ..markers.doubts import limbs_without_markers, listed, median_angle, named_figures
 from ..markers.person import cadence_doubts
-from .alignment import MAX_TILT, USUAL_LEG, Reference, facing, leg_length, path_length
+from .alignment import MAX_TILT, USUAL_LEG, Reference, facing, leg_length, limb_length
 from .motion import Motion
 from .pairs import Pair
 
@@ -206,10 +206,7 @@ def _size_doubts(bodies: tuple[RestBody, RestBody]) -> Iterator[str]:
         ("the arms", "L", ("upper_arm", "forearm", "hand")),
         ("the trunk", None, ("thigh", "upper_arm")),
     ):
-        sizes = []
-        for body in bodies:
-            joints = [joint for part in parts if (joint := body.head_of(part, side)) is not None]
-            sizes.append(path_length(joints) if len(joints) == len(parts) else 0.0)
+        sizes = [limb_length(body, parts, side) for body in bodies]
         if min(sizes) > 0.0 and not 1.0 / _OTHER_SIZE < (ratio := sizes[1] / sizes[0] / legs) < _OTHER_SIZE:
             other.append(f"{words} ({ratio:.1f} times the source's)")
     if other:
