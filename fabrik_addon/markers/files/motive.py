@@ -40,9 +40,10 @@ from .reading import (
 # The start of a file: its first key or, if it was exported without Header Information, the kind of the first column
 # after one or two blank cells.
 _START: Final = re.compile(
-    r'\W*format version|["\s]*[,;]\W*(type\W+)?(rigid ?body|bone|marker)( marker)?"?[,;]', re.IGNORECASE
+    r'^\W*format version|^["\s]*[,;]\W*(type\W+)?(rigid ?body|bone|marker)( marker)?"?[,;]', re.IGNORECASE
 )
 _LONGEST_START: Final = 64
+_KEY: Final = re.compile(r"(?i)format version")
 # Matches a header, from its first line ("Format Version") to the names of the columns ("Frame").
 _HEADER: Final = re.compile(r'^\W*format version.*?^"?frame"?\W[^\n]*\n\s*', re.IGNORECASE | re.DOTALL | re.MULTILINE)
 _TYPES: Final = frozenset({"marker", "rigidbody", "rigidbodymarker", "bone", "bonemarker"})
@@ -121,7 +122,7 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
 
 def _with_one_header(text: str) -> str:
     """The text of concatenated files without their repeated headers."""
-    header = _HEADER.match(text) if text.lower().count("format version") > 1 else None
+    header = _HEADER.match(text) if len(_KEY.findall(text)) > 1 else None
     return text if header is None else f"{header[0].rstrip()}\n{_HEADER.sub('', text)}"
 
 
