@@ -31,7 +31,7 @@ from ..rig.pose_writer import PoseWriter, has_property, read_switch
 from ..rig.rotation_modes import from_channels, local_rotation, property_name
 from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig, solved_parents
 from . import writer as writing
-from .switches import keyed_switches, limbs_of, with_linked_values
+from .switches import keyed_switches, with_linked_values
 
 # A control's axis equals its bone's if the cosine between them is at least this.
 _ALONG: Final = 0.9994
@@ -110,12 +110,12 @@ class PlainRig:
         """The bones of limbs with IK or FK on which no bone is dragged. The rig poses them, except above pins."""
         return set()
 
-    def held_by_ik(self, update: writing.Update) -> dict[str, list[str]]:
-        """The bones of limbs on IK that don't stretch, each limb by the bone whose head its IK control holds.
+    def held_by_ik(self, update: writing.Update) -> list[writing.LimbOnIk]:
+        """The limbs on IK that don't stretch, whose IK controls hold their ends where they are now.
 
         Excludes limbs whose IK controls move with the body. update: evaluates the rig, which is used for a trial.
         """
-        return {}
+        return []
 
     def lock(self, bone: str, rotation: FloatArray) -> WithLocks | None:
         """The locks on a bone's rotation, its own or its control's, relative to `rotation` (4,); None without locks."""
@@ -357,17 +357,8 @@ class ControlRig(PlainRig):
         posed = {rows[bone].switch for bone in dragged}
         return {row.name for row in rows if row.switch and row.switch not in posed}
 
-    def held_by_ik(self, update: writing.Update) -> dict[str, list[str]]:
-        setup, limbs = self._setup, list[writing.LimbOnIk]()
-        for path, rows in limbs_of(setup).items():
-            ends = {row.name: row.goes_by for row in rows if row.goes_by in self.rig.pose.bones}
-            if ends and read_switch(self.rig, path) == setup.switches[path].ik:
-                limb = writing.LimbOnIk(self.rig, [row.name for row in rows], [*ends.values()])
-                limb.hold(ends)
-                leader = setup.controls[next(iter(limb.goes_by.values()))]
-                if not (leader.turns_with or leader.moves_with):
-                    limbs.append(limb)
-        return {next(iter(limb.goes_by)): limb.bones for limb in writing.too_short(update, limbs)}
+    def held_by_ik(self, update: writing.Update) -> list[writing.LimbOnIk]:
+        return writing.held_by_ik(update, self.rig, self._setup)
 
     def lock(self, bone: str, rotation: FloatArray) -> WithLocks | None:
         """As in `PlainRig`, with the locks of the controls that rotate the bone relative to its parent."""

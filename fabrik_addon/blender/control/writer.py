@@ -268,6 +268,8 @@ PLACED: Final = 4e-5
 # A limb has no bend plane if its joints are closer than this fraction of its length to the line from root to end. Its
 # end and its control are apart if they are farther away from each other than that; IK's errors are a quarter of it.
 _STRAIGHT: Final = 1e-3
+# Fraction of a limb's length by which a trial moves the body.
+_BODY_MOVES: Final = 0.1
 # Ends are moved at most this many times.
 _MOST_LEADS: Final = 3
 # Radians. Half of this is the error of single precision at the smallest bend.
@@ -311,6 +313,7 @@ class LimbOnIk:
         self.turned_by: dict[str, str] = {}
         self.pole = ""
         self.follows = 1.0
+        self._end = Vector()
 
     def differences(self, there: FloatArray, here: FloatArray) -> FloatArray:
         """(6 B,) differences between matrices (B, 4, 4) as lengths: distances, and angles times bone lengths."""
@@ -343,6 +346,18 @@ class LimbOnIk:
                 return apart
         return np.zeros(3)
 
+    def stay(self) -> None:
+        """Hold the limb's end where it is now, relative to its IK control; see `place`."""
+        ((bone, leader),) = self.goes_by.items()
+        bones = self.rig.pose.bones
+        self._end = bones[leader].matrix.inverted() @ bones[bone].head
+
+    @property
+    def place(self) -> FloatArray:
+        """(3,) the position in armature space at which the IK control holds the limb's end since `stay`."""
+        (leader,) = self.goes_by.values()
+        return np.array(self.rig.pose.bones[leader].matrix @ self._end)
+
     def end_errors(self, wanted: FloatArray) -> FloatArray:
         """(2,) how far the limb's end, and the worst of all held bones, are from matrices (B, 4, 4), as lengths."""
         off = np.abs(self.differences(wanted, self.here).reshape(len(self.bones), 6))
@@ -353,11 +368,11 @@ class LimbOnIk:
         turned = (off[self.bones.index(bone), 3:].max() for bone in self.turned_by)
         return np.array([end, max(end, *turned, 0.0)])
 
-    def lead(self, wanted: FloatArray, *, attached: bool = True) -> None:
+    def lead(self, wanted: FloatArray, *, attached: bool = True, locked: bool = True) -> None:
         """Move the controls of held bones so that the bones reach matrices (B, 4, 4), armature space.
 
         The bones keep their current offsets from the controls. attached: but the end of a limb that is too short gets
-        back to its control.
+        back to its control. locked: whether locked channels stay as they are.
         """
         carried, end = Matrix(), len(self.bones)
         for bone, leader in (self.goes_by | self.turned_by).items():
@@ -371,7 +386,7 @@ class LimbOnIk:
             elif row > end:
                 # The controls of toes follow the limb's end.
                 there = carried @ there
-            self._move_to(control, there, turns_only=bone in self.turned_by)
+            self._move_to(control, there, turns_only=bone in self.turned_by, locked=locked)
 
     def place_ahead(self, wanted: FloatArray, motion: FloatArray) -> None:
         """Place controls for matrices (B, 4, 4) and a `motion` (4, 4) of the limb's parent before it is evaluated."""
@@ -414,8 +429,8 @@ class LimbOnIk:
         axis, side = end / max(float(np.linalg.norm(end)), 1e-12), np.sum(joints, axis=0)
         return axis, side - axis * (axis @ side)
 
-    def _move_to(self, control: PoseBone, there: Matrix, *, turns_only: bool = False) -> None:
-        """Set a control's unlocked channels to bring it to a matrix in armature space.
+    def _move_to(self, control: PoseBone, there: Matrix, *, turns_only: bool = False, locked: bool = True) -> None:
+        """Set a control's channels, without the locked ones if `locked`, to bring it to a matrix in armature space.
 
         For a control that is rotated by IK, ignores that rotation.
         """
@@ -426,7 +441,7 @@ class LimbOnIk:
         turn = np.array((control.matrix_basis.inverted() @ basis).to_quaternion())
         movement = np.array(basis.translation) - np.array(control.location)
         steps = np.concatenate([movement * (not turns_only), rotation_vector_from_quaternion(turn)])
-        add_to_channels(control, np.where(free_channels(control), steps, 0.0))
+        add_to_channels(control, np.where(free_channels(control) | (not locked), steps, 0.0))
 
 
 def _by_channels(control: PoseBone, there: Matrix | None = None) -> Matrix:
@@ -487,19 +502,37 @@ def evaluate(update: Update, limbs: Sequence[LimbOnIk]) -> None:
         limb.here, every = every[: len(limb.bones)], every[len(limb.bones) :]
 
 
-def too_short(update: Update, limbs: Sequence[LimbOnIk]) -> list[LimbOnIk]:
-    """The limbs that IK does not stretch to controls out of reach, which a trial shows."""
-    held = [HeldChannels(limb.rig, limb.controls) for limb in limbs]
+def held_by_ik(update: Update, rig: Object, setup: FabrikControlRig) -> list[LimbOnIk]:
+    """The limbs on IK that neither stretch nor have IK controls that move with the body. Their ends stay in place.
+
+    In a trial, their IK controls are moved out of reach, and the body is moved by its root control.
+    """
+    bones, limbs, wanted = rig.pose.bones, list[LimbOnIk](), list[FloatArray]()
+    for path, rows in limbs_of(setup).items():
+        ends = {row.name: row.goes_by for row in rows if row.goes_by in bones}
+        if ends and read_switch(rig, path) == setup.switches[path].ik:
+            limbs.append(LimbOnIk(rig, [row.name for row in rows], [*ends.values()]))
+            limbs[-1].hold(ends)
+    if not limbs:
+        return []
+    controls = {setup.place, *(name for limb in limbs for name in limb.controls)}
+    held = HeldChannels(rig, controls.intersection(bones.keys()))
+    if setup.place in bones:
+        bones[setup.place].location.x += _BODY_MOVES * limbs[0].size
     for limb in limbs:
-        out = limb.here.copy()
-        out[:, :3, 3] += limb.here[limb.end, :3, 3] - limb.here[0, :3, 3]
-        limb.lead(out)
+        limb.stay()
+        out, arm = limb.here.copy(), limb.here[limb.end, :3, 3] - limb.here[0, :3, 3]
+        out[:, :3, 3] += arm
+        wanted.append(limb.place + arm)
+        limb.lead(out, attached=False, locked=False)
     evaluate(update, limbs)
-    found = [limb for limb in limbs if limb.beyond.any()]
-    for each in held:
-        each.restore()
-    if limbs:
-        update()
+    found = [
+        limb
+        for limb, there in zip(limbs, wanted, strict=True)
+        if limb.beyond.any() and np.linalg.norm(limb.place - there) < _STRAIGHT * limb.size
+    ]
+    held.restore()
+    update()
     return found
 
 

@@ -12,7 +12,7 @@ from ..control.posed_rig import posed_rig
 from ..goals.effectors import check_effectors
 from ..goals.problem import find_problems
 from ..rig.armature import RigError
-from ..rig.keyframes import RigCurves, check_action, curves
+from ..rig.keyframes import RigCurves, action_frame, check_action, curves
 from ..rig.keying import key_channels, key_in_steps, locked_note, why_no_key
 from ..rig.pose_writer import HeldChannels, read_switch
 from ..rig.rotation_modes import from_channels, local_rotation, property_name, to_channels
@@ -72,8 +72,9 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
         FabrikError: if there is nothing to key, the action cannot be written, a switch of a control rig is missing, or
             the active keying set has none of those bones or a missing property; nothing is changed.
     """
-    check_action(rig, new=False)
-    frame, posed, read = context.scene.frame_current_final, posed_rig(rig), RigCurves(rig, curves(rig))
+    check_action(rig, new=False, tweaked=True)
+    posed, read = posed_rig(rig), RigCurves(rig, curves(rig))
+    frame = action_frame(rig, context.scene.frame_current_final)
     if bones == "SELECTED":
         chosen: list[_Channel] = [pair for bone in picked_bones(context, rig) for pair in _all_channels(bone)]
     elif bones == "WHOLE":
@@ -85,9 +86,10 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
         if enabled_effectors(rig):
             # The channels that Solve and Live write.
             check_effectors(context.scene, rig)
-            trees = find_problems(rig)
+            trees = find_problems(rig, limbs=posed.held_by_ik(context.view_layer.update))
             roots = [problem.tree.skeleton.names[0] for problem in trees if problem.free_root]
-            chosen += posed.keyed([bone for problem in trees for bone in problem.bone_names], roots)
+            written = (problem.tree.skeleton.names[bone] for problem in trees for bone in problem.written)
+            chosen += posed.keyed(list(written), roots)
             chosen += [(bone, "scale") for problem in trees for bone in problem.slides]
         chosen = list(dict.fromkeys([*chosen, *_posed_since_last_key(rig, read, frame)]))
     if not chosen:

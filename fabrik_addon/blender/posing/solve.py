@@ -18,12 +18,12 @@ from ...core.drag import DragPose, DragSolver
 from ...core.errors import FabrikError
 from ...core.model.bodies import path_reaches
 from ...core.rotations import IDENTITY, angle_between, slerp
-from ..control.posed_rig import posed_rig
+from ..control.posed_rig import PosedRig, posed_rig
 from ..control.writer import LimbOnIk, Update, most_off
 from ..goals.body import masses_of
 from ..goals.effectors import check_effectors, move_pins_with
 from ..goals.places import SampledTargets, current_targets, tree_space
-from ..goals.problem import RigProblem, find_problems
+from ..goals.problem import RigProblem, find_problems, too_short
 from ..limits.action import legal_pose, legal_rotations
 from ..rig.armature import (
     BONE_HEAD,
@@ -107,6 +107,7 @@ class BasePose:
     Attributes:
         key: the frame and the channels of a control rig that was evaluated.
         body: its pose, by bone: the local rotation (4,), and the head (3,) of the tree's root.
+        held: the limbs that IK holds in the base pose. on_ik: the bones on IK when they were found.
         frame: the frame. blended: the values of channels that strips blend, by bone, channel and curve values.
     """
 
@@ -129,6 +130,8 @@ class BasePose:
             self.blended = last.blended
         self.key: tuple[float | bytes, ...] = ()
         self.body: dict[str, _Pose] = {}
+        self.held: list[LimbOnIk] = [] if last is None else last.held
+        self.on_ik: set[str] = set() if last is None else last.on_ik
         parents = {} if posed.by_channels else solved_parents(rig)
         names = list(dict.fromkeys(name for name, _ in posed.keyed([*parents], [*parents][:1])))
         if not names:
@@ -143,7 +146,6 @@ class BasePose:
         groups = channel_groups(rig, names)
         apart = [angle_between(group.rotations, rotations[group.rows]).max() for group in groups]
         apart.append(np.abs(locations - [rig.pose.bones[name].location for name in names]).max())
-        trees = posed.trees()
         if max(apart) > _SAME_TURN or not current.items() >= values.items():
             with PoseKeeper(scene, rig):
                 for group in groups:
@@ -153,9 +155,18 @@ class BasePose:
                 write_switches(rig, values)
                 rig.update_tag(refresh={"DATA"})
                 update()
-                trees = posed.trees()
+                self._read(posed, update)
             update()
-        for tree in trees:
+        else:
+            self._read(posed, update)
+
+    def _read(self, posed: PosedRig, update: Update) -> None:
+        """Read a control rig that is in its base pose, and the limbs that IK holds there."""
+        if posed.on_ik != self.on_ik:
+            self.held, self.on_ik = posed.held_by_ik(update), posed.on_ik
+        for limb in self.held:
+            limb.stay()
+        for tree in posed.trees():
             self.body |= {
                 name: (turned, tree.root_location)
                 for name, turned in zip(tree.skeleton.names, tree.rotations, strict=True)
@@ -242,7 +253,8 @@ def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> F
     check_rig(armature)
     check_editable(armature)
     context.view_layer.update()
-    trees = [problem.pins_first() for problem in find_problems(armature)]
+    held = posed_rig(armature).held_by_ik(context.view_layer.update)
+    trees = [problem.pins_first() for problem in find_problems(armature, limbs=held)]
     settings = rig_settings(armature)
     last: Any = settings.solved
     if start != "PRESENT" or not last or last[0] != pose_bytes(armature):
@@ -265,12 +277,14 @@ def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> F
             # Parents of the targets may have followed bones that were just solved.
             context.view_layer.update()
         places = current_targets(context.evaluated_depsgraph_get(), context.scene, armature, problem)
-        asked.append((depends_on(problem), *(None if each is None else each.tobytes() for each in places)))
+        # The ends of limbs on IK are where they are, within the errors of IK.
+        own = len(problem.names)
+        asked.append((depends_on(problem), *(None if each is None else each[:own].tobytes() for each in places)))
         stays = asked[-1] in before and is_by_posture(problem, places)
         solution, holds, left = _solve(context, problem, places, begin, stays=stays)
         left_alone += left
         errors.append(solution.errors * float(object_scale(tree_space(armature, problem))))
-        lengths = path_reaches(problem.tree.skeleton, problem.effectors).tolerance_lengths
+        lengths = path_reaches(problem.tree.skeleton, problem.effectors[:own]).tolerance_lengths
         met += int(np.asarray(solution.errors <= Options().tolerance * lengths).sum())
         if (farthest := float(np.nan_to_num(errors[-1]).max())) > worst:
             why, worst = holds, farthest
@@ -291,7 +305,8 @@ def _solve(
 
     stays: whether the current pose is already the solution.
     """
-    rig, unseen, left = problem.rig, np.isnan(places.points).any(axis=1), list[str]()
+    rig, own, left = problem.rig, len(problem.names), list[str]()
+    unseen = np.isnan(places.points[:own]).any(axis=1)
     solution: Solution | DragPose
     if is_by_posture(problem, places):
         session = session_for(problem, (begin.rotations, begin.root_location), problem.locks(begin.rotations))
@@ -299,17 +314,20 @@ def _solve(
         # If the pose does not change, solve again only to find why targets are missed.
         solution = session.solve_from_preferred(*asked, try_passes=True)
         if stays:
-            errors = session.misses(*current, *asked)[: len(problem.effectors)]
+            errors = session.misses(*current, *asked)
             solution = DragPose(*current, errors, np.full(len(errors), np.nan), 0)
-        solution = replace(solution, errors=np.where(unseen, np.nan, solution.errors))
+        solution = replace(solution, errors=np.where(unseen, np.nan, solution.errors[:own]))
         why = problem.why_short(session)
     else:
         solution, why = solve_tree(problem, places, begin.rotations, begin.root_location), ""
+        solution = replace(solution, errors=solution.errors[:own])
         if not unseen.all():
             write_stretches(rig, stretch_factors(problem, solution))
     if not stays and not unseen.all():
         location = solution.root_location if problem.free_root else None
-        left = problem.posed.write(context, problem.tree.skeleton, solution.rotations, location, problem.bones)
+        left = problem.posed.write(context, problem.tree.skeleton, solution.rotations, location, problem.written)
+        ends = (effector.bone for effector in problem.effectors[own:])
+        left += too_short(problem.posed, dict(zip(ends, places.points[own:], strict=True)))
         errors = _errors_on_ik(problem, places, solution.errors)
         why, solution = why if (errors == solution.errors).all() else "", replace(solution, errors=errors)
     return solution, why, left
@@ -321,7 +339,7 @@ def _errors_on_ik(problem: RigProblem, places: SampledTargets, errors: FloatArra
     Only elbows and knees are off; the end of a limb on IK is where the solver has it.
     """
     found, on_ik, most = errors.copy(), problem.posed.on_ik, most_off(problem.tree.skeleton.extent)
-    for row, effector in enumerate(problem.effectors):
+    for row, effector in enumerate(problem.effectors[: len(errors)]):
         if effector.bone in on_ik and effector.target_bone is None:
             point = "TAIL" if effector.offset is None else "OFFSET"
             bone = problem.rig.pose.bones[effector.bone]
@@ -507,7 +525,7 @@ class LiveSession:
 
         wanted: (J, 4) local rotations and (3,) the root's head. on_ik: names of bones on IK.
         """
-        tree, bones = self._problem.tree, self._problem.bones
+        tree, bones = self._problem.tree, self._problem.written
         current = tree.rotations, tree.root_location
         length = max(float(tree.skeleton.lengths[0]), _SHORTEST)
 
@@ -551,7 +569,7 @@ def try_pose(
             check_effectors(scene, rig)
             check_editable(rig)
             base = BasePose(scene, rig, update, next((each.base for each in sessions.values()), None))
-            for problem in [each.pins_first() for each in find_problems(rig)]:
+            for problem in [each.pins_first() for each in find_problems(rig, limbs=base.held)]:
                 places = current_targets(graph, scene, rig, problem)
                 _pose_tree(scene.frame_current_final, problem, base, places, sessions, update)
     except FabrikError as error:
@@ -605,7 +623,7 @@ def _pose_tree(
         if stretches:
             write_stretches(rig, stretches)
         session.wanted, session.made = (rotations, place if location is None else location), None
-        writer = posed.writer(update, tree.skeleton, problem.bones, moves_root=free, known=session.limbs)
+        writer = posed.writer(update, tree.skeleton, problem.written, moves_root=free, known=session.limbs)
         # Limbs that stay on IK continue from their current state.
         session.limbs = dict(writer.limbs)
         writer.write(rotations, location)
