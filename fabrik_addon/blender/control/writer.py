@@ -502,10 +502,11 @@ def evaluate(update: Update, limbs: Sequence[LimbOnIk]) -> None:
         limb.here, every = every[: len(limb.bones)], every[len(limb.bones) :]
 
 
-def held_by_ik(update: Update, rig: Object, setup: FabrikControlRig) -> list[LimbOnIk]:
+def held_by_ik(update: Update, rig: Object, setup: FabrikControlRig, known: Collection[str] | None) -> list[LimbOnIk]:
     """The limbs on IK that neither stretch nor have IK controls that move with the body. Their ends stay in place.
 
-    In a trial, their IK controls are moved out of reach, and the body is moved by its root control.
+    In a trial, their IK controls are moved out of reach, and the body is moved by its root control. known: the IK
+    controls of such limbs, if they have been tried before.
     """
     bones, limbs, wanted = rig.pose.bones, list[LimbOnIk](), list[FloatArray]()
     for path, rows in limbs_of(setup).items():
@@ -513,14 +514,14 @@ def held_by_ik(update: Update, rig: Object, setup: FabrikControlRig) -> list[Lim
         if ends and read_switch(rig, path) == setup.switches[path].ik:
             limbs.append(LimbOnIk(rig, [row.name for row in rows], [*ends.values()]))
             limbs[-1].hold(ends)
-    if not limbs:
-        return []
+            limbs[-1].stay()
+    if known is not None or not limbs:
+        return [limb for limb in limbs if not {*limb.goes_by.values()}.isdisjoint(known or ())]
     controls = {setup.place, *(name for limb in limbs for name in limb.controls)}
     held = HeldChannels(rig, controls.intersection(bones.keys()))
     if setup.place in bones:
         bones[setup.place].location.x += _BODY_MOVES * limbs[0].size
     for limb in limbs:
-        limb.stay()
         out, arm = limb.here.copy(), limb.here[limb.end, :3, 3] - limb.here[0, :3, 3]
         out[:, :3, 3] += arm
         wanted.append(limb.place + arm)

@@ -52,9 +52,12 @@ def switched(rig: Object) -> None:
     if not settings.live:
         settings.stored_pose.clear()
     elif not settings.stored_pose and rig.pose is not None:
+        resting = {*_WATCHED.resting}
+        pause(rig)
         # The panel shows why the rig can't be posed.
         with suppress(FabrikError):
             store_base(rig)
+        _WATCHED.resting = resting
     follow()
 
 

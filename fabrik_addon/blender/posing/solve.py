@@ -53,9 +53,15 @@ from ..settings.why_not import why_no_rig, why_no_solve
 
 
 def store_base(rig: Object) -> None:
-    """Store the current channels of all bones, and a control rig's switches, for the base pose."""
+    """Store the current channels of all bones, and a control rig's switches, for the base pose.
+
+    Tries which limbs IK holds. In a handler, Blender may crash after an evaluation.
+    """
     stored = rig_settings(rig).stored_pose
     _store(read_channels(rig), stored)
+    for limb in posed_rig(rig).held_by_ik(bpy.context.view_layer.update):
+        for control in limb.goes_by.values():
+            stored[control].value = 1.0
     for path, value in switches_of(rig).items():
         add_item(stored, name=path, value=value)
 
@@ -163,7 +169,8 @@ class BasePose:
     def _read(self, posed: PosedRig, update: Update) -> None:
         """Read a control rig that is in its base pose, and the limbs that IK holds there."""
         if posed.on_ik != self.on_ik:
-            self.held, self.on_ik = posed.held_by_ik(update), posed.on_ik
+            tried = [row.name for row in self.settings.stored_pose if row.value]
+            self.held, self.on_ik = posed.held_by_ik(update, tried), posed.on_ik
         for limb in self.held:
             limb.stay()
         for tree in posed.trees():

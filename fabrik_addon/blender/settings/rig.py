@@ -124,6 +124,7 @@ class FabrikStoredBone(PropertyGroup):
     # The local rotation, and the location channels.
     rotation: Quaternion()
     location: FloatVector(subtype="XYZ")
+    # The value of a switch, or 1 for an IK control that holds a limb.
     value: Float()
 
 
