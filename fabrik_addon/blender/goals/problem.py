@@ -313,12 +313,13 @@ def find_problems(
     *,
     baked: bool = False,
     limbs: Sequence[LimbOnIk] = (),
+    trees: Sequence[Tree] = (),
 ) -> list[RigProblem]:
     """The problems of the enabled effectors, one per tree that has any, in the current pose with the current limits.
 
     wanted: markers, or some of the effectors, instead of all effectors. They must have passed `check_effectors` or
-    `check_followed`. baked: for a bake. limbs: limbs that stay at their IK controls, see `PlainRig.held_by_ik`. Raises
-    RigError if no bone can move any of them, and
+    `check_followed`. baked: for a bake. limbs: limbs that stay at their IK controls, see `PlainRig.held_by_ik`.
+    trees: the rig's trees in another pose than the current one. Raises RigError if no bone can move any of them, and
     LimitPropertyError for an invalid limit.
     """
     enabled = enabled_effectors(rig) if wanted is None else wanted
@@ -328,7 +329,7 @@ def find_problems(
     partners = [loop_partner(rig, effector) for effector in enabled]
     ends = {effector.bone for effector in enabled} | {each.bone for each in partners if each is not None}
     found = []
-    for tree, carrier in (part for whole in posed.trees() for part in cut_tree(whole, owned, ends)):
+    for tree, carrier in (part for whole in trees or posed.trees() for part in cut_tree(whole, owned, ends)):
         own = [effector for effector in enabled if effector.bone in tree.skeleton.names]
         if own:
             found.append(_problem_of(posed, tree, carrier, own, held, limbs, baked=baked))

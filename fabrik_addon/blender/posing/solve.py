@@ -111,8 +111,7 @@ class BasePose:
     On a control rig these are the channels of its controls, with which it is evaluated.
 
     Attributes:
-        key: the frame and the channels of a control rig that was evaluated.
-        body: its pose, by bone: the local rotation (4,), and the head (3,) of the tree's root.
+        key: the frame and the channels of a control rig that was evaluated. trees: its trees in this pose, by root.
         held: the limbs that IK holds in the base pose. on_ik: the bones on IK when they were found.
         frame: the frame. blended: the values of channels that strips blend, by bone, channel and curve values.
     """
@@ -132,10 +131,11 @@ class BasePose:
         self._curves, posed, self._is_layered = RigCurves(rig, every), posed_rig(rig), bool(below)
         # Only Blender can blend strips. It has set their channels when a frame is read for the first time.
         self.blended: dict[tuple[str | float, ...], FloatArray] = {}
-        if last is not None and last.frame == self.frame:
+        self._is_new = last is None or last.frame != self.frame
+        if last is not None and not self._is_new:
             self.blended = last.blended
         self.key: tuple[float | bytes, ...] = ()
-        self.body: dict[str, _Pose] = {}
+        self.trees: dict[str, Tree] = {}
         self.held: list[LimbOnIk] = [] if last is None else last.held
         self.on_ik: set[str] = set() if last is None else last.on_ik
         parents = {} if posed.by_channels else solved_parents(rig)
@@ -145,7 +145,7 @@ class BasePose:
         rotations, locations = self._turned(names), np.array([self._moved(name) for name in names])
         self.key = self.frame, rotations.tobytes(), locations.tobytes()
         if last is not None and last.key == self.key:
-            self.body = last.body
+            self.trees = last.trees
             return
         keyed, current = {curve.data_path for curve in every}, switches_of(rig)
         values = {path: stored[path].value for path in current if path in stored and path not in keyed}
@@ -173,22 +173,31 @@ class BasePose:
             self.held, self.on_ik = posed.held_by_ik(update, tried), posed.on_ik
         for limb in self.held:
             limb.stay()
-        for tree in posed.trees():
-            self.body |= {
-                name: (turned, tree.root_location)
-                for name, turned in zip(tree.skeleton.names, tree.rotations, strict=True)
-            }
+        self.trees = {tree.skeleton.names[0]: tree for tree in posed.trees()}
 
-    def rotations(self, bones: Sequence[str]) -> FloatArray:
-        """(B, 4) local rotations of bones, w x y z; bones without data are at rest."""
-        return np.array([self.body[bone][0] for bone in bones]) if self.body else self._turned(bones)
+    def start(self, problem: RigProblem, current: Tree, last: "LiveSession | None") -> _Pose:
+        """(J, 4) local rotations of a tree, and (3,) its root's head, which stays in place unless Live or keys move it.
 
-    def root_place(self, bone: str) -> FloatArray:
-        """(3,) the head of a root bone in armature space."""
-        return self.body[bone][1] if self.body else root_place(self._rig.pose.bones[bone], self._moved(bone))
+        current: the tree in its current pose, in which bones of a plain rig stay that are not solved. last: the tree's
+        session.
+        """
+        root, bones = problem.tree.skeleton.names[0], self._rig.pose.bones
+        if root in self.trees:
+            place, head = problem.posed.place(root), problem.tree.root_location
+            is_keyed = self._is_new and self._curves.channel(place, "location")
+            if not problem.free_root and not is_keyed:
+                # What controls reproduce is slightly off, so the root would creep.
+                stays = last is not None and place in bones and last.placed == tuple(bones[place].location)
+                head = last.wanted[1] if last and last.wanted and stays else current.root_location
+            return problem.tree.rotations, head
+        rotations, head = current.rotations.copy(), current.root_location
+        rotations[problem.bones] = self._turned(problem.bone_names)
+        if problem.free_root:
+            head = root_place(bones[root], self._moved(root))
+        return rotations, head
 
     def _turned(self, bones: Sequence[str]) -> FloatArray:
-        """(B, 4) local rotations by the channels of bones or controls."""
+        """(B, 4) local rotations by the channels of bones or controls; bones without data are at rest."""
         known = np.concatenate([self._rotations, [IDENTITY]])
         found: FloatArray = known[[self._rows.get(bone, -1) for bone in bones]]
         keyed = [row for row, bone in enumerate(bones) if self._curves.channel(bone)]
@@ -439,6 +448,7 @@ class LiveSession:
         limbs: a control rig's limbs that are placed on IK, by switch.
         wanted: the pose that was written last on this frame; None if no pose was written.
         made: the resulting pose of the rig, which may differ; None until it is evaluated.
+        placed: the location channel of the root control that was written last.
         base: the rig's last base pose.
     """
 
@@ -459,6 +469,7 @@ class LiveSession:
         self.limbs: dict[str, LimbOnIk] = {} if before is None else before.limbs
         self.wanted: _Pose | None = None if before is None else before.wanted
         self.made: _Pose | None = None if before is None else before.made
+        self.placed: tuple[float, ...] = () if before is None else before.placed
         self.base: BasePose | None = None
         if before is not None and before.asked is not None:
             # Changed settings take effect at once, without easing.
@@ -527,12 +538,12 @@ class LiveSession:
             misses.max(initial=0.0) <= _THERE * size and angle_between(legal, current.rotations).max() <= _LEGAL
         )
 
-    def stays(self, wanted: _Pose, on_ik: Collection[str]) -> bool:
+    def stays(self, tree: Tree, wanted: _Pose, on_ik: Collection[str]) -> bool:
         """Whether a pose need not be written: the rig has it, or it was written last and its result is unchanged.
 
-        wanted: (J, 4) local rotations and (3,) the root's head. on_ik: names of bones on IK.
+        tree: the current pose. wanted: (J, 4) local rotations and (3,) the root's head. on_ik: names of bones on IK.
         """
-        tree, bones = self._problem.tree, self._problem.written
+        bones = self._problem.written
         current = tree.rotations, tree.root_location
         length = max(float(tree.skeleton.lengths[0]), _SHORTEST)
 
@@ -576,7 +587,9 @@ def try_pose(
             check_effectors(scene, rig)
             check_editable(rig)
             base = BasePose(scene, rig, update, next((each.base for each in sessions.values()), None))
-            for problem in [each.pins_first() for each in find_problems(rig, limbs=base.held)]:
+            for problem in [
+                each.pins_first() for each in find_problems(rig, limbs=base.held, trees=[*base.trees.values()])
+            ]:
                 places = current_targets(graph, scene, rig, problem)
                 _pose_tree(scene.frame_current_final, problem, base, places, sessions, update)
     except FabrikError as error:
@@ -593,22 +606,19 @@ def _pose_tree(
     update: Update,
 ) -> None:
     """Pose one tree, blended between its base pose and the solved pose by the rig's influence."""
-    rig, free, tree = problem.rig, problem.free_root, problem.tree
-    posed, place, root = problem.posed, tree.root_location, tree.skeleton.names[0]
-    # Limbs on IK follow the body, so their current pose depends on the pose before.
-    names, on_ik = tree.skeleton.names, posed.on_ik
-    based = sorted({*problem.bones, *(bone for bone, name in enumerate(names) if name in on_ik)})
-    start = tree.rotations.copy()
-    start[based] = base.rotations([names[bone] for bone in based])
-    head = base.root_place(root) if free else place
-    share = base.settings.influence
-    session = sessions.get(root)
+    rig, tree, posed, root = problem.rig, problem.tree, problem.posed, problem.tree.skeleton.names[0]
+    # On a control rig, the current pose may depend on that of the frame before, even of bones that are not solved.
+    session, share = sessions.get(root), base.settings.influence
+    current = tree
+    if base.trees:
+        current = freeze(next(each for each in posed.trees() if each.skeleton.names[0] == root), problem.held)
+    start, head = base.start(problem, current, session)
     if session is None or not session.fits(problem):
         session = sessions[root] = LiveSession(problem, (start, head), session)
     session.base = base
     stretches: dict[str, float] = {}
     if is_by_posture(problem, places):
-        shown = tree if share == 1.0 else None
+        shown = current if share == 1.0 else None
         solved, solved_head = session.pose(places, (start, head), problem.locks(start), frame, shown)
     else:
         solution = solve_tree(problem, places, start, head)
@@ -623,15 +633,17 @@ def _pose_tree(
             # Bones that start inside their limits stay inside.
             if np.array_equal(legal_rotations(limit, start[bone][None])[0], start[bone]):
                 rotations[bone] = legal_rotations(limit, rotations[bone][None])[0]
-    location = head + share * (solved_head - head) if free else None
-    current = current_factors(rig, stretches) if stretches else {}
-    stretched = any(abs(current[name] - factor) > _SAME_TURN for name, factor in stretches.items())
-    if stretched or not session.stays((rotations, place if location is None else location), posed.on_ik):
+    location = head + share * (solved_head - head)
+    factors = current_factors(rig, stretches) if stretches else {}
+    stretched = any(abs(factors[name] - factor) > _SAME_TURN for name, factor in stretches.items())
+    if stretched or not session.stays(current, (rotations, location), posed.on_ik):
         if stretches:
             write_stretches(rig, stretches)
-        session.wanted, session.made = (rotations, place if location is None else location), None
-        writer = posed.writer(update, tree.skeleton, problem.written, moves_root=free, known=session.limbs)
+        session.wanted, session.made = (rotations, location), None
+        writer = posed.writer(update, tree.skeleton, problem.written, moves_root=problem.free_root, known=session.limbs)
         # Limbs that stay on IK continue from their current state.
         session.limbs = dict(writer.limbs)
         writer.write(rotations, location)
+        place: Any = rig.pose.bones.get(posed.place(root))
+        session.placed = () if place is None else tuple(place.location)
         rig.update_tag(refresh={"DATA"})
