@@ -110,7 +110,7 @@ class PlainRig:
         """The bones of limbs with IK or FK on which no bone is dragged. The rig poses them, except above pins."""
         return set()
 
-    def held_by_ik(self, update: writing.Update, known: Collection[str] | None = None) -> list[writing.LimbOnIk]:
+    def held_by_ik(self, update: writing.Update, known: set[str] | None = None) -> list[writing.LimbOnIk]:
         """The limbs on IK that don't stretch, whose IK controls hold their ends where they are now.
 
         Excludes limbs whose IK controls move with the body. update: evaluates the rig, which is used for a trial.
@@ -358,7 +358,7 @@ class ControlRig(PlainRig):
         posed = {rows[bone].switch for bone in dragged}
         return {row.name for row in rows if row.switch and row.switch not in posed}
 
-    def held_by_ik(self, update: writing.Update, known: Collection[str] | None = None) -> list[writing.LimbOnIk]:
+    def held_by_ik(self, update: writing.Update, known: set[str] | None = None) -> list[writing.LimbOnIk]:
         return writing.held_by_ik(update, self.rig, self._setup, known)
 
     def lock(self, bone: str, rotation: FloatArray) -> WithLocks | None:

@@ -396,10 +396,9 @@ class _Search:
         for name in _LISTS:
             getattr(self.setup, name).clear()
         for carrier in found.carriers:
-            row = self.setup.carriers.add()
-            row.name, row.control, row.parent = carrier.bone, carrier.control, carrier.parent
-            row.found = "HAND" if carrier.bone in self.by_hand else "TURNS" if carrier.full else "SWINGS"
-            row.switch = _switch_of(found, carrier)
+            kind = "HAND" if carrier.bone in self.by_hand else "TURNS" if carrier.full else "SWINGS"
+            named = {"name": carrier.bone, "control": carrier.control, "parent": carrier.parent}
+            add_item(self.setup.carriers, **named, found=kind, switch=_switch_of(found, carrier))
         for name, frame in found.frames.items():
             add_item(self.setup.controls, name=name, **vars(frame), stands_for=_stands_for(found, name))
         for switch, value in found.switches.items():

@@ -502,7 +502,7 @@ def evaluate(update: Update, limbs: Sequence[LimbOnIk]) -> None:
         limb.here, every = every[: len(limb.bones)], every[len(limb.bones) :]
 
 
-def held_by_ik(update: Update, rig: Object, setup: FabrikControlRig, known: Collection[str] | None) -> list[LimbOnIk]:
+def held_by_ik(update: Update, rig: Object, setup: FabrikControlRig, known: set[str] | None) -> list[LimbOnIk]:
     """The limbs on IK that neither stretch nor have IK controls that move with the body. Their ends stay in place.
 
     In a trial, their IK controls are moved out of reach, and the body is moved by its root control. known: the IK
@@ -511,12 +511,13 @@ def held_by_ik(update: Update, rig: Object, setup: FabrikControlRig, known: Coll
     bones, limbs, wanted = rig.pose.bones, list[LimbOnIk](), list[FloatArray]()
     for path, rows in limbs_of(setup).items():
         ends = {row.name: row.goes_by for row in rows if row.goes_by in bones}
-        if ends and read_switch(rig, path) == setup.switches[path].ik:
+        is_known = known is None or not known.isdisjoint(ends.values())
+        if ends and is_known and read_switch(rig, path) == setup.switches[path].ik:
             limbs.append(LimbOnIk(rig, [row.name for row in rows], [*ends.values()]))
             limbs[-1].hold(ends)
             limbs[-1].stay()
     if known is not None or not limbs:
-        return [limb for limb in limbs if not {*limb.goes_by.values()}.isdisjoint(known or ())]
+        return limbs
     controls = {setup.place, *(name for limb in limbs for name in limb.controls)}
     held = HeldChannels(rig, controls.intersection(bones.keys()))
     if setup.place in bones:

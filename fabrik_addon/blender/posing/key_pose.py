@@ -17,6 +17,7 @@ from ..rig.keying import key_channels, key_in_steps, locked_note, why_no_key
 from ..rig.pose_writer import HeldChannels, read_switch
 from ..rig.rotation_modes import from_channels, local_rotation, property_name, to_channels
 from ..settings.control import solved_parents
+from ..settings.in_use import add_item
 from ..settings.rig import rig_settings
 from ..settings.selection import picked_bones
 from ..settings.why_not import enabled_effectors
@@ -38,17 +39,13 @@ def note_posed(
     unkeyed = rig_settings(rig).unkeyed
     for name in dict.fromkeys(bone for bone, _ in changed):
         if name not in unkeyed:
-            bone, kept = rig.pose.bones[name], unkeyed.add()
+            bone = rig.pose.bones[name]
             channel = property_name(bone.rotation_mode)
-            kept.name = name
-            kept.rotation = from_channels(
-                bone.rotation_mode, np.array(changed.get((name, channel), getattr(bone, channel)))
-            )
-            kept.location = changed.get((name, "location"), bone.location)
+            turned = from_channels(bone.rotation_mode, changed.get((name, channel), getattr(bone, channel)))
+            add_item(unkeyed, name=name, rotation=turned, location=changed.get((name, "location"), bone.location))
     for path, value in switched.items():
         if path not in unkeyed:
-            kept = unkeyed.add()
-            kept.name, kept.value = path, value
+            add_item(unkeyed, name=path, value=value)
 
 
 def forget_posed(rig: Object, bones: Iterable[str]) -> None:

@@ -112,7 +112,7 @@ class BasePose:
 
     Attributes:
         key: the frame and the channels of a control rig that was evaluated. trees: its trees in this pose, by root.
-        held: the limbs that IK holds in the base pose. on_ik: the bones on IK when they were found.
+        held: the limbs that IK holds in the base pose.
         frame: the frame. blended: the values of channels that strips blend, by bone, channel and curve values.
     """
 
@@ -136,8 +136,7 @@ class BasePose:
             self.blended = last.blended
         self.key: tuple[float | bytes, ...] = ()
         self.trees: dict[str, Tree] = {}
-        self.held: list[LimbOnIk] = [] if last is None else last.held
-        self.on_ik: set[str] = set() if last is None else last.on_ik
+        self.held: list[LimbOnIk] = []
         parents = {} if posed.by_channels else solved_parents(rig)
         names = list(dict.fromkeys(name for name, _ in posed.keyed([*parents], [*parents][:1])))
         if not names:
@@ -145,7 +144,7 @@ class BasePose:
         rotations, locations = self._turned(names), np.array([self._moved(name) for name in names])
         self.key = self.frame, rotations.tobytes(), locations.tobytes()
         if last is not None and last.key == self.key:
-            self.trees = last.trees
+            self.trees, self.held = last.trees, last.held
             return
         keyed, current = {curve.data_path for curve in every}, switches_of(rig)
         values = {path: stored[path].value for path in current if path in stored and path not in keyed}
@@ -168,11 +167,7 @@ class BasePose:
 
     def _read(self, posed: PosedRig, update: Update) -> None:
         """Read a control rig that is in its base pose, and the limbs that IK holds there."""
-        if posed.on_ik != self.on_ik:
-            tried = [row.name for row in self.settings.stored_pose if row.value]
-            self.held, self.on_ik = posed.held_by_ik(update, tried), posed.on_ik
-        for limb in self.held:
-            limb.stay()
+        self.held = posed.held_by_ik(update, {row.name for row in self.settings.stored_pose if row.value})
         self.trees = {tree.skeleton.names[0]: tree for tree in posed.trees()}
 
     def start(self, problem: RigProblem, current: Tree, last: "LiveSession | None") -> _Pose:
@@ -187,7 +182,7 @@ class BasePose:
             is_keyed = self._is_new and self._curves.channel(place, "location")
             if not problem.free_root and not is_keyed:
                 # What controls reproduce is slightly off, so the root would creep.
-                stays = last is not None and place in bones and last.placed == tuple(bones[place].location)
+                stays = last is not None and place in bones and last.placed == bones[place].location[:]
                 head = last.wanted[1] if last and last.wanted and stays else current.root_location
             return problem.tree.rotations, head
         rotations, head = current.rotations.copy(), current.root_location
@@ -645,5 +640,5 @@ def _pose_tree(
         session.limbs = dict(writer.limbs)
         writer.write(rotations, location)
         place: Any = rig.pose.bones.get(posed.place(root))
-        session.placed = () if place is None else tuple(place.location)
+        session.placed = () if place is None else place.location[:]
         rig.update_tag(refresh={"DATA"})
