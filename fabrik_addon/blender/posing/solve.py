@@ -613,7 +613,8 @@ def _pose_tree(
     session.base = base
     stretches: dict[str, float] = {}
     if is_by_posture(problem, places):
-        shown = current if share == 1.0 else None
+        shown = current if problem.free_root else replace(current, root_location=head)
+        shown = shown if share == 1.0 else None
         solved, solved_head = session.pose(places, (start, head), problem.locks(start), frame, shown)
     else:
         solution = solve_tree(problem, places, start, head)
