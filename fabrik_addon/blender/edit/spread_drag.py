@@ -31,9 +31,9 @@ from ..control.posed_rig import posed_rig
 from ..control.writer import RigMotion
 from ..goals.body import floor_of
 from ..goals.effectors import core_effector, move_pins_with, pins
-from ..goals.problem import SHOWN, RigProblem, rig_problem, root_mode
+from ..goals.problem import RigProblem, rig_problem, root_mode
 from ..posing.drag import Drag, DragBase, DragSettings, DragSetup, StepResult, begin_drag, mirrored_turn
-from ..rig.armature import BONE_HEAD, RigError, bone_offset, check_unscaled, length_text
+from ..rig.armature import BONE_HEAD, SHOWN, RigError, bone_offset, check_unscaled, length_text
 from ..rig.keyframes import SAME_FRAME, check_action, check_not_shared
 from ..rig.keying import is_auto_keying
 from ..rig.locks import OTHERWISE

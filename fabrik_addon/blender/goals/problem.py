@@ -14,7 +14,6 @@ from ...core import Effector, Fixed, Hinge, Solver
 from ...core.arrays import BoolArray, FloatArray
 from ...core.drag import DragSolver
 from ...core.edit import EditModel
-from ...core.errors import first_few
 from ...core.kernel.hanging import HangFrom
 from ...core.limits import Limit
 from ...core.model.skeleton import Skeleton
@@ -22,18 +21,7 @@ from ...core.rotations import IDENTITY, rotation_vector_from_quaternion
 from ...human.masses import LEADS_WITH
 from ..control.posed_rig import PosedRig, posed_rig
 from ..control.writer import LimbOnIk
-from ..rig.armature import (
-    BONE_HEAD,
-    RigError,
-    Tree,
-    check_unscaled,
-    cut_tree,
-    freeze,
-    length_text,
-    meters_per_unit,
-    solved_slides,
-    stretched,
-)
+from ..rig.armature import BONE_HEAD, RigError, Tree, check_unscaled, cut_tree, freeze, solved_slides, stretched
 from ..rig.locks import WithLocks
 from ..settings.limit_properties import read_limits
 from ..settings.limit_values import AXES
@@ -57,8 +45,6 @@ from .effectors import (
 
 # Radians. A joint that is rotated by more about another axis than its hinge's is no hinge.
 _OFF_AXIS: Final = 0.035
-# World meters. Smaller distances are not reported.
-SHOWN: Final = 5e-4
 # Radians. Hinges are widened to multiples of this, so that errors of single precision don't make new live sessions.
 _BEND_STEP: Final = 1e-3
 
@@ -267,21 +253,6 @@ def ends_on_ik(
             carried = any(names[bone] in leading for bone in skeleton.path(skeleton.index(end)))
             found.append((Effector(end, offset=BONE_HEAD, priority=priority + 2 * carried), limb))
     return found
-
-
-def too_short(posed: PosedRig, ends: Mapping[str, FloatArray]) -> list[str]:
-    """A sentence about limbs on IK that the body has moved away from their controls; an empty list without any.
-
-    ends: by name of the bone at a limb's end, (3,) the position in armature space at which its IK control holds it.
-    """
-    bones, scale = posed.rig.pose.bones, meters_per_unit(posed.rig)
-    apart = {
-        posed.shown(name): distance
-        for name, place in ends.items()
-        if (distance := scale * float(np.linalg.norm(np.array(bones[name].head) - place))) > SHOWN
-    }
-    by = length_text(max(apart.values(), default=0.0))
-    return [f"Limbs too short to reach their IK controls (up to {by} short): {first_few(apart)}"] if apart else []
 
 
 def _with_pose(hinge: Hinge, rotation: FloatArray) -> Hinge | None:

@@ -29,7 +29,7 @@ from ..control.posed_rig import PosedRig, posed_rig
 from ..control.writer import PLACED, LimbOnIk, most_off
 from ..goals import effectors
 from ..goals.body import floor_of, hips_on_root, masses_of, part_of, side_bends, trunk_of_animal, up_of
-from ..goals.problem import SHOWN, ends_on_ik, rig_problem, root_mode, too_short
+from ..goals.problem import ends_on_ik, rig_problem, root_mode
 from ..limits.editing import opposite_bone
 from ..rig import armature as armatures
 from ..rig.keyframes import KeyframeError, check_action
@@ -93,9 +93,9 @@ class StepResult:
     def line(self) -> str:
         """The errors of the dragged point and of pins, in the scene's units and in one line; "" if there are none."""
         parts = []
-        if self.error > SHOWN:
+        if self.error > armatures.SHOWN:
             parts.append(f"{armatures.length_text(self.error)} short" + (f": {self.why}" if self.why else ""))
-        if self.pin_error > SHOWN:
+        if self.pin_error > armatures.SHOWN:
             parts.append(f"a pin is {armatures.length_text(self.pin_error)} off")
         return ", ".join(parts)
 
@@ -648,7 +648,7 @@ class Drag(DragBase):
         self._correct(shown)
         self.left_alone += [sentence for writer in self._writers for sentence in writer.settle()]
         ends = (grip for part in self._last_parts for grip in part.grips if grip.is_ik)
-        self.left_alone += too_short(self._setup.posed, {each.effector.bone: each.armature_position for each in ends})
+        self.left_alone += self._setup.posed.too_short({each.effector.bone: each.armature_position for each in ends})
         changed = {key: values for writer in self._writers for key, values in writer.held.changed().items()}
         switched = {path: value for writer in self._writers for path, value in writer.switched().items()}
         note_posed(self._armature, changed, switched)

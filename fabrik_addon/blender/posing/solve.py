@@ -23,7 +23,7 @@ from ..control.writer import LimbOnIk, Update, most_off
 from ..goals.body import masses_of
 from ..goals.effectors import check_effectors, move_pins_with
 from ..goals.places import SampledTargets, current_targets, tree_space
-from ..goals.problem import RigProblem, find_problems, too_short
+from ..goals.problem import RigProblem, find_problems
 from ..limits.action import legal_pose, legal_rotations
 from ..rig.armature import (
     BONE_HEAD,
@@ -338,7 +338,7 @@ def _solve(
         location = solution.root_location if problem.free_root else None
         left = problem.posed.write(context, problem.tree.skeleton, solution.rotations, location, problem.written)
         ends = (effector.bone for effector in problem.effectors[own:])
-        left += too_short(problem.posed, dict(zip(ends, places.points[own:], strict=True)))
+        left += problem.posed.too_short(dict(zip(ends, places.points[own:], strict=True)))
         errors = _errors_on_ik(problem, places, solution.errors)
         why, solution = why if (errors == solution.errors).all() else "", replace(solution, errors=errors)
     return solution, why, left
