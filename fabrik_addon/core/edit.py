@@ -1,12 +1,13 @@
 """Edits over time: the poses of many frames follow changed goals smoothly.
 
-If each frame were solved by itself, poses would jump: the best pose switches from one minimum to another, as an arm can
-bend two ways, and limbs jerk as they become straight. So all frames are solved at once, for the most probable change
-that is smooth over time (see `optimize.over_time`) and meets the goals inside joint limits, without self-collision.
+If each frame were solved by itself, poses would jump: the best pose switches from one minimum to another, because an
+arm can bend in two ways, and limbs jerk as they become straight. So all frames are solved at once. The result is the
+most probable change that is smooth over time (see `optimize.over_time`) and meets the goals inside joint limits,
+without self-collision.
 
-Each step is a Gauss-Newton step for the change of all frames. Limits and capsules are equations while they push. Held
-goals are then met exactly on each frame, since their paths are curved, and the step is shortened until the remaining
-errors fall.
+Each step is a Gauss-Newton step for the change of all frames. Limits and capsules that push are equations. Held goals
+are then met exactly on each frame, since their paths are curved, and the step is shortened until the remaining errors
+fall.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -62,7 +63,7 @@ class EditModel:
 
     Attributes:
         skeleton: J bones.
-        effectors: E points on them; those of priority 0 are held exactly, others give way to them.
+        effectors: E points on them; those of priority 0 are held exactly, others give way.
         masses: of the bones.
         limits: bone name to limit.
         turning: names of the bones that may rotate.
@@ -118,8 +119,8 @@ class EditSolver:
     ) -> None:
         """Prefer local rotations (F, J, 4) and the root's head at (F, 3), armature space.
 
-        shares: (F,) the fraction of a change that each frame gets. Original poses beyond limits are clamped by that
-        share, so that nothing jumps at the ends of the change; None: all of it.
+        shares: (F,) the fraction of a change on each frame. Original poses beyond limits are clamped by that fraction,
+        so that nothing jumps at the ends of the change. None: 1 on every frame.
         """
         skeleton = model.skeleton
         self._rotations, self._size = rotations, skeleton.extent
@@ -189,7 +190,7 @@ class EditSolver:
     def _through(self, known: KnownPose, targets: FloatArray, rotations: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Targets (F, E, 3) and rotations (F, E, 4) shifted so that a known pose meets them on its frame.
 
-        On other frames, they are shifted by the frame's fraction of that.
+        On other frames, the shift is multiplied by the frame's share.
         """
         points, turned = self._effectors(self._bodies.pose(known.rotations[None, self._bones], known.root[None]))
         off = rotation_vector_from_quaternion(product(turned[0], conjugate(rotations[known.frame])))
@@ -213,7 +214,7 @@ class EditSolver:
         bodies, goals, own, count = self._bodies, self._goals, self._own, len(frames)
         wanted, exact = goals.wanted(targets, rotations), self._is_held
         units = np.where(np.arange(bodies.columns) < bodies.turning, 1.0, self._size)
-        # The equations that keep a known pose, in units in which all are equally probable.
+        # The equations that keep a known pose, in units in which changes of all columns are equally probable.
         fixed, expected = _Equations.none(bodies.columns), np.zeros((count, bodies.columns))
         if known is not None:
             wanted.seen[known.frame] = False
@@ -250,7 +251,7 @@ class EditSolver:
             near = _Equations(on, touching[on, used], bounds[on, used], np.full(len(on), _TOUCHING))
             step = stops.least(prior, joined([asked, fixed]), near, gaps[on, used] <= SINGLE * self._size) - change
             longest = float(np.abs(step[:, : bodies.turning]).max(initial=0.0))
-            # Along curved paths of goals, each step may turn against the last one. Aitken's relaxation shortens these
+            # Along curved paths of goals, each step may partly undo the last one. Aitken's relaxation shortens these
             # steps (Irons and Tuck, International Journal for Numerical Methods in Engineering 1, 1969).
             even = step / units
             if last.any():
@@ -263,7 +264,7 @@ class EditSolver:
                 stopped = self._moved(own, change + step)
                 trial = self._corrected(stopped, wanted)
                 left = goals.residual(trial, wanted)
-                # Goals that are met must not be compared by their rounding errors.
+                # Goals that are met must not be compared, because their errors are only rounding errors.
                 if cost(trial, left, change + step) <= before + (SINGLE * self._size) ** 2:
                     break
                 step = SHORTER * step
@@ -369,7 +370,7 @@ class _Equations(NamedTuple):
 
 
 class _Stops:
-    """What stops joints in a change over time, as equations in its columns: limits, and capsules that touch."""
+    """The equations that stop joints in a change over time, in its columns: for limits, and for capsules that touch."""
 
     def __init__(self, bodies: Bodies, unit: float) -> None:
         """Begin without stops; unit: the length that counts as much as a radian."""
@@ -377,7 +378,7 @@ class _Stops:
         self._at_limits = _Equations.none(bodies.columns)
 
     def least(self, prior: ChangeOverTime, asked: _Equations, near: _Equations, touching: BoolArray) -> FloatArray:
-        """(F, D) the least change for some equations, while joints that have met limits stop there.
+        """(F, D) the least change that meets some equations, while joints at their limits stop there.
 
         near: N upper bounds of pairs of capsules. touching: (N,) those that probably stop the bodies. Stops whose
         multiplier has the wrong sign are dropped, so that bodies can move away; bounds that are exceeded are added.

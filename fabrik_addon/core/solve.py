@@ -24,7 +24,7 @@ from .strategy.chains import ChainSolver
 from .strategy.restarts import STEPS, restart, take_better
 from .strategy.temporal import repair_pops
 
-# Weight of a priority relative to the previous one. It counts squared distances, and PRIORITY the distances themselves.
+# Weight of a priority relative to the previous one. It applies to squared distances, and `PRIORITY` to distances.
 _GRADE = PRIORITY**-2.0
 
 

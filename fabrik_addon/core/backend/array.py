@@ -251,7 +251,7 @@ def write(values: Sequence[Any], rows: FloatArray, indices: Sequence[int]) -> No
 
 
 def take(value: Any, frames: IntArray | BoolArray) -> Any:
-    """A value on some of the frames only; `frames` has N indices (N,), or booleans (F,)."""
+    """The part of a value on some frames; `frames` are N indices (N,), or booleans (F,)."""
     if isinstance(value, Vector):
         return Vector([take(value.x, frames), take(value.y, frames), take(value.z, frames)])
     if isinstance(value, Quaternion):
@@ -272,7 +272,7 @@ def put(value: Any, frames: IntArray, part: Any, count: int) -> Any:
 
 
 def _differs(value: Scalar) -> bool:
-    """Whether a component has an entry for each frame, instead of one for all."""
+    """Whether a component has one number for each frame, instead of one for all frames."""
     return isinstance(value, np.ndarray) and value.ndim > 0
 
 

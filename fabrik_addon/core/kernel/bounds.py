@@ -110,7 +110,7 @@ class Bounds:
             self._most = _MOST_FORCE * bodies.skeleton.extent / np.pi * (turns + np.roll(turns, 1))
 
     def prefer(self, posture: PostureTerm, rotations: FloatArray, location: FloatArray) -> None:
-        """Prefer a pose: (J, 4) local rotations and the root's head at (3,), armature space.
+        """Set the preferred pose: (J, 4) local rotations and the root's head at (3,), armature space.
 
         Sets the region in which the center of mass moves freely. Points that start below the floor may stay as low.
         """
@@ -120,7 +120,7 @@ class Bounds:
             posed = forward_kinematics(self._bodies.skeleton, rotations, location)
             own, carrying = posed[self._bones[self._own]], posed[self._bodies.bones[self._on]][:, None]
             places = own[..., :3, 3] + times(own[..., :3, :3], self._places[self._own])
-            # (M, N, 3) the points in the frames of the bodies, and (M, N) their least allowed heights.
+            # (M, N, 3) the points in the frames of the bodies, and (M, N) their lowest allowed heights.
             self._points = times(np.swapaxes(carrying[..., :3, :3], -1, -2), places - carrying[..., :3, 3])
             self._heights = np.minimum(self._height + self._radii[self._own], places @ self._normal)
             self._heights -= _SLACK * self._bodies.skeleton.extent
@@ -244,7 +244,7 @@ class Bounds:
 
 
 def _outline(support: Support) -> tuple[FloatArray, FloatArray]:
-    """(N, 3) horizontal normals out of the outline, and (N,) the distances of its edges along them."""
+    """(N, 3) horizontal outward normals of the outline, and (N,) the distances of its edges along them."""
     corners, up = np.asarray(support.corners, dtype=np.float64), np.array(support.up)
     edges = np.roll(corners, -1, axis=0) - corners
     normals = np.cross(edges, up)

@@ -91,7 +91,7 @@ class Sides(NamedTuple):
         frames: (K,). bodies: (K,).
         normals: (K, 3) in the frame that carries the body.
         gaps: (K,) radians, zero or more.
-        numbers: (K,) which side of its joint each is.
+        numbers: (K,) the index of each side among those of its joint.
     """
 
     frames: IntArray
@@ -207,7 +207,7 @@ class Outlines(NamedTuple):
     """The outlines of N ball limits near a pose.
 
     Attributes:
-        numbers, joints: (K,) of the near sides: the number as in `Sides`, and which of the N joints it is.
+        numbers, joints: (K,) of the near sides: their numbers as in `Sides`, and their joints, from 0 to N - 1.
         bodies: (N,).
         angle, ex, ez: (N,) of their swings, as in `Swing`.
         normals: (N, m + 4, 2) outward normals of the m lines that approximate them, the nearest first, and of four

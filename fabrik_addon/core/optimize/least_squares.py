@@ -86,7 +86,7 @@ class LeastSquares:
     def run(self, state: State, most_steps: int, *, bending: bool = False, slide: bool = False) -> None:
         """Improve the frames in place until each is solved, is stationary, or has had `most_steps` steps.
 
-        bending: whether limbs first bend toward their poles. Goals are then met alone, as exactly as without poles.
+        bending: whether limbs first bend toward their poles. Poles are then ignored, so that goals are met exactly.
         slide: whether lengths may change.
         """
         self._slide = slide and len(self.bodies.slides) > 0

@@ -30,7 +30,7 @@ Continue = Callable[[int, FloatArray, FloatArray], Solution]
 
 
 def jumps(solution: Solution, targets: FloatArray) -> FloatArray:
-    """(F - 1,) from each frame to the next: the farthest movement of a joint, divided by that of the targets.
+    """(F - 1,) the farthest movement of a joint from each frame to the next, divided by that of the targets.
 
     Targets that hardly move count as having moved by a small fraction of the skeleton's size. A bone that rotates
     sharply, even only about itself, counts as a joint that moves too far. targets: (F, E, 3), armature space.
