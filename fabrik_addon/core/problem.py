@@ -264,8 +264,7 @@ class Problem:
         return np.asarray(3 * (weights > 0).sum(axis=1) <= times * self.bodies.columns)
 
     def is_beyond_lengths(self, targets: FloatArray, weights: FloatArray, roots: FloatArray) -> BoolArray:
-        """(F,) whether a target (F, E, 3) with a weight is out of reach of a root's head at (F, 3), for any
-        rotations."""
+        """(F,) whether a target (F, E, 3) with a weight is out of reach from the root's head at (F, 3)."""
         if self.free_root:
             return np.zeros(len(targets), dtype=bool)
         return self.reaches.misses(lengths(targets - roots[:, None]), weights[:, : self.goals.count] > 0)

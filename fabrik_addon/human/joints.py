@@ -10,8 +10,9 @@ Length Testing*. Figures without a norm are marked "chosen".
 
 Figures are larger than the norm if recorded people exceeded it (`make bench`, part "natural-hidden": one waves, one
 dabs, one dances). With the norm, the 95th percentile of their poses was outside by 12.5 degrees at the trunk, 9.2 at
-the head, 1.3 at the upper arm and 39 at the thigh. Now it is 3.4, 0.1, 0 and 0.9 degrees. Elbows and knees are outside
-by 5.6 and 6.2 degrees because the rest pose is slightly bent, so their ranges still end at straight.
+the head, 1.3 at the upper arm and 39 at the thigh. With the larger ranges it is outside by 3.4, 0.1, 0 and 0.9 degrees.
+Elbows and knees are outside by 5.6 and 6.2 degrees only because the rest pose is slightly bent, so their ranges still
+end at straight.
 """
 
 from collections.abc import Callable, Mapping
@@ -63,7 +64,7 @@ class BallRange:
 
 @dataclass(frozen=True)
 class HingeRange:
-    """The range of a hinge joint in degrees: how far it bends, and how far it extends beyond straight."""
+    """The range of a hinge joint in degrees: how far it bends, and how far it extends past straight."""
 
     flexion: float
     extension: float
@@ -75,7 +76,7 @@ Range: TypeAlias = BallRange | HingeRange
 TRUNK: Final = BallRange(80, 25, 35, 35, 45, 45)  # AAOS
 # Higher bones of the trunk twist farther: lumbar vertebrae by 1...3 degrees each, thoracic ones by 4...9 (White and
 # Panjabi, *Clinical Biomechanics of the Spine*, 1990). Divided evenly, people twisted 20 degrees too far at the top.
-NECK: Final = BallRange(50, 60, 45, 45, 80, 80)  # AMA; AAOS has 45 forward, back and sideways, twist 60
+NECK: Final = BallRange(50, 60, 45, 45, 80, 80)  # AMA; AAOS has 45 forward, back and sideways, and a twist of 60
 
 # Sternoclavicular joint: up 45, down 5…10, forward and back 15; the acromioclavicular joint adds about 10. Twist:
 # chosen; raising the arm rolls the real bone back much farther.
@@ -232,7 +233,7 @@ def _forearm(body: RestBody, name: str, role: Role) -> HingeJoint:
 
 
 def _limb_fold(body: RestBody, name: str, range_: HingeRange, before: list[str], toward: FloatArray) -> HingeJoint:
-    """A hinge that bends in the given direction, or in that of its bend at rest if this is visible and similar."""
+    """A hinge that bends in the given direction, or as it is bent at rest if that bend is visible and similar."""
     along = body.direction(name)
     toward = perpendicular_unit(toward, along)
     if not before:
@@ -273,7 +274,7 @@ def _palm_bone(body: RestBody, _name: str, role: Role) -> BallJoint | None:
 
 
 def _finger(body: RestBody, name: str, role: Role) -> BallJoint | HingeJoint:
-    """The thumb's root flexes across the palm and abducts away from it; its rest folds toward the little finger."""
+    """A finger's joint: the thumb's root flexes across the palm, its other joints toward the little finger."""
     palm, is_thumb = _palm(body, role), role.finger == "thumb"
     if role.number == 1 and is_thumb:
         return BallJoint(THUMB_ROOT, -palm.thumb, palm.normal)

@@ -1,7 +1,7 @@
 """A human rig at rest: roles of bones, up and forward directions, palms, and the points that touch the floor.
 
 Everything follows from the positions of joints in armature space, not from bone roll. Soles, palms and knees touch the
-floor at points on their bones; the rig is assumed to stand on its feet. Plain Python.
+floor at points on their bones; the feet of the rig are assumed to be on the floor. Plain Python.
 """
 
 import math
@@ -19,10 +19,11 @@ from .naming_schemes import match
 
 # The fields of a role other than its part.
 _TOLD: Final = ("side", "finger", "number")
-# The smallest cosine (45 degrees) between directions that count as alike: a bone's Y axis and its limb, trunk and legs.
+# The smallest cosine (45 degrees) between directions that count as equal: of a bone's Y axis and its limb, or of trunk
+# and legs.
 ALONG: Final = 0.7
-# The smallest cosine between a hand, or a finger's last bone, and its parent. If it is smaller, an importer made up the
-# tail: in Blender, bones point along Y if a file does not contain their ends.
+# The smallest cosine between a hand, or a finger's last bone, and its parent. If it is smaller, the tail was invented
+# by an importer: in Blender, bones point along Y if a file does not contain their ends.
 _ON: Final = 0.5
 # A direction of the body within this angle of an armature axis is replaced by that axis, since people slouch and feet
 # point out.
@@ -296,7 +297,7 @@ def degrees_between(one: FloatArray, other: FloatArray) -> FloatArray:
 
 
 def _snapped(direction: FloatArray) -> FloatArray:
-    """The direction, replaced by an axis of the armature if it is nearly aligned with one."""
+    """The direction, or the armature's axis that is nearly equal to it, if there is one."""
     exact = unit(direction)
     axis = int(np.argmax(np.abs(exact)))
     return np.sign(exact[axis]) * np.eye(3)[axis] if abs(exact[axis]) > _SNAP else exact
@@ -403,6 +404,6 @@ def _at(bones: Mapping[str, RestBone], point: Point) -> FloatArray:
 
 
 def _on(bones: Mapping[str, RestBone], name: str, point: FloatArray) -> Point:
-    """A point in armature space converted to a bone's own frame."""
+    """A point in armature space as a point on a bone, in the bone's frame."""
     x, y, z = bones[name].axes.T @ (point - bones[name].head)
     return name, (float(x), float(y), float(z))
