@@ -174,7 +174,7 @@ def _read(chosen: argparse.Namespace, path: Path) -> Clip:
 def open_rig(path: Path, name: str) -> tuple[Object, list[str]]:
     """Open a .blend and find its armature: the one with the given name, or the only one.
 
-    Returns also sentences about how the armature was prepared: a control rig is set up if it has not been. Python in
+    Also returns sentences about the preparation of the armature: a control rig is set up if it has not been. Python in
     the file is not run. Raises a FabrikError if the file can't be opened or the armature can't be posed.
     """
     try:

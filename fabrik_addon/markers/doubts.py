@@ -32,7 +32,7 @@ _FEW: Final = 0.5
 _MOSTLY: Final = 50.0
 # A marker that was left out on more than this percentage of the frames is wrong throughout.
 _OFTEN_WRONG: Final = 10.0
-# A person crouches below this fraction of the stature at rest. Upright people have at least 0.88.
+# A person crouches if the stature is below this fraction of that at rest. That of upright people is at least 0.88.
 _CROUCHING: Final = 0.82
 # The distance from the ankles to the base of the head, as a fraction of a person's height.
 _FEET_TO_HEAD: Final = 0.82
@@ -98,15 +98,15 @@ def placing_doubts(
 ) -> Iterator[str]:
     """Warnings about marker positions measured by a calibration.
 
-    moved: (3,) from the positions of markers' labels to their own, forward, left and up. height: the largest extent of
-    the rig's joints at rest along an axis, in the same units. others: the markers of the other side.
+    moved: by label, (3,) from the usual position for the label to the marker, forward, left and up. height: the largest
+    extent of the rig's joints at rest along an axis, in the same units. others: the markers of the other side.
     """
     off, unlike = {label: length(vector) for label, vector in moved.items()}, dict[str, float]()
     for label, other in others.items():
-        # Of two unlike markers, the one that is farther from its label's position is wrong.
+        # If a pair of markers is not symmetric, the one that is farther from its label's position is wrong.
         if label in off and other in off and off[label] >= off[other]:
             unlike[label] = _UNLIKE * length(moved[label] - moved[other] * (1.0, -1.0, 1.0))
-    # A marker that is far off makes its neighbors unlike those of the other side.
+    # A misplaced marker also makes its neighbors differ from those of the other side.
     if far := _over(off, _MISPLACED * height) or _over(unlike, _MISPLACED * height):
         yield (
             f"Markers are far from where their labels belong: {listed(far)}; check their bones, and whether "
@@ -120,7 +120,7 @@ def calibration_doubts(
     """Warnings about a calibration.
 
     stature, is_unsure: see `Calibration`. height: from feet to head of the person, meters; NaN if it is not known.
-    left_out: None, or if the static recording was left out, the take's RMS errors with it and without it, meters.
+    left_out: if the static recording was left out, the take's RMS errors with it and without it, meters; else None.
     """
     if left_out is not None:
         yield (

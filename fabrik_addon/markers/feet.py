@@ -228,7 +228,7 @@ def plant_feet(
         rate: frames per second.
         limits: bone name to limit; they are respected.
         up: index of the axis that points up.
-        settings: when a point is in contact, and how long transitions last.
+        settings: the thresholds for contact, and the length of transitions.
 
     Raises:
         SkeletonError: if a bone does not exist.

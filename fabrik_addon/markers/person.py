@@ -1,4 +1,4 @@
-"""What the motion of a person shows about a file: which way is up, and whether the frame rate is right.
+"""Detects from the motion of a person which axis of a file is up, and whether the frame rate is right.
 
 Steps that are too quick or too slow for the length of the legs show a wrong frame rate.
 """

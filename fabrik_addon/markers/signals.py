@@ -1,4 +1,4 @@
-"""Changes markers over time: resamples, bridges short gaps, filters noise; and means that exclude outliers.
+"""Changes markers over time: resamples them, bridges short gaps, filters noise. Also computes means without outliers.
 
 Outliers are swapped, fallen or badly reconstructed markers.
 """
@@ -18,7 +18,8 @@ Timing = Literal["KEEP_TIME", "KEEP_FRAMES", "SET_SCENE_RATE"]
 
 # Sample times closer than this fraction of a frame are the same.
 _SAME_SAMPLE: Final = 1e-6
-# Seconds: in a gap, a marker moves at most as far as it would in this time at its speed next to the gap.
+# Seconds: in a gap, a marker moves by at most the distance that it would move in this time at its speed next to the
+# gap.
 _CARRIED: Final = 0.25
 # The usual second-order filter of biomechanics, applied forward and backward.
 _ORDER: Final = 4

@@ -58,8 +58,8 @@ class PlainRig:
 
     Attributes:
         rig: the armature object.
-        by_channels: whether the bones' channels, and so their curves, determine the pose. Otherwise Blender must
-            evaluate each frame.
+        by_channels: whether the bones' channels, and therefore their curves, determine the pose. Otherwise Blender must
+        evaluate each frame.
     """
 
     by_channels: ClassVar[bool] = True
@@ -111,7 +111,7 @@ class PlainRig:
         return set()
 
     def held_by_ik(self, update: writing.Update) -> dict[str, list[str]]:
-        """The bones of limbs on IK that don't stretch, each limb by the bone whose head its IK control holds.
+        """The bones of each limb on IK that doesn't stretch, by the bone whose head the limb's IK control holds.
 
         Excludes limbs whose IK controls move with the body. update: evaluates the rig, which is used for a trial.
         """
@@ -134,7 +134,7 @@ class PlainRig:
     def hinge(self, bone: str, *, baked: bool = False) -> Hinge | None:
         """The hinge to which locks, or a limb's IK, restrict a joint, such as an elbow or knee.
 
-        baked: for a bake, which keeps different limbs on IK than posing does.
+        baked: whether the pose is baked, because a bake keeps other limbs on IK than posing by hand.
         """
         return hinge_of_locks(self.rig.pose.bones[bone])
 
@@ -239,7 +239,7 @@ class PlainRig:
         return {bones[name].path_from_id(channel) for name, channel in channels if name in bones}
 
     def off(self, context: Context, solution: Solution, frames: IntArray) -> list[str]:
-        """Check on some of the frames (F,) whether bones match the solution; returns a warning on each that does not.
+        """Check on some of the frames (F,) that bones match the solution; returns a warning on each bone that doesn't.
 
         Changes the scene's current frame.
         """

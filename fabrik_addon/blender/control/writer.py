@@ -344,10 +344,10 @@ class LimbOnIk:
         return np.zeros(3)
 
     def end_errors(self, wanted: FloatArray) -> FloatArray:
-        """(2,) how far the limb's end, and the worst of all held bones, are from matrices (B, 4, 4), as lengths."""
+        """(2,) the errors of the limb's end, and of the worst held bone, for wanted matrices (B, 4, 4), as lengths."""
         off = np.abs(self.differences(wanted, self.here).reshape(len(self.bones), 6))
         end = max((off[self.bones.index(bone)].max() for bone in self.goes_by), default=0.0)
-        # Half, so that no end is moved off for its control.
+        # Half the distance, so that an end is never moved away from its matrix to reach its control.
         end = max(end, 0.5 * float(np.linalg.norm(self.beyond)))
         # Ignore the positions of heels' and toes' bones, because they depend on lengths that IK changes.
         turned = (off[self.bones.index(bone), 3:].max() for bone in self.turned_by)
@@ -356,8 +356,8 @@ class LimbOnIk:
     def lead(self, wanted: FloatArray, *, attached: bool = True) -> None:
         """Move the controls of held bones so that the bones reach matrices (B, 4, 4), armature space.
 
-        The bones keep their current offsets from the controls. attached: but the end of a limb that is too short gets
-        back to its control.
+        The bones keep their current offsets from the controls. attached: move the end of a limb that is too short back
+        to its control.
         """
         carried, end = Matrix(), len(self.bones)
         for bone, leader in (self.goes_by | self.turned_by).items():

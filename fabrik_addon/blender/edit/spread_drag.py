@@ -160,7 +160,7 @@ _ARM = frozenset({"shoulder", "upper_arm", "forearm", "hand", "palm", "finger"})
 # beyond the arm's reach, but the head of a walking person stays within 1 cm if a hand is raised by 40 cm. With 0.35, a
 # hand stops 8 mm short of its target instead of moving the trunk.
 _CHEST: Final = 0.2
-# The cap of the force that leads a dragged point, as a fraction of that in a drag of one frame. With 1, legs of a walk
+# The cap of the force that pulls a dragged point, as a fraction of that in a drag of one frame. With 1, legs of a walk
 # become straight if the hips are dragged out of reach, and knees jump when they bend again. With a third of it, hips
 # stop short of targets within reach.
 _SOFT: Final = 0.1
@@ -491,7 +491,7 @@ class SpreadDrag(DragBase):
         return StepResult(error, held, any(each.is_held_back for each in self._last), why=why)
 
     def _posed(self, *, settled: bool) -> list[DragSolver]:
-        """Pose the dragged frame and the one in the viewport for the last location; returns their solvers."""
+        """Pose the dragged frame and the viewport's frame for the last location of the mouse; returns their solvers."""
         solvers = self._solvers[self._asked[1] is not None]
         for solver, last in zip(solvers, self._last, strict=False):
             solver.continue_from(last.rotations, last.root_location)

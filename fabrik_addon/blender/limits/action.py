@@ -1,4 +1,4 @@
-"""Clamps rotations and poses to limits, fixes frames on which an action violates them, and sets limits from an action.
+"""Clamps rotations and poses to limits, fixes violations in an action, and sets limits from an action.
 
 A limit from an action contains all rotations. It is a hinge if the bone rotates about one axis only, else a ball, or
 optionally a polygon.

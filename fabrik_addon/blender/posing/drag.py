@@ -375,7 +375,7 @@ class DragSetup:
     ) -> tuple[list[Grip], dict[str, list[str]]]:
         """The grips on a tree below the bone `top`, and the bones of limbs held by IK, by name of each held bone.
 
-        leads: whether the top bone is dragged and moves. one_piece: whether its trunk moves as one piece.
+        leads: whether the top bone is the dragged one, and may move. one_piece: whether its trunk moves as one piece.
         """
         names = tree.skeleton.names
         grips = [

@@ -63,7 +63,7 @@ class FabrikControl(PropertyGroup):
     share: Float()
     # The control that this control's head follows.
     moves_with: String()
-    # The deform bone that is dragged instead of the control.
+    # The deform bone to drag instead of the control.
     stands_for: String()
     # The switch of the limb that this control moves on IK, as a path.
     limb: String()

@@ -43,7 +43,7 @@ _LOOKED_AT: Final = 2000
 # 1.01. Those of keypoints change by more, but not all together.
 _GROWN: Final = 1.15
 _PARTS: Final = 10
-# Markers of one landmark are of two people if they are farther apart than this fraction of the person's extent.
+# Markers of one landmark belong to two people if they are farther apart than this fraction of a person's extent.
 _APART: Final = 0.25
 # Seconds: shorter spans without motion are not examined. Coordinates are often rounded.
 _HELD: Final = 0.2
@@ -51,7 +51,7 @@ _HELD: Final = 0.2
 _UPPER: Final = frozenset({"chest", "neck", "head", "shoulder", "upper_arm", "forearm", "hand"})
 # The distance of two markers on neighboring bones changes by less than this fraction of the person's extent.
 _KEPT: Final = 0.1
-# Acceleration is measured over this many seconds before and after a frame.
+# Acceleration is measured from the positions this many seconds before and after a frame.
 _LAG: Final = 0.05
 # A body falls too fast if this fraction of its markers accelerates by more than this multiple of gravity. Jumps reach
 # 1.
@@ -192,7 +192,7 @@ def _falls(heights: FloatArray, columns: Sequence[int], rate: float) -> float:
     """The acceleration of a body that falls too fast, as a multiple of gravity's; 0 if it never does.
 
     heights: (F, M) meters; rate: Hz. The ground only pushes upward. So most markers of a body never fall faster than
-    gravity at the same time, however its limbs move.
+    gravity at the same time, even if limbs move fast.
     """
     lag, body = max(1, round(_LAG * rate)), heights[:, columns]
     falling = (2.0 * body[lag:-lag] - body[2 * lag :] - body[: -2 * lag]) * ((rate / lag) ** 2 / GRAVITY)
@@ -233,8 +233,8 @@ def performers(clip: Clip) -> tuple[str, ...]:
     """The prefixes of performers, in the clip's order: the part before the colon in labels such as Anna:LASI.
 
     A name between colon and underscore, as in Session:Anna_LASI, belongs to the prefix if several such names have the
-    same labels. Without colons, the same applies to the part before the first underscore. Prefixes with much fewer body
-    labels than others are props and left out. If no label is known, every prefix is a performer.
+    same labels. Without colons, the same applies to the part before the first underscore. Prefixes with far fewer body
+    labels than others are props, and are left out. If no label is known, every prefix is a performer.
     """
     labels: dict[str, list[str]] = {}
     prefixed = _prefixed(clip.names)

@@ -4,7 +4,7 @@ CSV: three columns for each point, with the axis at the end of the name ("nose_x
 beginning ("x0"), as written by FreeMoCap (`…_3d_xyz.csv`, `…_by_trajectory.csv`), anipose and others; or FreeMoCap's
 tidy `…_by_frame.csv`, with a row for each frame and keypoint and the columns frame, keypoint, x, y, z (`DataSaver` in
 freemocap/freemocap; version 2 adds rows of other trajectories, such as centers of mass, which are skipped). Time
-columns give the rate; other columns but those of confidences are skipped. Arrays:
+columns give the rate. Other columns, except confidences, are skipped. Arrays:
 (F, N, 3), (F, N, 4) with a confidence last, or (F, 3 N), with or without an axis of length 1 for one person. Points
 with confidence 0 are missing.
 

@@ -332,7 +332,7 @@ class _Reader:
     def recognized(self) -> str | None:
         """The key of the preset that contains most of the labels; None if none contains three.
 
-        On a tie, the preset of which a larger fraction of labels occurs.
+        On a tie, it is the preset with the larger fraction of its own labels in the file.
         """
         known = {
             key: len({self.in_preset(label, preset) for label in self._tokens} - {None})

@@ -155,7 +155,7 @@ class GoalView:
 
     @property
     def lines(self) -> list[Lines]:
-        """The lines for the goal, and for its effector; for a pole target, a line to it from the joint."""
+        """The lines for the goal and its effector. For a pole target, they include a line to it from the joint."""
         if self.kind == "POLE":
             return [_mark("bend", _PYRAMID, self.place, self.size), dashed("bend", self.effector, self.place)]
         look = "missed" if not self.met else "pinned" if self.kind == "PIN" else "met"
