@@ -184,7 +184,7 @@ def open_rig(path: Path, name: str) -> tuple[Object, list[str]]:
             f"{path}: Blender {bpy.app.version_string} can't open it: choose a .blend, or save it again in this version"
         ) from None
     scene = bpy.context.scene
-    # Objects of this file come last, so that they replace linked ones with the same name.
+    # Objects of this file come last, so that they replace linked objects with the same name.
     things = sorted(scene.objects, key=lambda thing: thing.library is None)
     armatures = {found.name: found for found in things if found.type == "ARMATURE"}
     listed = ", ".join(repr(found) for found in armatures)

@@ -94,7 +94,7 @@ _FULL_SHIFT: Final = 0.1
 # is lowered, and then bend too far in one step.
 _RADIAN: Final = 0.22
 # For joints of limbs without goals, that fraction is multiplied by this one. With 1, a forearm that begins to hang lags
-# by 9 degrees. With less, the free leg of a person on one foot swings faster: by 17 to 27 degrees in a centimeter
+# by 9 degrees. With less, the free leg of a person on one foot swings faster: by 17 to 27 degrees per centimeter
 # without a bound.
 _FREE: Final = 0.5
 # The lever at which torques of joint limits are compared with forces, as a fraction of the body's size.
@@ -419,8 +419,8 @@ class DragSolver:
         local = self.rotations[self.bodies.bones]
         first = _State(self, self._pose or self.bodies.pose(self._clamped(local), self.location), wanted)
         moved_distance = self._moved_distance(first)
-        # While targets move, an orientation that was missed before may stay missed, such as that of hips while ankles
-        # are at their limits.
+        # While targets move, an orientation that was missed before may stay missed. Hips, for example, cannot keep
+        # theirs while ankles are at their limits.
         kept_goals = (
             (np.arange(len(self.caps)) < self.goals.count)
             | ~self._is_missed(first if self._wanted is None else self._last)

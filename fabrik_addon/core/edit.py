@@ -40,18 +40,19 @@ from .rotations import (
 # Radians. No joint rotates by more than _MAX_TURN in a step; with 0.5, as in drags, a hand stays 17 mm inside the body.
 # A change whose held goals are met is found once no joint rotates by more than _LAST_TURN. In a drag, it is also found
 # once a step reduces the misses of the other goals by less than the fraction _LEAST_GAIN: more steps only toggle
-# contacts, for a hand over 240 frames 5 of 12.
+# contacts. For a hand over 240 frames, 5 of 12 steps did.
 _MAX_TURN, _LAST_TURN, _LEAST_GAIN = 1.0, 1e-3, 0.01
 # The largest number of steps.
 _MAX_STEPS: Final = 12
 # The largest number of solves of a step, which add and drop stops in between. No more follow once a solve changes no
 # rotation by more than this many radians, because the next step continues from there.
 _ROUNDS, _SETTLED = 4, 1e-2
-# A limit replaces one that the joint met before if the cosine between their rows is above this.
+# A side of a joint's limit replaces an earlier one if the cosine between their rows is above this.
 _ALIKE: Final = 0.9
-# The slack of points that are not held: the variance of their errors, as a fraction of that of their movements. Paths
-# within reach are followed to 1 %. With a tenth of it, points that are held near the edge of reach miss by millimeters;
-# with ten times as much, dragged feet go through the floor. On frames with the whole change of a drag, they are exact.
+# The slack of points that are not held: the variance of their errors, as a fraction of the variance of their movements.
+# Paths within reach are followed to 1 %. With a tenth of it, points that are held near the edge of reach miss by
+# millimeters; with ten times as much, dragged feet go through the floor. On frames with the whole change of a drag,
+# they are exact.
 _FOLLOWING: Final = 1e-2
 # The slack of capsules that touch. With that of exact equations, feet that are held slip by 0.5 mm to keep parts apart.
 _TOUCHING: Final = 1e-3
@@ -170,7 +171,7 @@ class EditSolver:
 
         targets: (F, E, 3) and rotations: (F, E, 4) of the effectors' bones, armature space; NaN for none. frames: (F,)
         increasing frame numbers. ease: the number of frames over which the change fades. known: the pose on one frame.
-        The other frames follow its change by their shares, and all targets are shifted so that it meets them.
+        The other frames follow its change by their shares, and all targets are shifted to match the known pose.
         """
         if known is not None:
             targets, rotations = self._through(known, targets, rotations)
@@ -373,7 +374,7 @@ class _Stops:
     """The equations that stop joints in a change over time, in its columns: for limits, and for capsules that touch."""
 
     def __init__(self, bodies: Bodies, unit: float) -> None:
-        """Begin without stops; unit: the length that counts as much as a radian."""
+        """Start without stops; unit: the length that counts as much as a radian."""
         self._bodies, self._unit = bodies, unit
         self._at_limits = _Equations.none(bodies.columns)
 
@@ -399,7 +400,7 @@ class _Stops:
         return change
 
     def add(self, change: FloatArray, allowed: FloatArray) -> None:
-        """Stop the joints that limits keep from a change (F, D); `allowed` (F, D) is the part within the limits."""
+        """Add stops for joints whose limits prevent a part of a change (F, D); `allowed` (F, D) is the other part."""
         bodies = self._bodies
         over = change - allowed
         for first, columns in zip(bodies.first.tolist(), bodies.counts.tolist(), strict=True):

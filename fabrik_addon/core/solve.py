@@ -271,7 +271,7 @@ def _meet_in_order(problem: Problem, state: State) -> None:
         stationary = part.stationary.copy() if rank == last else stationary
     part.stationary = stationary
     state.put(frames, part)
-    # A priority gives way slightly to later ones, so the status is judged with these weights.
+    # A priority gives way slightly to later ones, so the status is found with these weights.
     state.weights[frames] *= _GRADE**ranks
 
 

@@ -49,7 +49,7 @@ _LIMBS: Final = {
 # The fraction of a thigh's capsule, from its start, that does not collide with the trunk: belly and thighs are soft.
 # With the whole capsule the knees of a person who sits down end 36 cm apart instead of 18.
 _LAP: Final = 0.3
-# A radius from a mesh must be within these factors of the one from the height: skirts and capes are not the body.
+# A radius from a mesh, divided by that from the height, must be within these bounds: skirts and capes are not the body.
 _THINNEST, _THICKEST = 0.6, 1.6
 # A radius is measured from at least this many vertices.
 _ENOUGH: Final = 8

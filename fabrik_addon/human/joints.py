@@ -8,11 +8,11 @@ Motion* (1994). AMA: American Medical Association, *Guides to the Evaluation of 
 tabulated in Norkin and White, *Measurement of Joint Motion*, and in Reese and Bandy, *Joint Range of Motion and Muscle
 Length Testing*. Figures without a norm are marked "chosen".
 
-Figures are larger than the norm if recorded people exceeded it (`make bench`, part "natural-hidden": one waves, one
-dabs, one dances). With the norm, the 95th percentile of their poses was outside by 12.5 degrees at the trunk, 9.2 at
-the head, 1.3 at the upper arm and 39 at the thigh. With the larger ranges it is outside by 3.4, 0.1, 0 and 0.9 degrees.
-Elbows and knees are outside by 5.6 and 6.2 degrees only because the rest pose is slightly bent, so their ranges still
-end at straight.
+Figures are larger than the norm if recorded people exceeded it (`make bench`, part "natural-hidden": a wave, a dab and
+a dance). With the norm, the 95th percentile of their poses was outside by 12.5 degrees at the trunk, 9.2 at the head,
+1.3 at the upper arm and 39 at the thigh. With the larger ranges it is outside by 3.4, 0.1, 0 and 0.9 degrees. Elbows
+and knees are outside by 5.6 and 6.2 degrees only because the rest pose is slightly bent, so their ranges still end at
+straight.
 """
 
 from collections.abc import Callable, Mapping
@@ -298,7 +298,7 @@ def _thigh(body: RestBody, name: str, _role: Role) -> BallJoint:
 
 
 def _foot(body: RestBody, name: str, _role: Role) -> BallJoint:
-    """The joint of a foot. Its zero is a foot flat on the floor, whatever the slope of its bone."""
+    """The joint of a foot. Its zero is a foot flat on the floor, even if its bone slopes."""
     axes, side = _axes(body), _side(body, name)
     return BallJoint(ANKLE, axes.up, side * axes.left, side)
 

@@ -332,7 +332,7 @@ def soles_of(body: RestBody) -> dict[str, tuple[Point, ...]]:
 
 
 def floor_points(body: RestBody) -> tuple[Point, ...]:
-    """The points of a rig that stay above the floor: those of its soles, the ends of its palms, and its knees.
+    """The points of a rig that stay above the floor: the corners of its soles, the ends of its palms, and its knees.
 
     Heels and tips of the toes have two points each. Those of the heel are as far apart as those of the ball, so that a
     rig's heel bone stays above the floor, too. Those of the tip are half as far apart.

@@ -38,8 +38,8 @@ _CROUCHING: Final = 0.82
 _FEET_TO_HEAD: Final = 0.82
 # Meters: nearly all people who stand are between these heights. Inches read as centimeters make adults 0.7 m tall.
 _SHORTEST, _TALLEST = 0.8, 2.3
-# An RMS error above this fraction of a rig's size from end to end (30 mm on a person) is too large. Keypoints have up
-# to 15 mm, people of other sizes up to 25 mm.
+# An RMS error above this fraction of a rig's size from end to end (30 mm on a person) is too large. Errors of keypoints
+# are up to 15 mm; if the rig does not have the person's proportions, up to 25 mm.
 _FAR: Final = 0.0127
 # A marker is misplaced if it is farther from its label's position than this fraction of the rig's height at rest (15 cm
 # on a person). In six recordings on six rigs, none is more than 0.072 off. A marker on the other shoulder, hip, knee or

@@ -18,8 +18,7 @@ Timing = Literal["KEEP_TIME", "KEEP_FRAMES", "SET_SCENE_RATE"]
 
 # Sample times closer than this fraction of a frame are the same.
 _SAME_SAMPLE: Final = 1e-6
-# Seconds: in a gap, a marker moves by at most the distance that it would move in this time at its speed next to the
-# gap.
+# Seconds: in a gap, a marker moves by at most the distance that it covers in this time at its speed next to the gap.
 _CARRIED: Final = 0.25
 # The usual second-order filter of biomechanics, applied forward and backward.
 _ORDER: Final = 4

@@ -286,7 +286,7 @@ def _left(tree: _Tree, legs: tuple[str, str]) -> Callable[[str], str]:
     return lambda limb: "L" if sign * (tree.tip(limb)[0] - tree.middle) > 0.0 else "R"
 
 
-# Hips bones closer than this fraction of a body's size belong to one body, such as those of Rigify's DEF and ORG bones.
+# Hips bones that are closer than this fraction of a body's size belong to one body, such as Rigify's DEF and ORG bones.
 _SAME_PLACE: Final = 1e-3
 # The parts of a person; if names show fewer, the bone tree decides. A spine's bones may be named spine or chest.
 _PERSON: Final = frozenset({"spine", "head", "upper_arm", "forearm", "hand", "shin", "foot"})

@@ -643,7 +643,7 @@ def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_res
         arms, now = (np.diff(each[limb, :3, 3], axis=0) for each in (size * rest, posed))
         lengths = np.linalg.norm(arms, axis=1)
         # IK shortens bent limbs. The pose is written at their lengths on FK. A limb that IK has lengthened keeps its
-        # current lengths, because at those on FK its end would pull the body.
+        # current lengths, because with its lengths on FK its end would pull the body.
         if np.linalg.norm(now, axis=1).sum() <= (1.0 + writing.PLACED) * lengths.sum():
             at_fk_length.update(limb[1:])
             if held == _BENT_BY_IK:
@@ -669,7 +669,7 @@ def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_res
 
 
 def _keep_end(posed: FloatArray, limb: Sequence[int], lengths: FloatArray, end: FloatArray) -> None:
-    """Bend a limb that IK has shortened, so that with its lengths on FK it ends at a point (3,).
+    """Bend a limb that IK has shortened until it ends at a point (3,) with its lengths on FK.
 
     posed: (J, 4, 4) matrices; the rotations of the limb's two bones change. limb: their indices, and that of the end.
     lengths: (2,) of the two bones.

@@ -202,7 +202,7 @@ def use_control_rig(context: Context, rig: Object) -> tuple[str, list[str]]:
     by_hand = {carrier.name: carrier.control for carrier in setup.carriers if carrier.found == "HAND"}
     keeper = PoseKeeper(context.scene, rig)
     values = {path: read_switch(rig, path) for path in switching.custom_numbers(rig)}
-    # Without them, each control of a tail rotates its own bone. The writer takes them into account.
+    # Without these constraints, each control of a tail rotates its own bone. The writer takes them into account.
     curling = {bone.name: each for bone in rig.pose.bones if (each := curling_constraint(bone)) is not None}
     try:
         for each in curling.values():
@@ -244,7 +244,7 @@ def set_up_first(context: Context, rig: Object) -> tuple[str, list[str]]:
 
     Returns the result of `use_control_rig`. Returns ("", []) and changes nothing if no constraint moves the trunk, arms
     or legs, or if no control moves the bones that constraints move, for example because IK legs follow an empty. A rig
-    that has targets or pins stays as it is, since they may be on controls that are then no longer solved.
+    that has targets or pins stays as it is, because they may be on controls, which are no longer solved after a setup.
     """
     if not may_be_control_rig(rig) or len(rig_settings(rig).effectors):
         return "", []
@@ -456,7 +456,8 @@ class _Search:
                 }
                 suspects = [control for control, mine in following.items() if mine]
                 if len(suspects) > 1:
-                    # A control may move bones only because the root control is moved as well. So test them one by one.
+                    # A control may move bones only because the root control is moved as well. So test such controls one
+                    # by one.
                     waiting += [[control] for control in suspects]
                     suspects = []
                 for control in suspects:
@@ -466,7 +467,7 @@ class _Search:
                         # If rotating this bone moves a limb unexpectedly, remove this bone and keep the limb.
                         found = {name}
                     else:
-                        # Bones below one that misses its pose may be right once that bone is removed.
+                        # Bones below a bone that misses its pose may reach theirs once that bone is removed.
                         found = {each for each in mine if not set(mine) & set(self._above(each))}
                     blamed |= found
                     again |= {name} if found else set()
@@ -496,7 +497,7 @@ class _Search:
                     row.shares_turn, row.share = left.shares_turn, left.share
 
     def _with_rotated_bones(self, tree: Tree, bones: Sequence[str]) -> FloatArray:
-        """(J, 4) local rotations in which some bones are rotated as far as the locks of their controls allow."""
+        """(J, 4) local rotations with some bones rotated to the angles that the locks of their controls allow."""
         rotations = tree.rotations.copy()
         for name in bones:
             row = tree.skeleton.index(name)

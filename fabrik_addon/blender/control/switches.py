@@ -80,8 +80,8 @@ class Switch:
     It is identified by its path from the armature object.
 
     bones: the bones whose constraints it drives. takes_over: the bones that they follow at the switch's other value.
-    along: paths that are set to the same value. only_ik: whether the rig has no FK for these bones, so that they are on
-    FK only while they are posed.
+    along: paths that are set to the same value. only_ik: whether the rig has no FK for these bones; then they are on FK
+    only while they are posed.
     """
 
     path: str

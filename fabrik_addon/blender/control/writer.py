@@ -675,7 +675,7 @@ class ControlWriter:
             self.apply(self._wanted, *self._look().pose(self._wanted))
         self._update()
         missed, rows = self.deviations(), self._setup.carriers
-        # If a bone is off, the bones below it are off too. Name the first ones, and the one that is farthest away.
+        # If a bone is off, the bones below it are off too. Name the first of them, and the bone that is farthest off.
         names, farthest = {each.bone for each in missed}, max((each.distance for each in missed), default=0.0)
         named = [each for each in missed if rows[each.bone].parent not in names or each.distance == farthest]
         return [deviation_warning(self._setup, each, self.limbs) for each in named]

@@ -34,8 +34,8 @@ _BEFORE, _WRITTEN = "Before", "Written"
 # A copy of a curve in a record, and the number of frames by which the curve was moved since then.
 _Copy: TypeAlias = tuple[FCurve, float]
 Copies: TypeAlias = Mapping[tuple[str, int], Sequence[_Copy]]
-# Values are equal if they differ by at most this fraction of their size, or this number if they are below 1. Blender
-# stores keys in single precision.
+# Values are equal if they differ by at most this fraction of their size, or by at most this number if they are below 1.
+# Blender stores keys in single precision.
 _SAME_VALUE: Final = 1e-5
 # The written keys are found if at least this fraction of them have their written values, all moved by the same time.
 _FOUND: Final = 0.25
@@ -87,7 +87,7 @@ def restore_keys(armature: Object, hold: FabrikHold) -> tuple[int, bool]:
     for curves in _candidates(armature):
         stack, ends = list[tuple[FabrikHold, float]](), list[FloatArray]()
         for each, moved in reversed([*_holds_in(armature, curves, last=hold)]):
-            # The hold, those that overlap it, and those that overlap these.
+            # The hold, all holds that overlap it, all that overlap these, and so on.
             own = np.array(each.replaced.curve_frame_range) + moved
             if each == hold or any(own[0] <= last and first <= own[1] for first, last in ends):
                 stack.append((each, moved))

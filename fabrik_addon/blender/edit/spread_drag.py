@@ -221,8 +221,8 @@ _GOES_BACK: Final = 0.25
 class Spread:
     """The extent of a change: the number of frames before and after.
 
-    frame: the dragged frame; None for the current one. to: "MARKERS" or "CONTACTS": it ends at the next of these on the
-    timeline, if there is one; "LAYER": it is written to a separate layer.
+    frame: the dragged frame; None for the current one. to: "MARKERS" or "CONTACTS": the change ends at the next marker
+    or contact on the timeline, if there is one; "LAYER": it is written to a separate layer.
     """
 
     before: float
@@ -306,7 +306,7 @@ def span_over(
     *,
     held: Sequence[Effector] = (),
 ) -> Span:
-    """The span of a change. It includes the frames `also`; the first of these is the dragged one.
+    """The span of a change. It includes the frames `also`, of which the first is the dragged frame.
 
     whole: the first and last frame of the change at full strength. ends: the frames at which it fades to nothing.
     held: the points of a new hold, instead of a dragged point; they have priority over other held points.

@@ -180,7 +180,7 @@ class PathKeeper:
         return self._paths
 
     def paths(self, rig: Object, frame: float) -> tuple[Paths | None, tuple[object, ...]]:
-        """The paths around a frame, and a value that changes with them. No keys, or keys that can't be read, give None.
+        """The paths around a frame, and a value that changes with them. Both are None without readable keys.
 
         A rig that `needs_sampling` has no paths until it is sampled, and again after its keys have changed: see
         `is_current`.

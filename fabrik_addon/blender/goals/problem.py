@@ -141,7 +141,7 @@ class RigProblem:
         self-collisions of the preferred pose are removed.
         """
         rig, skeleton = self.rig, self.tree.skeleton
-        # All goals that move the body get the force of the weakest one, so that none pulls another off its target.
+        # All goals that move the body get the force of the weakest one, so that no goal pulls another off its target.
         leading = [each.bone not in self.pinned and each.target_bone is None for each in self.effectors]
         forces = [LEADS_WITH.get(part_of(rig, each.bone), 1.0) for each in compress(self.effectors, leading)]
         force = min(forces, default=1.0)

@@ -495,7 +495,7 @@ class LiveSession:
         """Whether the pose already meets its targets, inside the limits."""
         size = float(self._problem.tree.skeleton.lengths.sum())
         misses = solver.misses(current.rotations, current.root_location, *asked)
-        # IK and locks allow the pose, although it may be slightly off the hinges that represent them.
+        # The pose satisfies IK and locks, even if it is slightly off the hinges that represent them.
         limits = read_limits(self._problem.rig, self._problem.bone_names)
         legal = legal_pose(current.skeleton, limits, current.rotations[None])[0]
         return bool(

@@ -95,8 +95,8 @@ def _matrices(source: Object, moved: Sequence[tuple[FloatArray, FloatArray]], pa
     return posed
 
 
-# Number of frames between two checks of the Esc key. The first is for frames that are evaluated one by one, the second
-# for frames that are read from curves all at once.
+# Number of frames between two checks of the Esc key. The first number is for frames that Blender evaluates, the second
+# for frames that are read from curves.
 _EVALUATED: Final = 20
 _READ: Final = 500
 
@@ -186,7 +186,7 @@ def _found_steps(
     owned = {**posed.frozen, **posed.owned}
     held = {name: owned[name] for name in names if name in owned}
     check_unscaled(rig, names)
-    # The source determines the root's position, as a pin does.
+    # The source determines the root's position, like a pin.
     free = posed.may_move(names[0]) and root_mode(rig, pinned=True) != "FIXED"
     bones = [bone for bone, name in enumerate(names) if name not in held]
     problem = rig_problem(posed, tree, [Effector(names[0])], bones, free_root=free, baked=True, held=held)

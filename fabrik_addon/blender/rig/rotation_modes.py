@@ -145,7 +145,7 @@ def _euler(order: Sequence[int], matrices: FloatArray, start: FloatArray) -> Flo
     # The cosine along the last angle has a sign, so an angle that was kept costs at most the distance from gimbal lock.
     cosine = np.cos(last_angle) * along + np.sin(last_angle) * across
     angles[..., middle] = np.arctan2(-sign * matrices[..., last, first], cosine)
-    # Compute the first angle from the last one, so that their sum is exact even if neither of them is.
+    # Compute the first angle from the last one, so that their sum is exact even if neither of the angles is.
     row = np.cos(last_angle)[..., None] * matrices[..., middle, :]
     row = row - sign * np.sin(last_angle)[..., None] * matrices[..., first, :]
     angles[..., first] = np.arctan2(-sign * row[..., last], row[..., middle])

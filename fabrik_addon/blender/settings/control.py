@@ -57,7 +57,7 @@ class FabrikCarrier(PropertyGroup):
 class FabrikControl(PropertyGroup):
     """A control, its name, and the controls that it follows."""
 
-    # The control that also rotates this one, and a second control that rotates it by a fraction; "" if there is none.
+    # The control that also rotates this control, and another that rotates it by a fraction; "" if there is none.
     turns_with: String()
     shares_turn: String()
     share: Float()

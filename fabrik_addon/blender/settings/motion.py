@@ -260,7 +260,7 @@ class FabrikMarker(PointOnBone, PropertyGroup):
     # How far the marker moves on its bone if the bone was guessed from motion; negative if it was not guessed.
     guess: Float(default=-1.0)
     # Results of the last bake: the marker's RMS distance from its point in world meters (negative before the first
-    # bake), its largest distance and the frame of that, and the percentage of frames on which it was visible.
+    # bake), the largest distance and its frame, and the percentage of frames on which the marker was visible.
     error: Float(default=-1.0)
     worst: Float()
     worst_frame: Int()

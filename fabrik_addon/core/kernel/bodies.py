@@ -358,7 +358,7 @@ def joint_axes(limit: Limit | None, factor: float) -> FloatArray:
 
 
 def _ancestor_steps(carriers: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
-    """For each step of 1, 2, 4 … levels: the bodies that have an ancestor that far above them, and this ancestor.
+    """For each step of 1, 2, 4 … levels: the bodies with an ancestor that many levels above them, and the ancestors.
 
     carriers: (B,) the body above each one, -1 for none.
 

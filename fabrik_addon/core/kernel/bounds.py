@@ -11,8 +11,8 @@ from .joint_limits import AXES, ConstraintRows, Holder
 from .kinematics import forward_kinematics
 from .posture import Away, PostureTerm
 
-# A body has rows only for its lowest points: the one that is lowest now, and those that would be lowest if the floor
-# had this slope along either of two axes. Rows for all points take 30 to 50 % longer.
+# A body has rows only for its lowest point now, and for the points that would be lowest if the floor had this slope
+# along either of two axes. Rows for all points take 30 to 50 % longer.
 _SLOPE = 0.4
 # Points may be below the floor by this fraction of the body's size; otherwise the floor holds feet that pins already
 # hold. With 0, hips that are dragged by 30 cm above pinned feet stop 26 cm too early. Goals are accurate to a third of
@@ -184,8 +184,8 @@ class Bounds:
         """Measure the bodies that may be near the floor.
 
         Returns:
-            (m,) indices of these bodies in `_on`, and (m, N, K) the heights of their points above K floors. Each of
-            these has one of the normals (K, 3), and is tilted about the point below the body's head.
+            (m,) indices of these bodies in `_on`, and (m, N, K) the heights of their points above K floors. The floors
+            have the normals (K, 3), and are tilted about the point below the body's head.
         """
         if not len(self._on):
             return self._on, np.zeros((0, 0, len(normals)))

@@ -27,7 +27,7 @@ from ..model.skeleton import Skeleton
 from ..rotations import IDENTITY
 from .bodies import Bodies
 
-# A cone's outline is approximated by straight lines: the nearest one, and those rotated from it by these angles. A
+# A cone's outline is approximated by straight lines: the nearest line, and lines rotated from it by these angles. A
 # narrow ellipse curves away within a step: with the nearest line alone, a step along the outline gained nothing.
 _ANGLES = np.radians([3.0, 9.0, 20.0, 45.0])
 _BOTH_WAYS = np.concatenate([[0.0], -_ANGLES, _ANGLES])

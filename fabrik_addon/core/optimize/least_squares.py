@@ -245,7 +245,7 @@ class LeastSquares:
         found = system.solve(damping, np.concatenate([pull, np.swapaxes(rows, 1, 2)], axis=2))
         step, each = found[..., 0], found[..., 1:]
         across = rows @ each
-        # Sides may repeat one another, as those of a hinge without a range do.
+        # Sides may be equal, such as the two of a hinge without a range.
         diagonal = np.einsum("fii->fi", across)
         diagonal += np.where(diagonal > 0.0, ROUNDING * diagonal, 1.0)
         beyond = np.where(np.isfinite(gaps), times(rows, step) - gaps, 0.0)

@@ -1,6 +1,6 @@
 """Finds pops, frames on which a joint moved much farther than the targets did, and repairs them.
 
-Frames that are solved separately are not coordinated, so a limb that can meet its target in two ways may change from
+Frames that are solved separately are not coordinated, so a limb that can meet its target with two poses may change from
 one to the other between two frames. From each side of such a change the pose is continued, each frame from its
 neighbor, until it meets the frames as they were solved. The smoother of the two results is kept. A change that remains
 is spread over the frames around it.
@@ -125,7 +125,7 @@ def _is_worse(solution: Solution, errors: FloatArray) -> BoolArray:
 def restart_frames(pops: BoolArray, failed: BoolArray) -> list[int]:
     """The frames from which a pose is continued: after each pop, and the first of consecutive failed ones.
 
-    pops: (F - 1,) whether a pop follows the frame. failed: (F,).
+    pops: (F - 1,) whether a pop follows the frame. failed: (F,) whether the frame failed.
     """
     begins = failed[1:] & ~failed[:-1]
     return [int(frame) for frame in np.flatnonzero(pops | begins) + 1]

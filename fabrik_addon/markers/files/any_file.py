@@ -83,7 +83,7 @@ def read_markers(
 
 
 def _person_doubts(clip: Clip) -> Iterator[str]:
-    """Warnings if the size, sides, steps or falls of markers are not those of one person."""
+    """Warnings if the size, sides, steps or falls of the markers do not match one person."""
     for name in performers(clip) or ("",):
         person = select_performer(clip, name) if name else clip
         known = landmarks_of(person.names)

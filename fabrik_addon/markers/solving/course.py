@@ -238,8 +238,8 @@ def _between(values: FloatArray, knots: IntArray, frames: IntArray, *, unit: boo
 def interpolate_gaps(values: FloatArray, known: BoolArray, *, unit: bool = False) -> FloatArray:
     """(K, J, C) values of knots, interpolated where they are not known, and constant at both ends.
 
-    known: (K,). unit: normalize the values. The interpolation is linear, since the speeds next to a gap mislead: the
-    roll of a straight leg was far off.
+    known: (K,). unit: normalize the values. The interpolation is linear, since the speeds next to a gap are misleading:
+    with them, the roll of a straight leg was far off.
     """
     places = np.flatnonzero(known)
     if not len(places):

@@ -294,7 +294,7 @@ def _feet(body: Recorded) -> FloatArray:
 
 
 def _scaled(body: Recorded) -> Recorded:
-    """The body scaled so that its planted feet stay in place, if it moves far enough to measure that.
+    """The body, scaled so that its planted feet stay in place, if it moves far enough to measure this.
 
     With size s, a foot at trans + s · d stays in place if Δtrans + s · Δd = 0. The size is found by least squares, in
     the floor's plane, over spans in which the same foot is the lower one and planted. The spans are long enough to

@@ -97,7 +97,7 @@ def chosen_in(items: Any, place: int) -> Any:
 
 
 def draw_target(layout: UILayout, item: Any, target: str, bone: str) -> None:
-    """Draw two properties of an item: an object that it follows, and a bone of it if that is an armature."""
+    """Draw two properties of an item: an object that it follows, and one of its bones if the object is an armature."""
     layout.prop(item, target)
     rig = getattr(item, target)
     if rig is not None and rig.type == "ARMATURE":
