@@ -93,9 +93,9 @@ _FULL_SHIFT: Final = 0.1
 # 5.5 degrees while the target moves by 1 cm, unless goals would be missed. With less, straight knees lag when the chest
 # is lowered, and then bend too far in one step.
 _RADIAN: Final = 0.22
-# For joints of limbs without goals, that fraction is multiplied by this one. With 1, a forearm that begins to hang lags
-# by 9 degrees. With less, the free leg of a person on one foot swings faster: by 17 to 27 degrees per centimeter
-# without a bound.
+# For joints of limbs without goals, _RADIAN is multiplied by this number. With 1, a forearm that begins to hang lags by
+# 9 degrees. With less, the free leg of a person on one foot swings faster: by 17 to 27 degrees per centimeter without a
+# bound.
 _FREE: Final = 0.5
 # The lever at which torques of joint limits are compared with forces, as a fraction of the body's size.
 _LEVER: Final = 0.17
@@ -603,7 +603,8 @@ class DragSolver:
         rows, residual = state.rows, state.residual.ravel()
         multipliers = self._active.of(constraints)
         active, met = multipliers > 0.0, np.repeat(self._compliance <= RIGID, 3)
-        # Constraints with compliance or an open gap get no stiffness: as they are not met exactly, it would push.
+        # Constraints with compliance or an open gap get no stiffness: since they are not met exactly, stiffness would
+        # push.
         exact = constraints.compliance == 0.0
         closed = active & exact & (constraints.gaps <= CLOSE * self.size)
         held = np.concatenate([rows[met], constraints.rows[closed]])
@@ -625,7 +626,7 @@ class DragSolver:
         )
         longest = float(np.abs(found.step[: self.bodies.turning]).max(initial=0.0))
         met = found.compliance <= RIGID
-        # Meeting goals more exactly may raise the merit by their forces times the distance, so that much is allowed.
+        # Meeting goals more exactly may raise the merit by their forces times the distance, so such a rise is allowed.
         least = float(np.abs(found.forces[met] * residual[met]).sum()) + ROUNDING * max(state.merit, self.size**2)
         share = min(1.0, self._reach / max(longest, ROUNDING))
         closed = found.active & exact
@@ -749,7 +750,7 @@ class DragSolver:
         rotated = np.where(self._free, _FREE, 1.0) * angle_between(first.pose.local, state.pose.local)
         turned = float(rotated.max()) if moved_distance > 0.0 else 0.0
         held = state
-        # First limit how far joints rotate; if that misses goals, only how far they move.
+        # First limit the rotations of joints. If goals are then missed, limit only their movements.
         for distance in dict.fromkeys((max(farthest, _RADIAN * self.size * turned), farthest)):
             if distance <= max_distance:
                 return state

@@ -44,8 +44,8 @@ from .rotations import (
 _MAX_TURN, _LAST_TURN, _LEAST_GAIN = 1.0, 1e-3, 0.01
 # The largest number of steps.
 _MAX_STEPS: Final = 12
-# The largest number of solves of a step, which add and drop stops in between. No more follow once a solve changes no
-# rotation by more than this many radians, because the next step continues from there.
+# The largest number of solves in a step; stops are added and dropped between them. A solve that changes no rotation by
+# more than this many radians is the last, because the next step continues from there.
 _ROUNDS, _SETTLED = 4, 1e-2
 # A side of a joint's limit replaces an earlier one if the cosine between their rows is above this.
 _ALIKE: Final = 0.9

@@ -79,8 +79,8 @@ def spread(ends: Range, share: FloatArray) -> FloatArray:
 
 
 FULL_TURN = 2.0 * pi
-# At 180° the twist of a bone is only rounding error. Clamped swings are slightly smaller, so that the twist is right to
-# 1e-9.
+# At 180°, the computed twist of a bone is only rounding errors. Clamped swings are slightly smaller, so that the twist
+# is right to 1e-9.
 MAX_SWING = pi - SINGLE
 # The ends of a range of angles, infinite for a full turn or more, and the middle between them.
 Between: TypeAlias = tuple[float, float, float]
@@ -428,7 +428,7 @@ class Polygon(Limit):
         count, ends = len(starts), np.roll(starts, -1, axis=0)
         along = ends - starts
         size = np.hypot(*along.T)
-        # (N, N) on which side of an edge a corner is: more than zero to its left.
+        # (N, N) the side of an edge on which a corner is: positive on its left.
         away = starts - starts[:, None]
         left = along[:, None, 0] * away[..., 1] - along[:, None, 1] * away[..., 0]
         spans = left * np.roll(left, -1, axis=1) <= 0.0
@@ -440,7 +440,7 @@ class Polygon(Limit):
         if abs(area) < ROUNDING:
             raise LimitError("A polygon limit has no area: its points must not be on one line")
         outward = np.sign(area)
-        # The corner at the end of an edge is convex if the outline turns there as it does on the whole.
+        # The corner at the end of an edge is convex if the outline turns there in the same direction as in total.
         beyond = np.where(outward * left[number, (number + 2) % count] > 0.0, CLOSE, -CLOSE)
         normals = outward * np.stack([along[:, 1], -along[:, 0]], axis=1) / size[:, None]
         return _Edges(starts, along, normals, -np.roll(beyond, 1) / size, 1.0 + beyond / size)

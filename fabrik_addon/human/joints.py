@@ -72,18 +72,18 @@ class HingeRange:
 
 Range: TypeAlias = BallRange | HingeRange
 
-# The whole lumbar and thoracic spine, and the whole neck with the head: divided among the bones that a rig has.
+# The whole lumbar and thoracic spine, and the whole neck with the head. Rigs divide these among several bones.
 TRUNK: Final = BallRange(80, 25, 35, 35, 45, 45)  # AAOS
 # Higher bones of the trunk twist farther: lumbar vertebrae by 1...3 degrees each, thoracic ones by 4...9 (White and
 # Panjabi, *Clinical Biomechanics of the Spine*, 1990). Divided evenly, people twisted 20 degrees too far at the top.
 NECK: Final = BallRange(50, 60, 45, 45, 80, 80)  # AMA; AAOS has 45 forward, back and sideways, and a twist of 60
 
 # Sternoclavicular joint: up 45, down 5…10, forward and back 15; the acromioclavicular joint adds about 10. Twist:
-# chosen; raising the arm rolls the real bone back much farther.
+# chosen; the real bone rolls back much farther when the arm is raised.
 COLLAR: Final = BallRange(25, 25, 45, 10, 10, 10)
 
-# AAOS, the whole shoulder; inward twist from AMA (AAOS: 70). Adduction is chosen between an arm beside the trunk (0)
-# and one in front of it (up to 75).
+# AAOS, the whole shoulder; inward twist from AMA (AAOS: 70). Adduction is chosen between that of an arm at the side of
+# the trunk (0) and of one in front of it (up to 75).
 SHOULDER_HANGING: Final = BallRange(180, 60, 180, 30, 90, 90)
 # The same joint with the arm held level to the side: horizontal flexion 135 and extension 45 (AAOS).
 SHOULDER_LEVEL: Final = replace(SHOULDER_HANGING, flexion=135, extension=45)
@@ -96,15 +96,15 @@ WRIST: Final = BallRange(80, 70, 20, 30, 80, 80)  # AAOS; the twist is the forea
 # in a squat. Sideways: chosen.
 ANKLE: Final = BallRange(35, 50, 10, 20, 15, 35)
 KNUCKLE: Final = BallRange(90, 45, 20, 20)  # AAOS; sideways 10…40, which differs from finger to finger
-# Carpometacarpal: across the palm 15…45 and back 20 (AAOS: 15 and 20), away from the palm 70 from the side of the hand.
-# Rigs rest with the thumb about 30 degrees out.
+# Carpometacarpal: across the palm 15…45 and back 20 (AAOS: 15 and 20), and away from the palm 70, measured from the
+# side of the hand. Rigs rest with the thumb about 30 degrees out.
 THUMB_ROOT: Final = BallRange(40, 20, 40, 30)
 # The ring and little finger's metacarpals cup the palm by 10…25; the index and middle finger's hardly move.
 PALM: Final = BallRange(15, 0, 5, 5)
 CUPPING_PALMS: Final = ("ring", "pinky")
 
 ELBOW: Final = HingeRange(150, 0)  # AAOS
-KNEE: Final = HingeRange(150, 0)  # AMA; AAOS has 135, with which nobody can squat
+KNEE: Final = HingeRange(150, 0)  # AMA; with the 135 of AAOS, nobody could squat
 TOE_ROOT: Final = HingeRange(45, 70)  # AAOS, the big toe
 TOE: Final = HingeRange(60, 0)  # AAOS 35…60
 FINGER_MIDDLE: Final = HingeRange(100, 0)  # AAOS
@@ -117,7 +117,7 @@ THUMB_END: Final = HingeRange(80, 20)  # AAOS
 _VISIBLE_BEND: Final = 3.0
 # The smallest sine (12 degrees) between a bone and the direction of its bend; below it, that direction is undefined.
 _SQUARE: Final = 0.2
-# Degrees: the forearm's largest pronation (AAOS); more at rest means that the palm was not recognized.
+# Degrees: the forearm's largest pronation (AAOS). If it is larger at rest, the palm was not recognized.
 _MAX_PRONATION: Final = 80.0
 
 

@@ -81,7 +81,7 @@ _HANGS: Final = {"upper_arm": 1.0, "forearm": 1.0, "thigh": 1.0, "shin": 1.0, "n
 # Upper arm: degrees by which a level arm is lowered once its hand is dragged away; other arms are lowered less. With 0,
 # the elbows of a rig in a T pose are above its shoulders when its hands are at a wall.
 _EASED: Final = {"shin": 90.0, "upper_arm": 40.0}
-# How strongly a dragged bone keeps its orientation, as a fraction of the torque that holds a target rotation.
+# The torque with which a dragged bone keeps its orientation, as a fraction of the torque that holds a target rotation.
 # Foot: if lifted by 30 cm, it tilts by 13 degrees; if free to rotate, by 46. With 0.017, the heel stays down even with
 # the ankle at its limit, and the pelvis tilts instead.
 # Toe: held like the head, so that only the heel of a dragged foot rises. With 0.0011, a foot that is dragged 40 cm

@@ -28,7 +28,7 @@ _ON: Final = 0.5
 # A direction of the body within this angle of an armature axis is replaced by that axis, since people slouch and feet
 # point out.
 _SNAP: Final = np.cos(np.radians(10.0))
-# If a foot's horizontal part is less than this fraction of its length, the foot does not show which way is forward.
+# If a foot's horizontal part is less than this fraction of its length, the foot does not show the forward direction.
 FLAT_FOOT: Final = 0.3
 # For each part of a limb, the next part. The head of the next bone is the end of the bone before it.
 _NEXT: Final = {"upper_arm": "forearm", "forearm": "hand", "thigh": "shin", "shin": "foot", "foot": "toe"}

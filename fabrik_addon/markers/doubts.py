@@ -32,7 +32,7 @@ _FEW: Final = 0.5
 _MOSTLY: Final = 50.0
 # A marker that was left out on more than this percentage of the frames is wrong throughout.
 _OFTEN_WRONG: Final = 10.0
-# A person crouches if the stature is below this fraction of that at rest. That of upright people is at least 0.88.
+# A person crouches if the stature, divided by that at rest, is below this. For upright people, it is at least 0.88.
 _CROUCHING: Final = 0.82
 # The distance from the ankles to the base of the head, as a fraction of a person's height.
 _FEET_TO_HEAD: Final = 0.82
@@ -42,8 +42,8 @@ _SHORTEST, _TALLEST = 0.8, 2.3
 # are up to 15 mm; if the rig does not have the person's proportions, up to 25 mm.
 _FAR: Final = 0.0127
 # A marker is misplaced if it is farther from its label's position than this fraction of the rig's height at rest (15 cm
-# on a person). In six recordings on six rigs, none is more than 0.072 off. A marker on the other shoulder, hip, knee or
-# ankle is 0.11 to 0.18 off.
+# on a person). In six recordings on six rigs, this distance is at most 0.072. For markers on the other shoulder, hip,
+# knee or ankle, it is 0.11 to 0.18.
 _MISPLACED: Final = 0.1
 # A difference between the positions of a left and a right marker counts as this many times its size, because rigs and
 # marker sets differ from people on both sides alike. It is at most 0.041 of the height in these recordings.

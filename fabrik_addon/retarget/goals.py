@@ -144,7 +144,7 @@ class FootPlan:
         self._move(ends, low[..., None] * up, np.maximum(shares, near))
         pivots = self._points(ends)[:, 1]
         # Roll it until neither side of the ball is below the ground: about the ball, or about the pivot if the heel is
-        # not planted. The point that it rolls about does not move sideways.
+        # not planted. The point about which it rolls does not move sideways.
         balls = self._points(grounds)[:, 1]
         aside = matrix_from_quaternion(self.rotations) @ sole.aside
         height, most = aside @ up, np.maximum(floor.above(balls), 0.0)
@@ -230,8 +230,8 @@ def toe_angles(toe: FloatArray, balls: FloatArray, tip: FloatArray, floor: RigFl
 _LIMBS: Final = (("hand", ("upper_arm", "forearm", "hand")), ("foot", ("thigh", "shin", "foot")))
 # The parts that hands may touch, in addition to each other.
 _TOUCHED: Final = ("head", "thigh")
-# Distances as fractions of the leg's length: below the first a hand touches fully, above the second not at all. Wrists
-# are about 10 cm apart in a clap; those of hanging arms are 20 cm from the hip joints.
+# Distances as fractions of the leg's length: below the first, a hand is in full contact, above the second in none.
+# Wrists are about 10 cm apart in a clap; the wrists of hanging arms are 20 cm from the hip joints.
 _TOUCHING: Final = 0.15
 _FAR: Final = 0.22
 
@@ -360,7 +360,8 @@ class LimbGoals:
             return positions
         heads, result = self._motion.heads[frames], []
         for hand, position in zip(hands, positions, strict=True):
-            # Hanging arms pass the hips without touching them, so contacts count by 1 minus the cosine of the bend.
+            # Hanging arms pass the hips without touching them, so contacts are multiplied by 1 minus the cosine of the
+            # bend.
             reach = lengths(heads[:, hand.source] - heads[:, hand.source_begin]) * hand.ratio / hand.length
             bent = np.clip(2.0 * (1.0 - reach**2), 0.0, 1.0)
             touched = [(heads[:, other], matrices[:, bone, :3, 3], bent) for other, bone in self._touched]
@@ -405,7 +406,7 @@ _MISSED: Final = 1e-3
 # feet are up to 1 cm too deep.
 _OPTIONS: Final = Options(max_sweeps=0, restarts=0, tolerance=5e-4, most_steps=20)
 # Weights of the hips and of a foot in the air, and the factor for a point that is planted or near the ground. With
-# heavier hips, soles sink farther below the floor. With lighter ones, the hips jitter, and a leg that kicks beyond its
+# heavier hips, soles sink farther below the floor. With lighter hips, they jitter, and a leg that kicks beyond its
 # limits moves them too far.
 _HIPS_WEIGHT: Final = 0.3
 _FOOT_WEIGHT: Final = 0.1

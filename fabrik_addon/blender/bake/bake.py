@@ -58,7 +58,7 @@ from ..settings.rig import rig_settings
 from ..settings.selection import selected_bones
 from ..settings.why_not import mapped_markers
 
-# A channel that changes by less than this (armature units for locations, a factor for scales) counts as still.
+# A channel that changes by less than this (armature units for locations, a factor for scales) counts as unchanged.
 _STILL: Final = 1e-4
 # Frames per second. The time constants for filling gaps refer to this rate.
 _RATE: Final = 24.0
@@ -478,7 +478,7 @@ def without_self_collisions(armature: Object, tree: BakedTree) -> BakedTree:
             (skeleton.index(each.bone), effector_offset(skeleton, each)) for each in tree.problem.effectors
         )
     ]
-    # An upper bound: each target is at most this much farther away.
+    # An upper bound: the distance of each target grows by at most this.
     solution = replace(solution, errors=solution.errors + np.stack(moved, axis=1))
     deepest = 1000.0 * float((own.overlaps * tree.scale).max())
     note = f"Self-collision: moved limbs out of the body by up to {deepest:.0f} mm on {np.count_nonzero(inside)} frames"

@@ -232,7 +232,7 @@ class _Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": threads},
-            # Only this process should handle Ctrl-C in a terminal. On Windows a flag does the same.
+            # Only this process should handle Ctrl-C in a terminal. On Windows, a flag has this effect.
             start_new_session=True,
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )

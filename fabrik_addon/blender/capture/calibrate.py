@@ -52,7 +52,7 @@ _SCALES: Final[Mapping[str, Scale]] = MappingProxyType(
     {"UNIFORM": "uniform", "LIMBS": "limbs", "REST": "limbs", "NONE": 1.0}
 )
 
-# How messages name the detected pose on the reference frames.
+# The names of poses that may be detected on the reference frames, for messages.
 _POSES: Final[Mapping[Kind, str]] = MappingProxyType(
     {
         "REST": "standing in the rig's rest pose",

@@ -48,7 +48,7 @@ _ALONG: Final = 0.9994
 # The least bend of a limb's joint in radians, or half of its bend at rest if that is less. Blender's IK has an error of
 # 0.01 mm, or 0.2 degrees in a limb of half a meter that is bent by 1 degree. A bend of 0.1 shortens it by 0.6 mm.
 _STRAIGHT: Final = 0.1
-# Fraction of a trial's movement. A bone whose length changes by more is stretched (Rigify's by a tenth to a fifth).
+# Fraction of a trial's movement. A bone whose length changes by more is stretched (in Rigify by a tenth to a fifth).
 _STRETCH: Final = 0.03
 # Fraction of a trial's angle. A bone whose rotation differs by less from the control's follows it rigidly.
 _RIGID: Final = 0.02
@@ -70,7 +70,7 @@ _CARRIED: Final = 0.99
 _LAGGING: Final = 0.9
 _ROTATED: Final = 0.01
 
-# Radians. Large enough to detect movements that are not rigid.
+# Radians. The angle is large enough to detect movements that are not rigid.
 _TURN: Final = 0.4
 # The names of the lists that are stored for a control rig.
 _LISTS: Final = ("carriers", "controls", "switches", "along")
@@ -315,7 +315,7 @@ class _Search:
         if not controls:
             raise RigError(f"{self.rig.name!r} has no control that can be rotated: drag its bones directly")
         found = self._tried(controls, switches)
-        # The bones that only a control of the whole body rotates.
+        # The bones that are rotated only by controls of the whole body.
         follows = found.on_fk.follows
         deform = found.on_fk.deform
         has_own = follows[follows[:, deform].mean(axis=1) <= MOST].any(axis=0)

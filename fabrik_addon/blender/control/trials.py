@@ -23,7 +23,7 @@ _TURN: Final = 0.02
 _SAME: Final = 0.01
 # Rotations below this fraction of the control's rotation are ignored.
 _TELLING: Final = 0.1
-# An axis that is not a bone's own, so that all three of a bone's channels are tested.
+# An oblique axis, so that all three rotation channels of a bone are tested.
 TRIED_AXIS: Final = (0.48, 0.6, 0.64)
 
 
@@ -85,7 +85,7 @@ class Trials:
         rows = [self.bones.index(name) for name in self.controls]
         arms = self.rest[None, :, :3, 3] - self.rest[rows, None, :3, 3]
         wanted = np.cross(self.turns[:, None], arms)
-        # The rotation is not infinitesimal. Allow for the deviation of the arc from its tangent.
+        # The rotation is not infinitesimal, so allow for the deviation of the arc from its tangent.
         loose = (
             _TURN * np.linalg.norm(wanted, axis=-1) + _SAME * _TURN * 0.1 * np.ptp(self.rest[:, :3, 3], axis=0).max()
         )

@@ -266,7 +266,7 @@ def _inverse(rotations: FloatArray) -> FloatArray:
 # limb's length.
 PLACED: Final = 4e-5
 # A limb has no bend plane if its joints are closer than this fraction of its length to the line from root to end. Its
-# end and its control are apart if they are farther away from each other than that; IK's errors are a quarter of it.
+# end and its control are apart if their distance is larger than that; IK's errors are a quarter of it.
 _STRAIGHT: Final = 1e-3
 # Ends are moved at most this many times.
 _MOST_LEADS: Final = 3
@@ -639,7 +639,7 @@ class ControlWriter:
         self.on_fk = {path: setup.switches[path].fk for path in led if baked or path not in self.limbs}
         on_ik = limbs_kept_on_ik(armature, setup, led, known) if baked else {}
         self.leaving = {path: limb for path, limb in on_ik.items() if path not in self.limbs}
-        # Bones that are neither posed nor above a posed bone are left to the rig.
+        # Bones that are neither posed nor above a posed bone are not written; the rig poses them.
         needed = {row.name for row in posed}
         for row in reversed(rows):
             needed |= {row.parent} if row.name in needed else set()

@@ -343,7 +343,7 @@ def write_changes(
         _insert_all(curve, own, edges)
         shift_keys(curve, at, shifts)
         for copy, moved in copies.get((curve.data_path, curve.array_index), ()):
-            # Otherwise the new keys would seem to have replaced those of the hold.
+            # Otherwise the new keys would look like a replacement of the hold's keys.
             known = keyframes.keys(copy)[:, 0] + moved
             _insert_all(copy, *(each[(each > known[0]) & (each < known[-1])] - moved for each in (own, edges)))
             shift_keys(copy, at - moved, shifts)

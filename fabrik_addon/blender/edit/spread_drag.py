@@ -321,7 +321,7 @@ def span_over(
         for name in setup.dragged
         if name in names and not held
     ]
-    # Limbs on IK keep their ends in place themselves.
+    # The ends of limbs on IK stay in place without goals.
     posed = take.posed
     free = set(names) - posed.on_ik
     about = {*setup.dragged, *(each.bone for each in held)}

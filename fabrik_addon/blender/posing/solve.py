@@ -194,7 +194,7 @@ class BasePose:
         found = {curve.array_index: curve.evaluate(self.frame) for curve in self._curves.channel(bone, channel)}
         if self._is_layered and found:
             shown = np.array(getattr(self._rig.pose.bones[bone], channel), dtype=np.float64)
-            # If the keys have changed since, the current values are theirs.
+            # If the keys have changed since, they determine the current values.
             shown = self.blended.setdefault((bone, channel, *found.values()), shown)
             found = {index: shown[index] for index in found}
         values[list(found)] = list(found.values())
@@ -247,7 +247,7 @@ def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> F
     last: Any = settings.solved
     if start != "PRESENT" or not last or last[0] != pose_bytes(armature):
         last = b"", [], {}, {}
-    # If the same request is solved again, it starts where the first solve did.
+    # If the same request is solved again, it starts from the same pose as the first time.
     _, before, turns, heads = last
     begins = []
     for problem in trees:
@@ -397,7 +397,7 @@ SAME_TURN_ON_IK: Final = 3e-4
 _SAME_TURN_MADE: Final = 1e-5
 # The length to assume for a root bone with almost no length.
 _SHORTEST: Final = 1e-3
-# Whether joints ease in, and a timer lets them catch up with targets. Off in background mode.
+# Whether joints ease in, and a timer lets them catch up with targets. False in background mode.
 IS_EASED = not bpy.app.background
 # Radians, and fractions of the root bone's length. A pose with smaller differences is not written again.
 _SAME_TURN: Final = 2e-6

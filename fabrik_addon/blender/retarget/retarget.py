@@ -39,7 +39,7 @@ from ..rig.pose_writer import in_object_mode, set_mode
 from ..rig.rotation_modes import to_channels
 from ..settings.rig import rig_settings
 
-# How files are read: the add-on ("" for Blender itself), the operator, and its arguments.
+# By suffix, the importer of a file: its add-on ("" for Blender itself), its operator, and the arguments.
 _USD: Final = ("", "wm.usd_import", {"set_frame_range": False})
 _IMPORTERS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
     ".fbx": ("io_scene_fbx", "import_scene.fbx", {}),

@@ -147,8 +147,8 @@ def unkeyable_bones(rig: Object) -> dict[str, str]:
         for name in (bones.keys() if driven else ())
         if any(bone_path(name, channel) in driven for channel in ROTATION_CHANNELS)
     ]
-    # Bones are hidden in Pose mode by themselves, or if all their collections are hidden. Blender 5.0 hides pose bones,
-    # older versions the armature's bones.
+    # A bone is hidden in Pose mode if it is hidden itself, or if all its collections are hidden. Blender 5.0 hides pose
+    # bones, older versions the armature's bones.
     has_own = "hide" in PoseBone.bl_rna.properties
     own = _flagged(rig.pose.bones if has_own else rig.data.bones, "hide")
     shown: set[str] = set()

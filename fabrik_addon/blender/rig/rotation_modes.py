@@ -142,7 +142,8 @@ def _euler(order: Sequence[int], matrices: FloatArray, start: FloatArray) -> Flo
     last_angle = _carried_on(np.arctan2(across, along)[..., None], free, start[..., last : last + 1])[..., 0]
     angles = np.empty(matrices.shape[:-1])
     angles[..., last] = last_angle
-    # The cosine along the last angle has a sign, so an angle that was kept costs at most the distance from gimbal lock.
+    # The cosine along the last angle has a sign, so the error of an angle that was kept is at most the distance from
+    # gimbal lock.
     cosine = np.cos(last_angle) * along + np.sin(last_angle) * across
     angles[..., middle] = np.arctan2(-sign * matrices[..., last, first], cosine)
     # Compute the first angle from the last one, so that their sum is exact even if neither of the angles is.

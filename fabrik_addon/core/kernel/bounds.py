@@ -23,16 +23,16 @@ _FLOOR_KEYS, _SUPPORT_KEYS = 1_000_000, 2_000_000
 # If a body starts off its support, its center of mass moves into a region of this fraction of the support's size. If a
 # foot is lifted, the center ends 3 mm inside the edge. With 0.6 it ends 12 mm inside, but the hips move 1 cm farther.
 _STANDS_IN = 0.85
-# Compliance of the support: the distance by which it yields per force. It is a pure number, since masses are shares,
-# and so forces are lengths.
+# Compliance of the support: the distance by which it yields per force. It is a pure number: masses are shares, so
+# forces are lengths.
 _YIELDS = 0.015
 # The center of mass moves freely up to _AT_EASE, as a fraction of the distance to the support's edge. Beyond it, the
-# hips move back, as people's do: by 1.8 cm for a hand 70 cm forward, and by 2.3 with 0.37. For each meter that the
-# center is lowered, the region is narrower by _LOWERED meters, because bending down moves the hips farther back than
-# reaching out.
+# hips move back, like those of people: by 1.8 cm for a hand 70 cm forward, or by 2.3 cm with 0.37. For each meter that
+# the center is lowered, the region is narrower by _LOWERED meters, because bending down moves the hips farther back
+# than reaching out.
 _AT_EASE, _LOWERED = 0.42, 0.15
-# The largest force of the support, as a multiple of the body's size. It is below the caps of goals (30; hips 4), so
-# balance gives way first. With 0.5, a person on one foot who reaches far to the side loses balance by several
+# The largest force of the support, as a multiple of the body's size. It is below the caps of goals (30, or 4 for hips),
+# so balance gives way first. With 0.5, a person on one foot who reaches far to the side loses balance by several
 # centimeters.
 _MOST_FORCE = 0.7
 
@@ -105,7 +105,7 @@ class Bounds:
             self._inner = middle + _STANDS_IN * (self._edges - middle)
             self._normals = self._sides - _LOWERED * np.array(self._support.up)
             # Beyond a corner, several sides push. The cap of each is proportional to the angle that it faces; a right
-            # angle has the whole cap. So the force hardly depends on how many sides the outline has.
+            # angle has the whole cap. So the force hardly depends on the number of sides.
             turns = np.arccos(np.clip((self._sides * np.roll(self._sides, -1, axis=0)).sum(axis=1), -1.0, 1.0))
             self._most = _MOST_FORCE * bodies.skeleton.extent / np.pi * (turns + np.roll(turns, 1))
 

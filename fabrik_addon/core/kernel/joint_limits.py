@@ -31,7 +31,7 @@ from .bodies import Bodies
 # narrow ellipse curves away within a step: with the nearest line alone, a step along the outline gained nothing.
 _ANGLES = np.radians([3.0, 9.0, 20.0, 45.0])
 _BOTH_WAYS = np.concatenate([[0.0], -_ANGLES, _ANGLES])
-# The rotation matrices of these angles, side by side: a direction times them gives all rotated directions.
+# The rotation matrices of these angles, side by side: their product with a direction gives all rotated directions.
 _TURNED = np.concatenate(
     [[[cos, sin], [-sin, cos]] for cos, sin in zip(np.cos(_BOTH_WAYS), np.sin(_BOTH_WAYS), strict=True)], axis=1
 )
@@ -398,7 +398,7 @@ class _Polygons:
             local[:, body] = many.stack([inside], len(local))[:, 0]
 
     def sides(self, local: FloatArray, within: float) -> Sides:
-        # Copy the rows, because the backend would read a broadcast one as plain numbers that hold for all frames.
+        # Copy the rows, because the backend would read a broadcast row as plain numbers that hold for all frames.
         local = local.copy()
         found = []
         for body, limit in self._polygons:

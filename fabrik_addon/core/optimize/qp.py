@@ -33,8 +33,7 @@ RIGID: Final = 1e-10
 # A step that does not reduce the cost is shortened to the fraction SHORTER, at most MAX_SHORTER times.
 SHORTER, MAX_SHORTER = 0.4, 4
 # Pushes and gaps of the wrong sign are ignored below this fraction of the largest movement; both are in units of
-# √energy. Two inequalities may be the same, so each gets a compliance: the same fraction of the distance that a unit
-# push moves it.
+# √energy. Two inequalities may be equal, so each gets a compliance: the same fraction of its movement by a unit push.
 _ACCURACY: Final = 1e-8
 # The largest number of rounds, in case rounding errors cause a cycle.
 _MAX_ROUNDS: Final = 200
@@ -72,8 +71,8 @@ class QuadraticProgram:
 
         Raises numpy.linalg.LinAlgError if H is singular.
         """
-        # Products of all rows with each other are left out, since few inequalities are ever active. Without BLAS, which
-        # Blender's own numpy is built without, products with the inverse take four times as long as LAPACK's solutions.
+        # Products of all rows with each other are left out, since few inequalities are ever active. Without BLAS, as in
+        # Blender's own numpy, products with the inverse take four times as long as LAPACK's solutions.
         self._both = np.concatenate([rows, constraints])
         self._count = len(rows)
         solved = np.linalg.solve(matrix, np.concatenate([slope[None], self._both]).T).T

@@ -272,8 +272,8 @@ class Offsets:
 
 
 # P parameters of one kind, shared by all poses of a recording. `prior` returns (P,) weights and (P,) differences from
-# the current values to the prior's mean. Its sample_weight is the mean over the markers of the summed weight of their
-# samples.
+# the current values to the prior's mean. Its sample_weight is a marker's total weight over all samples, averaged over
+# the markers.
 Shared: TypeAlias = Scale | Limbs | Offsets
 
 
@@ -434,7 +434,7 @@ def _step(
     joints[:, :, limited] = np.swapaxes(np.swapaxes(joints[:, :, limited], 1, 2) @ tangents[:, limited], 1, 2)
     to_expected[:, :-1] = times(tangents, to_expected[:, :-1])
     held, to_expected = held.reshape(frames, -1), to_expected.reshape(frames, -1)
-    # Rows are in the frames of the markers' bones, so that the columns of the offsets are those of the unit matrix.
+    # Rows are in the frames of the markers' bones, so that the columns of the offsets form a unit matrix.
     back = np.swapaxes(solution.matrices[:, fit.bones, :3, :3], -1, -2) * np.sqrt(weights)[..., None, None]
     own = (back @ joints.reshape(frames, markers, 3, -1)).reshape(frames, 3 * markers, -1)
     sizes = [one.columns(fit, solution) for one in shared if isinstance(one, Scale | Limbs)]

@@ -29,7 +29,7 @@ _PARSERS: Final[Mapping[str, Parser]] = MappingProxyType(
     {".trc": parse_trc, ".c3d": parse_c3d, ".npy": parse_npy, ".npz": parse_npz}
 )
 _TRC_START: Final = b"pathfiletype"
-# Prefixes without a colon name performers if they share this many labels.
+# Prefixes without a colon name performers if this many labels occur with each prefix.
 _SHARED_LABELS: Final = 5
 # A performer has at least this fraction of the body labels of the performer with the most.
 _MIN_SHARE: Final = 0.25
@@ -39,8 +39,8 @@ _SMALLEST, _LARGEST = 0.35, 3.5
 _FEWEST_LANDMARKS: Final = 8
 # Maximum number of frames that are examined. The search for falls examines all frames.
 _LOOKED_AT: Final = 2000
-# Not all limbs of a person change by this factor between two parts of a recording. With markers, they change by up to
-# 1.01. Those of keypoints change by more, but not all together.
+# If the lengths of all limbs change by this factor between two parts of a recording, the person has changed. With
+# markers, the factors are up to 1.01. With keypoints, lengths change by more, but not all together.
 _GROWN: Final = 1.15
 _PARTS: Final = 10
 # Markers of one landmark belong to two people if they are farther apart than this fraction of a person's extent.
@@ -181,8 +181,8 @@ def _frozen_spans(clip: Clip, own: Sequence[int]) -> Iterator[tuple[int, slice]]
         moved = (np.fmax.reduce(points) - np.fmin.reduce(points)).max(axis=1)
         apart = lengths(points - clip.positions[span.start, place])
         changed = (np.fmax.reduce(apart) - np.fmin.reduce(apart))[moved > 0.0]
-        # If several markers of legs stay in place, feet are planted or the markers are frozen. They are frozen if the
-        # other markers move by more than the person's extent.
+        # If several markers of legs stay in place, feet are planted or the markers are frozen. Feet can't stay planted
+        # while the other markers move by more than the person's extent, so then the markers are frozen.
         alone = place in upper or (moved == 0.0).sum() == 1 or np.nanmedian(moved) > size
         if alone and np.isfinite(changed).any() and np.nanmin(changed) > _KEPT * size:
             yield place, span
@@ -198,7 +198,7 @@ def _falls(heights: FloatArray, columns: Sequence[int], rate: float) -> float:
     falling = (2.0 * body[lag:-lag] - body[2 * lag :] - body[: -2 * lag]) * ((rate / lag) ** 2 / GRAVITY)
     seen = np.isfinite(falling).sum(axis=1)
     many = (seen >= _FEWEST_LANDMARKS) & ((falling > _FASTER).sum(axis=1) >= _MOST * seen)
-    # A jump of the positions, as at a cut, looks like a fall on as many frames as the lag.
+    # A jump of the positions, as at a cut, looks like a fall for `lag` frames.
     falls = [falling[start:end] for start, end in true_spans(many) if end - start > lag + 1]
     return max((float(np.nanmedian(fall)) for fall in falls), default=0.0)
 

@@ -41,7 +41,7 @@ METERS: Final[Mapping[str, float]] = MappingProxyType(
 )
 # The extent of a person's points in each unit, from a sitting child to an adult with raised arms.
 _SIZES: Final[Mapping[str, tuple[float, float]]] = {"m": (0.3, 4.0), "cm": (30.0, 300.0), "mm": (300.0, 4000.0)}
-# Meters: hardly anyone is shorter. The numbers of such a person in centimeters are those of an adult in inches.
+# Meters: hardly anyone is shorter. In centimeters, such a person has the same numbers as an adult in inches.
 _SHORTEST: Final = 0.85
 # Hz, the frame rate of most cameras.
 _USUAL_RATE: Final = 30.0
@@ -366,7 +366,8 @@ class CsvRows:
         self._ahead: list[str] | None = None
         self.cut = not text.endswith(("\n", "\r"))
         start = text.split("\n", _FIRST_LINES)[:_FIRST_LINES]
-        # Use the separator that is on the most lines; on a tie the first, since a comma may be a decimal point.
+        # Use the separator that occurs on the most lines. On a tie it is the first one, since a comma may be a decimal
+        # point.
         separator = max("\t;,", key=lambda mark: sum(mark in line for line in start))
         # Text in bytes takes a quarter of the memory of `StringIO`.
         lines = io.TextIOWrapper(io.BytesIO(text.encode("utf-8", "surrogatepass")), "utf-8", newline="")

@@ -136,8 +136,8 @@ _LONG, _LEAST = 6, 4
 _SHORT: Final = 2
 _NUMBERS: Final = re.compile(r"\d+")
 _ORDINALS: Final[Mapping[str, str]] = {"1": "first", "2": "second", "3": "third", "4": "fourth", "5": "fifth"}
-# If words name several parts, the most specific one counts: in "wrist ulna" the ulna. Joints are less specific than
-# bony landmarks, and _PARTS are the least specific.
+# If words name several parts, the most specific one counts, such as the ulna in "wrist ulna". Joints are less specific
+# than bony landmarks, and _PARTS are the least specific.
 _JOINTS: Final = {"knee", "ankle", "elbow", "wrist", "shoulder"}
 _PARTS: Final = {"pelvis", "trunk", "head", "upper arm", "forearm", "hand", "thigh", "shank", "foot"}
 # The meaning of an ambiguous word next to a part.

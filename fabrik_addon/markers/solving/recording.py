@@ -17,7 +17,7 @@ from ..signals import bridge
 # Frames solved together: their arrays fit the processor's cache, and memory does not grow with the take.
 _TOGETHER: Final = 1000
 # Maximum number of steps of the solver from a nearby pose, and from a pose that wrong samples have displaced. More
-# steps did not reduce the RMS error; three are too few from far away.
+# steps did not reduce the RMS error; three are too few from a pose far away.
 _STEPS: Final = 3
 _STEPS_FROM_FAR: Final = 8
 # Seconds: in shorter gaps, a marker's position is interpolated from its own motion.

@@ -30,7 +30,7 @@ _NUMBER: Final = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE
 _KINDS: Final = ("position", "rotation")
 _CHANNELS: Final = tuple(f"{axis}{kind}" for kind in _KINDS for axis in "XYZ")
 # Angles in radians are at most a full turn. If such small numbers were degrees, poses would stay near rest, and the
-# body could move by no more than this fraction of the longest bone (13 cm on a person).
+# body would move by at most this fraction of the longest bone (13 cm on a person).
 _TURN: Final = 6.3
 _MOVES: Final = 0.3
 # In the file's units. Shorter bones without an end get this length.
@@ -98,7 +98,7 @@ def _joints(head: str) -> list[_Joint]:
             is_end = kind.upper() == "END"
             if not is_end:
                 own, used = "_".join(name.split()), {joint.name for joint in joints}
-                # Like Blender, number names that occur twice.
+                # Number names that occur twice, like Blender.
                 numbered = (f"{own}.{number:03}" if number else own for number in count())
                 own = next(each for each in numbered if each not in used)
                 joints.append(_Joint(own, opened[-1] if opened else -1, [], [], []))
