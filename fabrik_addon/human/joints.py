@@ -169,7 +169,7 @@ def _axes(body: RestBody) -> BodyAxes:
 def _side(body: RestBody, name: str) -> int:
     sign = body.side_sign(name)
     if not sign:
-        raise UnplacedError("left and right cannot be told apart")
+        raise UnplacedError("left and right cannot be distinguished")
     return sign
 
 

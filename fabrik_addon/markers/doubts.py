@@ -109,7 +109,7 @@ def placing_doubts(
     # A misplaced marker also makes its neighbors differ from those of the other side.
     if far := _over(off, _MISPLACED * height) or _over(unlike, _MISPLACED * height):
         yield (
-            f"Markers are far from where their labels belong: {listed(far)}; check their bones, and whether "
+            f"Markers are far from the usual positions for their labels: {listed(far)}; check their bones, and whether "
             "the labels swap left and right or the axes are mirrored"
         )
 
@@ -124,8 +124,8 @@ def calibration_doubts(
     """
     if left_out is not None:
         yield (
-            f"The static recording was left out: with it, markers are {1000.0 * left_out[0]:.0f} mm off; without it, "
-            f"{1000.0 * left_out[1]:.0f} mm: check that it shows this person with these markers"
+            f"The static recording was left out, because markers are {1000.0 * left_out[0]:.0f} mm off with "
+            f"it and {1000.0 * left_out[1]:.0f} mm without it: check that it shows this person with these markers"
         )
     if is_unsure:
         yield (

@@ -199,7 +199,7 @@ class FabrikDragSettings(PropertyGroup):
     bones: Int("Bones", "Number of bones that follow, including the dragged bone", default=3, min=1, soft_max=20)
     keep_orientation: Bool(
         "Keep Orientation",
-        "A dragged foot or head keeps its orientation, as an IK control does; press R to rotate it",
+        "A dragged foot or head keeps its orientation, like an IK control; press R to rotate it",
         default=True,
         options=ASIDE,
     )

@@ -112,7 +112,7 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
             )
         if is_mirrored(landmarks):
             yield (
-                f"The front of {name or 'the person'} points backward: check whether the labels swap left and right, "
+                f"The body of {name or 'the person'} faces backward: check whether the labels swap left and right, "
                 "or the axes are mirrored"
             )
         else:

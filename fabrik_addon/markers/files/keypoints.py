@@ -104,7 +104,7 @@ def parse_npy(content: bytes, chosen: Chosen) -> Clip:
         array = array[None]
     if array.ndim != 3 or array.shape[2] not in (3, 4) or not array.size:
         flat = "points in two dimensions" if array.ndim == 3 and array.shape[2] == 2 else f"an array of shape {shape}"
-        raise MarkerFileError(f"it holds {flat}: export frames of 3D points, (F, N, 3)")
+        raise MarkerFileError(f"it contains {flat}: export frames of 3D points, (F, N, 3)")
     points = np.asarray(array[:, :, :3], dtype=np.float64)
     # Points with confidence 0 were not found; their coordinates mean nothing.
     found = array[:, :, 3:] > 0.0

@@ -49,7 +49,7 @@ _USUAL_RATE: Final = 30.0
 _RATE_SLACK: Final = 0.02
 # A note if the hips are always at the origin, because then the floor is unknown.
 IN_PLACE: Final = (
-    "the hips stay at the origin, so the trunk was used as up: choose the up axis if the person is lying down"
+    "the hips stay at the origin, so up is the trunk's direction: choose the up axis if the person is lying down"
 )
 # Numbers that mean "not seen": those with only digits 9, and those at least this large (10 km in millimeters).
 _NO_POSITION: Final = 1e7

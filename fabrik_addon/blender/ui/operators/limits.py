@@ -175,7 +175,7 @@ class FABRIK_OT_clamp_pose(OnBones, Operator):
 
 
 class FABRIK_OT_check_action(OnBones, Operator):
-    """List bones that exceed limits in the action or NLA strips, with frames. Checks all bones if none is selected"""
+    """List bones that exceed limits in the action or NLA strips, and when. Checks all bones if none is selected"""
 
     bl_label = "Check Action Limits"
     told_by = ("mend",)
