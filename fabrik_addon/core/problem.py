@@ -213,7 +213,7 @@ class Problem:
 
     @cached_property
     def _all_limits(self) -> tuple[list[int], JointLimits]:
-        """The bones that have limits, and their limits as those of separate bodies."""
+        """The bones that have limits, and their limits, evaluated as if each bone were a body."""
         bones = [self.skeleton.index(name) for name in self.limits]
         bodies = Bodies(self.skeleton, bones, [np.eye(3)] * len(bones), free_root=False)
         return bones, JointLimits(bodies, list(self.limits.values()))

@@ -329,7 +329,7 @@ class LimbOnIk:
 
     @property
     def beyond(self) -> FloatArray:
-        """(3,) from the end of a straight limb to its place at the IK control; zeros within IK's errors.
+        """(3,) vector from the end of a straight limb to its position at the IK control; zeros within IK's errors.
 
         If the control is farther away than the limb is long, it can move without moving the limb.
         """
@@ -374,7 +374,7 @@ class LimbOnIk:
             self._move_to(control, there, turns_only=bone in self.turned_by)
 
     def place_ahead(self, wanted: FloatArray, motion: FloatArray) -> None:
-        """Place controls for matrices (B, 4, 4) and a `motion` (4, 4) of the limb's parent before it is evaluated."""
+        """Place controls for matrices (B, 4, 4) before a `motion` (4, 4) of the limb's parent is evaluated."""
         in_parent = np.linalg.inv(motion) @ wanted
         if self.pole in self.with_parent and (angle := self.plane_angle(in_parent)):
             self.rotate(self.pole, angle / self.follows, in_parent)
@@ -488,7 +488,7 @@ def evaluate(update: Update, limbs: Sequence[LimbOnIk]) -> None:
 
 
 def too_short(update: Update, limbs: Sequence[LimbOnIk]) -> list[LimbOnIk]:
-    """The limbs that IK does not stretch to controls out of reach, which a trial shows."""
+    """Find, by a trial, the limbs that IK does not stretch to controls out of reach."""
     held = [HeldChannels(limb.rig, limb.controls) for limb in limbs]
     for limb in limbs:
         out = limb.here.copy()

@@ -96,8 +96,8 @@ def part_of(armature: Object, bone: str) -> str:
 def hips_on_root(armature: Object) -> str:
     """A person's hips if they can move relative to a parent that carries the whole rig; "" if there are none.
 
-    Game characters have such a parent to travel through a scene, so poses don't move it. On control rigs, a control
-    does this, which is not a bone of the body.
+    Game characters travel through a scene with such a parent, so poses don't move it. On control rigs, this parent is a
+    control and not a bone of the body.
     """
     names = (
         []

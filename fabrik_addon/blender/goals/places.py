@@ -250,7 +250,7 @@ class SampledTargets(NamedTuple):
 
 
 def current_targets(graph: Depsgraph, scene: Scene, rig: Object, problem: RigProblem) -> SampledTargets:
-    """The current targets. Does not change the frame, so objects that were moved by hand stay there."""
+    """The current targets. Does not change the frame, so objects that were moved by hand stay in place."""
     space = tree_space(rig.evaluated_get(graph), problem)
     armature = as_array(rig.evaluated_get(graph).matrix_world)
     world: dict[Goal, FloatArray] = {}

@@ -144,7 +144,7 @@ class DragInput:
 
     @property
     def field_count(self) -> int:
-        """The number of numbers that can be typed."""
+        """The largest number of values that can be typed."""
         return 1 if self.rotating else len(self.lock.fields)
 
     def shift(self) -> FloatArray:

@@ -269,7 +269,7 @@ def rate_in_cell(cell: str) -> float | None:
 
 
 def rate_of_times(times: FloatArray) -> float | None:
-    """Rows per second from times (F,), NaN if unknown. None if implausible in s, ms, µs and ns.
+    """Rows per second from times (F,), NaN if unknown. None if the rate is implausible in all units from s to ns.
 
     The rate is measured from the first time to the last, since times are often rounded to a millisecond.
     """
@@ -289,8 +289,8 @@ def plausible_rate(rate: float) -> bool:
 def in_place(frames: FloatArray, rows: FloatArray) -> tuple[FloatArray, tuple[str, ...]]:
     """Rows (F, n) in the order of their frame numbers (F,), NaN for missing frames; and notes on changes.
 
-    The first column is the time, NaN if unknown. Repeated rows count once. Unordered rows are sorted, unless the times
-    contradict. If the frame numbers do not increase by whole steps, all rows are used as they are.
+    The first column is the time, NaN if unknown. Repeated rows count once. Unordered rows are sorted, unless their
+    times contradict the order. If the frame numbers do not increase by whole steps, all rows are used as they are.
     """
     again = np.flatnonzero(np.diff(frames) == 0.0) + 1
     twice = [place for place in again if np.array_equal(rows[place], rows[place - 1], equal_nan=True)]

@@ -1,8 +1,8 @@
 """Interprets labels: finds their marker set, and the bone of each, if necessary by the words of a label.
 
 Words are a part of the body, its side (such as outer or front), and a number. "kneelat", "epicondext" and "malint" name
-a landmark; "thigh3" and "foot1" belong to a cluster anywhere on a bone. English, and the usual words and abbreviations
-of French, Italian, Spanish, Portuguese, Dutch and German.
+a landmark; "thigh3" and "foot1" belong to a cluster anywhere on a bone. Words are English, or usual words and
+abbreviations of French, Italian, Spanish, Portuguese, Dutch and German.
 """
 
 import re

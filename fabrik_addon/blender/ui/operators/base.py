@@ -121,7 +121,7 @@ class OnRig:
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        """Whether there is an editable rig, and no reason against running."""
+        """Whether there is an editable rig, and the operator can run on it."""
         rig = rig_at_hand(context)
         reason = why_no_rig(rig) or cls.why_not(rig)
         if reason:
