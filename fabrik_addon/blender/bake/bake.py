@@ -231,7 +231,7 @@ def keyed_steps(
 ) -> Steps:
     """Key the poses that `find` returns, in small steps like `bake_steps`.
 
-    take: the name of the motion. notes, doubts: those of its file, for the report.
+    take: the name of the motion. notes, doubts: about the motion's file, for the report.
     """
     check_rig(armature)
     keyframes.check_action(armature, new=settings.action != "CURRENT")

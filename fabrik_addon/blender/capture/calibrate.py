@@ -291,7 +291,7 @@ def _usually_off(found: Calibration, take: Clip, limits: Mapping[str, Limit]) ->
 
 
 def _with_markers(found: Calibration, mapping: Sequence[MappedMarker]) -> Calibration:
-    """The calibration with the mapping's markers: measured ones, and guesses for those not seen."""
+    """The calibration with the mapping's markers: measured positions, and guesses for markers that are never seen."""
     indices = {entry.marker: place for place, entry in enumerate(found.markers)}
     scales = {name: found.bone_factors[found.skeleton.index(name)] for name in found.skeleton.names}
     guessed = [scaled_entry(entry, scales[entry.bone]) for entry in mapping]

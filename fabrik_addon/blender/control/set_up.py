@@ -118,7 +118,7 @@ class _TriedLimb(LimbOnIk):
 
     @property
     def leader(self) -> str:
-        """The IK control, which is the control that the most bones follow."""
+        """The IK control: the control with the most followers among the bones."""
         return self.controls[int(np.argmax(self.carried.sum(axis=1)))]
 
 
@@ -157,7 +157,7 @@ def _hinge(turned: FloatArray, upper: Matrix, lower: Matrix) -> tuple[str, float
 def _chosen(limb: _TriedLimb) -> list[str]:
     """The necessary controls: the IK control, then, from the innermost, those that add an effect.
 
-    An example of a control without an effect is a pole that the rig's IK uses only on request.
+    For example, a pole that the rig's IK does not use by default has no effect.
     """
     chosen, known = [], np.zeros((len(limb.jacobian), 0))
     for name in (limb.leader, *(name for name in reversed(limb.controls) if name != limb.leader)):
@@ -436,7 +436,7 @@ class _Search:
             doubted -= blamed
 
     def _interfering_bones(self, doubted: set[str]) -> tuple[set[str], set[str]]:
-        """Test the bones in `doubted`; returns those to remove from the body, and those to test again afterwards."""
+        """Test the bones in `doubted`; returns bones to remove from the body, and bones to test again afterwards."""
         blamed: set[str] = set()
         again: set[str] = set()
         indices = {bone.name: index for index, bone in enumerate(self.rig.pose.bones)}
@@ -666,7 +666,7 @@ def _has(switch: switching.Switch, carrier: Carrier) -> bool:
 
 
 def _switch_of(found: _Found, carrier: Carrier) -> str:
-    """The path of the switch of a bone, or, as for a paw's toes, of its control's parents; "" for none."""
+    """The path of a bone's switch, or of its control's parents, as for a paw's toes; "" for none."""
     names, parents = found.on_fk.bones, found.on_fk.parents
     body = {name for each in found.carriers for name in (each.bone, each.control)}
     above, bone = [], parents[names.index(carrier.control)]

@@ -37,8 +37,8 @@ class Trials:
         deform: (N,) whether they deform the mesh; if none does, all count.
         shaped: the bones with a custom shape.
         rest: (N, 4, 4) matrices of the bones before the trials, in armature space, without scale.
-        turns: (C, 3) rotation vectors of the controls in armature space. turned: (C, N, 3) those of the bones.
-        moved: (C, N, 3) movements of the bones' heads.
+        turns: (C, 3) rotation vectors of the controls in armature space. turned: (C, N, 3) rotation vectors of the
+        bones. moved: (C, N, 3) movements of the bones' heads.
     """
 
     bones: list[str]
@@ -263,7 +263,7 @@ def _representative(trials: Trials, owners: IntArray, control: int, members: Seq
 
 
 def _parents(trials: Trials, owners: IntArray, chosen: Mapping[int, int]) -> dict[int, int]:
-    """The parent of each bone of the body: the next body bone above it, or else the one that rotates it."""
+    """The parent of each bone of the body: the next body bone above it, or else the body bone that rotates it."""
     parents = dict.fromkeys(chosen.values(), -1)
     turned = trials.follows
     over = {control: [int(owners[up]) for up in trials.above(bone)] for control, bone in chosen.items()}
@@ -286,7 +286,8 @@ def _parents(trials: Trials, owners: IntArray, chosen: Mapping[int, int]) -> dic
 class Frame:
     """The names of the controls that a control's frame follows; "" for none.
 
-    The frame rotates with the first one, and by a `share` with the second. Its head is fixed to the third.
+    The frame rotates with the first control, and by the fraction `share` with the second. Its head is fixed to the
+    third.
     """
 
     turns_with: str = ""

@@ -111,7 +111,7 @@ class RigMotion:
 class _Curling(NamedTuple):
     """N controls with a `curling_constraint` in one order of Euler angles.
 
-    rows, sources: indices of the controls, and of those whose angles are added to them, times factors (N, 3): 0 or ±1.
+    rows: indices of the controls. sources: of the controls whose angles are added, times factors (N, 3): 0 or ±1.
     """
 
     rows: list[int]
@@ -120,7 +120,7 @@ class _Curling(NamedTuple):
 
 
 class ControlModel:
-    """The controls of one tree of a body, in their current pose or over frames, with limbs on FK.
+    """The controls of one tree of a body, in their current pose or in poses over frames, with limbs on FK.
 
     Attributes:
         controls: the names of C controls. place: the root control, which moves the body; "" for none.
@@ -383,8 +383,8 @@ class LimbOnIk:
     def plane_angle(self, wanted: FloatArray) -> float:
         """Radians about the line from root to end, from the limb's bend plane to the plane of matrices (B, 4, 4).
 
-        If the two lines differ, the limb is first swung from one to the other. Zero if the limb is straight, or the
-        angle is negligible.
+        If the limb's line differs from that of the matrices, the limb is first swung from one to the other. Zero if the
+        limb is straight, or if the angle is negligible.
         """
         (axis, side), (line, other) = self._bend(self.here), self._bend(wanted)
         if min(float(np.linalg.norm(each)) for each in (side, other)) < _STRAIGHT * self.size:
@@ -406,7 +406,7 @@ class LimbOnIk:
         return min(held, default=len(self.bones) - 1)
 
     def _bend(self, matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(3,) the direction from the limb's root to its end, and (3,) to which side of it the joints are.
+        """(3,) the direction from the limb's root to its end, and (3,) the perpendicular direction to its joints.
 
         matrices: (B, 4, 4) of the bones.
         """
@@ -704,8 +704,8 @@ class ControlWriter:
     def deviations(self) -> list[Deviation]:
         """The bones that miss their written pose.
 
-        For a limb that stays on IK only the end is checked, except in a bake, because IK may change the lengths of the
-        other bones. Bones that are left to the rig are not checked.
+        For a limb that stays on IK, only the end is checked, except in a bake, because IK may change the lengths of the
+        other bones. Bones that the rig poses are not checked.
         """
         if self._wanted is None:
             return []
@@ -746,7 +746,7 @@ class ControlWriter:
         return ControlModel(self._rig, self._setup, self._skeleton, moves=self._is_root)
 
     def apply(self, wanted: FloatArray, rotations: FloatArray, location: FloatArray | None) -> None:
-        """Bring the tree's bones to matrices (J, 4, 4), except those that are left to the rig.
+        """Bring the tree's bones to matrices (J, 4, 4), except bones that the rig poses.
 
         rotations, location: the channels of the controls for these matrices, as from `ControlModel.pose`. Limbs on IK,
         and those that a bake switches to FK, are placed with their IK controls.

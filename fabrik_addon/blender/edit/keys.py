@@ -79,7 +79,7 @@ def copies_in_holds(armature: Object) -> Copies:
 
 
 def restore_keys(armature: Object, hold: FabrikHold) -> tuple[int, bool]:
-    """Restore the keys that a hold replaced, where they still have the written values.
+    """Restore the keys that a hold replaced, if they still have the written values.
 
     Searches the armature's current curves, those of its NLA strips, and all actions, in this order. Returns the number
     of frames with keys that were changed since and are kept, and whether the written keys were found.
@@ -172,7 +172,7 @@ def _put_back(record: Action, curves: Curves, moved: float) -> set[tuple[str, fl
 def _write_again(
     armature: Object, hold: FabrikHold, curves: Curves, moved: float, kept: Collection[tuple[str, float]]
 ) -> None:
-    """Change curves by the difference between a hold's written keys and those before it, and make a new record.
+    """Change curves by the difference that a hold made to its keys, and make a new record.
 
     moved: the number of frames by which the keys were moved. kept: data paths and frames of keys that do not change.
     """

@@ -1,8 +1,8 @@
 """Drags a bone over time: the frames around the current one follow by fractions that a falloff defines.
 
 A span has the frames that an edit changes, the bones that it holds, and the contacts of feet with the floor. While the
-mouse moves, only the dragged frame and the one in the viewport are solved. On release, all frames with keys follow the
-dragged one smoothly, and are written.
+mouse moves, only the dragged frame and the viewport's frame are solved. On release, all frames with keys follow the
+dragged frame smoothly, and are written.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ _LOOK = 3.0
 
 
 class PointContact(NamedTuple):
-    """The "HEAD" or "TAIL" of a bone, and the first and last frame of its contact with the floor."""
+    """A contact with the floor: a bone's end, "HEAD" or "TAIL", and the first and last frame."""
 
     bone: str
     point: str
@@ -479,8 +479,8 @@ class SpreadDrag(DragBase):
     ) -> StepResult:
         """Pose the rig on the current frame so that the dragged point is at a location (3,), in world space.
 
-        turn: (3,) rotation vector of its bone in radians, in world space; None: the bone keeps its orientation if the
-        settings say so. `_depth` is ignored: the point always follows the location's depth.
+        turn: (3,) rotation vector of its bone in radians, in world space; None: the settings determine whether the bone
+        keeps its orientation. `_depth` is ignored: the point always follows the location.
         """
         self._asked = location, turn
         solvers = self._posed(settled=False)

@@ -42,9 +42,9 @@ def sample_steps(
 ) -> Generator[float, None, tuple[FloatArray, FloatArray]]:
     """(F, E, 3) world positions of E targets, and (F, M, 4, 4) world matrices of M `turning`; yields progress.
 
-    A position is NaN if a recorded marker is not visible. Plain animated empties are read from their curves. For others
-    (with parents, constraints, drivers, or bones), the scene is evaluated, at most once on each frame. The scene is on
-    its own frame at each yield.
+    A position is NaN if a recorded marker is not visible. Plain animated empties are read from their curves. For other
+    targets (with parents, constraints, drivers, or bones), the scene is evaluated, at most once on each frame. At each
+    yield, the scene is on its original frame.
 
     Args:
         scene: the scene that the targets are in.

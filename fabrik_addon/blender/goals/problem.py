@@ -66,7 +66,7 @@ class RigProblem:
         names: E effector names to show; empty if the goals are not from a list.
         targets: E objects, each with the name of its bone or "" for the object itself, or pins, or, for closed loops,
             points of other bones.
-        bends: E poles of limbs, objects with bones as above; None without a pole.
+        bends: E poles of limbs, in the form of `targets`; None without a pole.
         carrier: the bone to which the tree is attached and that something else moves; "" for the armature itself.
             Positions are then in the rest space of that bone.
     """
@@ -205,8 +205,8 @@ def rig_problem(
 ) -> RigProblem:
     """A problem with the limits of the bones to be solved.
 
-    baked: for a bake, which keeps different limbs on IK than posing does. more: other attributes. Raises
-    LimitPropertyError for an invalid limit.
+    baked: whether the problem is for a bake, because a bake keeps other limbs on IK than posing by hand. more: other
+    attributes. Raises LimitPropertyError for an invalid limit.
     """
     names = [tree.skeleton.names[bone] for bone in bones]
     limits = read_limits(posed.rig, names)

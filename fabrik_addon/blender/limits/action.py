@@ -105,7 +105,7 @@ def rotations_of_action(
 
 
 def what_plays(rig: Object) -> str:
-    """The name of a rig's action in a message, or else of its NLA strips."""
+    """The name of a rig's action for messages, or else words for its NLA strips."""
     strips = keyframes.is_layered(rig)
     return f"the NLA strips of {rig.name!r}" if strips else f"action {rig.animation_data.action.name!r}"
 

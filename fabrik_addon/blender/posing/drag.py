@@ -241,8 +241,8 @@ def mirrored_turn(turn: FloatArray, shift_factors: FloatArray) -> FloatArray:
 def _free_joints(posed: PosedRig, tree: armatures.Tree, led: Collection[str], *, hangs: bool, bends: bool) -> list[int]:
     """The joints of limbs without goals, which hang or rest on the floor, as indices in the skeleton.
 
-    led: bones with goals, and limbs of control rigs that are not dragged, since these rigs pose them. bends: also those
-    of a person's spine, which bends sideways for balance.
+    led: bones with goals, and limbs that are not dragged and that a control rig poses. bends: also the joints of a
+    person's spine, which bends sideways for balance.
     """
     names, shares, floor = tree.skeleton.names, masses_of(posed.rig, tree.skeleton).hanging, floor_of(posed.rig)
     limbs = set() if shares is None else {names[bone] for bone in np.flatnonzero(shares)}

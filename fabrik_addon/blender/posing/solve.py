@@ -102,7 +102,7 @@ def preferred_pose(problem: RigProblem, start: _Pose, bones: Sequence[int] | Non
 class BasePose:
     """The base pose of a rig on a frame, from its current action, or else from the stored pose.
 
-    On a control rig these are the channels of its controls, with which it is evaluated.
+    On a control rig, this pose is found by evaluating the rig with its controls' channels.
 
     Attributes:
         key: the frame and the channels of a control rig that was evaluated.
@@ -113,7 +113,7 @@ class BasePose:
     def __init__(self, scene: Scene, rig: Object, update: Update, last: "BasePose | None") -> None:
         """Read the base pose on the current frame.
 
-        update: evaluates the scene without calling handlers. last: the rig's last base pose, which may still hold.
+        update: evaluates the scene without calling handlers. last: the rig's last base pose, which may still be valid.
         """
         self.settings = rig_settings(rig)
         self._rig, self.frame, stored = rig, scene.frame_current_final, self.settings.stored_pose
@@ -318,7 +318,7 @@ def _solve(
 def _errors_on_ik(problem: RigProblem, places: SampledTargets, errors: FloatArray) -> FloatArray:
     """(E,) the solver's errors, or the rig's where they are larger, because IK stretches bones and the solver does not.
 
-    Only elbows and knees are off; the end of a limb on IK is where the solver has it.
+    Only elbows and knees are off; the end of a limb on IK is at the solver's position.
     """
     found, on_ik, most = errors.copy(), problem.posed.on_ik, most_off(problem.tree.skeleton.extent)
     for row, effector in enumerate(problem.effectors):
@@ -346,7 +346,7 @@ def session_for(problem: RigProblem, start: _Pose, locks: Mapping[int, WithLocks
 
 
 def depends_on(problem: RigProblem) -> tuple[Any, ...]:
-    """A key for everything that the session of a problem depends on, except rest pose, preferred pose and targets."""
+    """A value that changes with everything on which a session depends, except rest pose, preferred pose and targets."""
     rig = problem.rig
     masses, settings, up = masses_of(rig, problem.tree.skeleton), rig_settings(rig), rig.matrix_world[2][:]
     weighed = tuple(array.tobytes() for array in (masses.shares, masses.centers, masses.factors))

@@ -42,7 +42,7 @@ def new_action(owner: Object, name: str) -> Action:
 
 
 def check_action(owner: Object, *, new: bool) -> None:
-    """Raise KeyframeError, with the reason, if the owner's action cannot be written, or with `new`, replaced."""
+    """Raise KeyframeError, with the reason, if the owner's action can't be written or, with `new`, replaced."""
     _check_owner(owner)
     animation = owner.animation_data
     if not new and animation is not None and animation.action is not None and not animation.action.is_editable:

@@ -78,7 +78,7 @@ def unlocked_location(bone: PoseBone) -> tuple[int, ...]:
 
 
 def hinge_of_locks(bone: PoseBone) -> Hinge | None:
-    """The hinge of a bone with two angles locked at zero, as animators lock elbows and knees; None for others."""
+    """The hinge of a bone with two angles locked at zero, such as an elbow or a knee; None for other bones."""
     free: list[Any] = [axis for axis, locked in zip(AXES, bone.lock_rotation, strict=True) if not locked]
     by_parts = bone.rotation_mode in _FOUR_CHANNELS and bone.lock_rotations_4d
     if len(free) != 1 or (by_parts and (bone.lock_rotation_w or bone.rotation_mode == "AXIS_ANGLE")):

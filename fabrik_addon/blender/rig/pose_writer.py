@@ -22,7 +22,7 @@ _CHANNELS = {"location": 3, "rotation_quaternion": 4, "rotation_axis_angle": 4, 
 
 
 class PoseKeeper:
-    """The frame of a scene and the pose of an armature when this object is created; as a context, restored at its end.
+    """Stores the frame of a scene and the pose of an armature; as a context, restores them at its end.
 
     A change of frame loses unkeyed poses of animated channels; this restores them.
 

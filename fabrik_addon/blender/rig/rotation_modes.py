@@ -50,7 +50,7 @@ def local_rotation(bone: PoseBone) -> FloatArray:
 def to_channels(
     rotation_mode: str, quaternions: npt.ArrayLike, previous: npt.ArrayLike | None = None
 ) -> tuple[str, FloatArray]:
-    """Channel values on successive frames, each as close to the previous frame's as its rotation allows.
+    """Channel values on successive frames, each as close as possible to the values on the previous frame.
 
     Args:
         rotation_mode: "QUATERNION", "AXIS_ANGLE" or an Euler order such as "XYZ".
@@ -164,7 +164,7 @@ def _carried_on(values: FloatArray, valid: BoolArray, start: FloatArray) -> Floa
 
 
 def _unwrapped(angles: FloatArray, start: FloatArray) -> FloatArray:
-    """(F, ..., n) angles plus full turns, so that each is within 180° of the one before, the first of `start`."""
+    """(F, ..., n) angles plus full turns: each is within 180° of the previous angle, and the first one of `start`."""
     joined = np.concatenate((np.broadcast_to(start, angles.shape[1:])[None], angles))
     return np.unwrap(joined, axis=0)[1:]
 

@@ -117,7 +117,7 @@ def control_rig(rig: Object) -> FabrikControlRig | None:
 def solved_bone(rig: Object, bone: str) -> str:
     """The solved bone that a bone belongs to: for a control of a control rig, the deform bone that it represents.
 
-    A mechanism bone belongs to the same solved bone as the bone that it copies, or else as its parent. If no solved
+    A mechanism bone belongs to the solved bone of the bone that it copies, or else to that of its parent. If no solved
     bone is found, returns the bone itself.
     """
     setup, bones, found, tried = control_rig(rig), rig.pose.bones, bone, {""}
@@ -155,6 +155,6 @@ def moves(constraint: Any) -> bool:
 
 
 def may_be_control_rig(rig: Object) -> bool:
-    """Whether constraints move bones of a rig that is not set up as a control rig yet."""
+    """Whether constraints move bones of a rig that has not been set up as a control rig."""
     setup: FabrikControlRig = seen(rig).control
     return not len(setup.carriers) and any(moves(each) for bone in rig.pose.bones for each in bone.constraints)

@@ -119,7 +119,7 @@ BALANCES = (
 
 
 class FabrikStoredBone(PropertyGroup):
-    """The stored pose of the bone of this name, or the stored value of the switch with this path as its name."""
+    """The stored pose of a bone, or the stored value of a switch; its name is the bone's name or the switch's path."""
 
     # The local rotation, and the location channels.
     rotation: Quaternion()

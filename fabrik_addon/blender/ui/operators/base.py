@@ -171,7 +171,7 @@ class OnBones(OnRig):
     )
 
     def run(self, context: Context, rig: Object) -> Done:
-        """Run with the chosen bones."""
+        """Run on the chosen bones."""
         return self.run_on(context, rig, self.chosen(context, rig))
 
     def chosen(self, context: Context, rig: Object) -> Bones:

@@ -53,7 +53,7 @@ _CROSS = 0.6 * _CUBE, np.array([(0, 7), (1, 6), (2, 5), (3, 4)])
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """Lines of one color, which `look` names: (N, 3) points, and (L, 2) indices of their ends."""
+    """Lines of one color, the key `look`: (N, 3) points, and (L, 2) indices of the lines' ends."""
 
     look: str
     points: FloatArray

@@ -132,9 +132,10 @@ def draw_name(layout: UILayout, name: str, icon: Any, boxes: int, share: float =
 
 
 def fitted(name: str, most: float) -> str:
-    """A name shortened to `most` pixels. Its middle is cut, because names usually differ at their ends.
+    """A name shortened to `most` pixels. Its middle is left out, because names usually differ at their ends.
 
-    A prefix such as "mixamorig:" or "DEF-" is cut first, because all bones or markers of one source have the same.
+    A prefix such as "mixamorig:" or "DEF-" is cut first, because all bones or markers of one source have the same
+    prefix.
     """
     return _fitted(name, most, bpy.context.preferences.ui_styles[0].widget.points)
 
