@@ -108,9 +108,9 @@ class Quaternion:
         return Vector((px, py, pz))
 
     def _after(self, first: Quaternion) -> Quaternion:
-        if _is_no_turn(first):
+        if _is_identity(first):
             return self
-        if _is_no_turn(self):
+        if _is_identity(self):
             return Quaternion((first.w, first.x, first.y, first.z))
         w, x, y, z = self.w, self.x, self.y, self.z
         return Quaternion(
@@ -133,7 +133,7 @@ class Quaternion:
         return Quaternion((self.w * scale, self.x * scale, self.y * scale, self.z * scale))
 
 
-def _is_no_turn(rotation: Quaternion) -> bool:
+def _is_identity(rotation: Quaternion) -> bool:
     """Whether a rotation is the identity on all frames, as at rest; then no product has to be computed."""
     return type(rotation.w) is float and rotation.w == 1.0 and rotation.x == rotation.y == rotation.z == 0.0
 

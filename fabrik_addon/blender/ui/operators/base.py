@@ -108,7 +108,7 @@ class OnRig:
     poll_message_set: Callable[[str], None]
     properties: Any
     # Options that change what a button does, so that it shows the tooltip of the option.
-    told_by: ClassVar[tuple[str, ...]] = ()
+    described_by: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -130,8 +130,8 @@ class OnRig:
 
     @classmethod
     def description(cls, _context: Context, properties: Any) -> str:
-        """The tooltip of an option in `told_by` that a button sets; "" for the tooltip of the operator."""
-        for name in cls.told_by:
+        """The tooltip of an option in `described_by` that a button sets; "" for the tooltip of the operator."""
+        for name in cls.described_by:
             value, option = getattr(properties, name), properties.bl_rna.properties[name]
             if value and properties.is_property_set(name):
                 option = option.enum_items[value] if option.type == "ENUM" else option
