@@ -52,7 +52,7 @@ from .solve import Solver
 Lock: TypeAlias = Callable[[FloatArray], FloatArray]
 
 # The force at which a goal is released, as a multiple of the body's size. In this unit, moving the whole body by its
-# size takes a force of 1. With 10, goals near the edge of reach are missed; with 100, joints rotate twice as far in a
+# size takes a force of 1. With 10, goals near the edge of reach are missed. With 100, joints rotate twice as far per
 # step.
 _CAP: Final = 30.0
 # A target that jumps is followed in several moves: the length of each, as a fraction of the body's size, and the
@@ -99,8 +99,7 @@ _RADIAN: Final = 0.22
 _FREE: Final = 0.5
 # The lever at which torques of joint limits are compared with forces, as a fraction of the body's size.
 _LEVER: Final = 0.17
-# A constraint is not reported as blocking if its force is less than this fraction of the largest force on missed
-# targets.
+# A constraint is not reported as blocking if its force is below this fraction of the largest force on missed goals.
 _BLOCKING_SHARE: Final = 0.05
 
 
@@ -603,8 +602,8 @@ class DragSolver:
         rows, residual = state.rows, state.residual.ravel()
         multipliers = self._active.of(constraints)
         active, met = multipliers > 0.0, np.repeat(self._compliance <= RIGID, 3)
-        # Constraints with compliance or an open gap get no stiffness: since they are not met exactly, stiffness would
-        # push.
+        # Constraints with compliance or an open gap get no stiffness: stiffness would push, because they are not met
+        # exactly.
         exact = constraints.compliance == 0.0
         closed = active & exact & (constraints.gaps <= CLOSE * self.size)
         held = np.concatenate([rows[met], constraints.rows[closed]])

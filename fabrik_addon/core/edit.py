@@ -6,8 +6,7 @@ most probable change that is smooth over time (see `optimize.over_time`) and mee
 without self-collision.
 
 Each step is a Gauss-Newton step for the change of all frames. Limits and capsules that push are equations. Held goals
-are then met exactly on each frame, since their paths are curved, and the step is shortened until the remaining errors
-fall.
+are then met exactly on each frame, since their paths are curved, and the step is shortened until the other errors fall.
 """
 
 from collections.abc import Collection, Mapping, Sequence

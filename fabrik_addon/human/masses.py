@@ -41,8 +41,7 @@ class _Segment(NamedTuple):
     else_on: str
 
 
-# Segments with two sides are listed once. A hand's center is between wrist and finger tips, since rigs have finger
-# bones.
+# Segments with two sides are listed once. A hand's center is between wrist and finger tips, as rigs have fingers.
 _SEGMENTS: Final = {
     "head": _Segment(6.81, 0.50, ("head", "neck"), "chest"),
     "chest": _Segment(15.705, 0.50, ("chest", "shoulder"), "spine"),
@@ -87,13 +86,11 @@ _EASED: Final = {"shin": 90.0, "upper_arm": 40.0}
 # Toe: held like the head, so that only the heel of a dragged foot rises. With 0.0011, a foot that is dragged 40 cm
 # sideways rolls and turns by 36 degrees, and its toes go 4 cm into the floor. With 0.1, crossed legs snap. Head: if
 # dragged forward and down, it tilts by 40 degrees; with 0.004, by 89. Hips tilt only for balance. With 0.11, the trunk
-# tilts back in a squat instead of forward. Hands are free: with a fraction of 0.0001 or more, wrists jerk when
-# released.
+# tilts back in a squat instead of forward. Hands are free: with 0.0001 or more, wrists jerk when released.
 KEEPS_ORIENTATION: Final = {"foot": 0.0011, "toe": 0.0075, "head": 0.0075, "hips": 0.097}
 # Hips that are dragged or have a target are released at this fraction of the force that releases other bones. The same
 # holds for bones that move with such hips. With 1, the trunk folds by 45 degrees or more if ankles at their limits stop
-# hips that are lowered. With a tenth, hips that are dragged sideways stay 11 mm farther from the mouse, because of
-# balance.
+# hips that are lowered. With a tenth, balance keeps hips that are dragged sideways 11 mm farther away from the mouse.
 LEADS_WITH: Final = {"hips": 1.0 / 7.0}
 # A rig is a human's if all of these parts are known.
 _TELLING: Final = ("hips", "upper_arm", "forearm", "thigh", "shin")

@@ -311,8 +311,7 @@ _WIDTH: Final = 0.055 / 0.152
 _HEEL: Final = 0.25
 # Without toe bones the foot's bone ends at the ball, at about this fraction of the distance to the tips of the toes.
 _BALL: Final = 0.65
-# A rig whose lowest joint is within this fraction of its feet's length above the armature's origin stands on the
-# origin.
+# A rig's floor is at the armature's origin if its lowest joint is within this fraction of its feet's length above it.
 _ON_ORIGIN: Final = 0.5
 
 

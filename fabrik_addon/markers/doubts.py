@@ -16,8 +16,7 @@ from ..human.rest_body import degrees_between, length
 from .mapping.labels import is_named
 from .report import Report
 
-# Each limb in words, its parts, and its side. The words begin with an article, so that a bone named "head" is not
-# translated.
+# Each limb in words, its parts, and its side. With the article, a bone named "head" is not translated.
 _LIMBS: Final = (
     ("the head", ("head", "neck"), ""),
     ("the trunk", ("chest", "spine", "shoulder"), ""),

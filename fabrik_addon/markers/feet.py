@@ -169,8 +169,7 @@ _STANDING: Final = 20.0
 # more than a fraction of the body's size (10 cm on a person), which is more than a foot rolls.
 _LOWEST: Final = 4.0
 _STEP: Final = 0.04
-# A foot that stays higher than the other by more than this fraction of the body's size (5 cm on a person) is in the
-# air.
+# A foot is in the air if it stays higher than the other by more than this fraction of the body's size (5 cm).
 _LIFTED: Final = 0.02
 
 

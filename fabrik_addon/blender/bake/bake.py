@@ -595,8 +595,7 @@ def _write_curves(
 ) -> dict[str, bool]:
     """Write the keys of trees: of bones or controls, the root or the object, and IK/FK switches.
 
-    Returns the bones with keys, and whether their curves are locked. matrices: (F, 4, 4) world matrices of the
-    armature.
+    Returns the bones with keys, and whether curves are locked. matrices: (F, 4, 4) world matrices of the armature.
     """
     frames, tolerance, keyed = settings.frames, settings.key_angle, dict[str, bool]()
 

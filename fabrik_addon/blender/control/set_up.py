@@ -60,8 +60,7 @@ _PARTS: Final = frozenset({"hips", "spine", "chest", "neck", "head", "thigh", "s
 _TRIED: Final = 0.003
 # Effects below this fraction of a trial step's largest effect are ignored.
 _NOTHING: Final = 1e-3
-# A channel that moves a limb's root by more than this fraction of a trial's movement detaches the limb from its
-# control.
+# A channel that moves a limb's root by more than this fraction of a trial's movement detaches limb and control.
 _SAME: Final = 0.01
 # A bone belongs to the limb's end if it moves along all axes by at least _CARRIED of its control's movement. _LAGGING
 # is enough if it rotates, per length, by less than _ROTATED. The end of an almost straight leg lags by 6 %. The bone
@@ -456,8 +455,7 @@ class _Search:
                 }
                 suspects = [control for control, mine in following.items() if mine]
                 if len(suspects) > 1:
-                    # A control may move bones only because the root control is moved as well. So test such controls one
-                    # by one.
+                    # A control may move bones only because the root control is moved too. So test such controls singly.
                     waiting += [[control] for control in suspects]
                     suspects = []
                 for control in suspects:

@@ -286,8 +286,7 @@ def _parents(trials: Trials, owners: IntArray, chosen: Mapping[int, int]) -> dic
 class Frame:
     """The names of the controls that a control's frame follows; "" for none.
 
-    The frame rotates with the first control, and by the fraction `share` with the second. Its head is fixed to the
-    third.
+    The frame rotates with the first control, and by a `share` with the second. Its head is fixed to the third.
     """
 
     turns_with: str = ""

@@ -1,8 +1,7 @@
 """Converts poses of a body to channels of its controls, for one pose or many, and writes them. Limbs stay on IK or FK.
 
 The controls of limbs on IK are placed in closed form. The IK control moves rigidly with the limb's end, heels and toes
-with their bones. The pole, or the control that rotates the limb, rotates about the line from the limb's root to its
-end.
+with their bones. The pole, or the control that rotates the limb, rotates about the line from its root to its end.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

@@ -138,7 +138,7 @@ def is_animated(armature: Object) -> bool:
     return any(curve.data_path.startswith("pose.bones[") for curve in every_curve(armature))
 
 
-# Paths have at most _MOST frames before and after the current one. When fewer than _NEAR_THE_END are left, they are
+# Paths have at most _MOST frames before and after the current one. If fewer than _NEAR_THE_END are left, they are
 # updated.
 _MOST: Final = 500
 _NEAR_THE_END: Final = 250

@@ -154,7 +154,7 @@ class DragPart:
         self._pins = ~self._dragged & ~np.array([grip.is_ik for grip in grips])
         self._oriented = any(grip.effector.rotation_weight > 0.0 for grip in grips)
         start = tree.rotations, tree.root_location
-        # For each dragged point, its index among the grips, the heads of the bones from the root to it, and its
+        # For each dragged point, its index among the grips, the heads of the bones above it, root first, and its
         # position.
         self._ropes: list[tuple[int, FloatArray, FloatArray]] = []
         if is_rope:
@@ -257,8 +257,7 @@ class DragSettings:
     """Settings of a drag.
 
     Attributes:
-        reach: the bones that follow: "WHOLE" for the rig, "PIN" up to the nearest pin, or "BONES" for a number of
-        bones.
+        reach: the bones that follow: "WHOLE" for the rig, "PIN" up to the nearest pin, or "BONES" for some bones.
         bones: the number of bones, including the dragged one.
         root: "AUTO", "FIXED", "FREE" or "FOLLOW"; None for the rig's own setting.
         keep_orientation: feet and heads keep their orientation in the world while they are dragged.

@@ -128,8 +128,7 @@ def _pose_all(graph: Depsgraph, scene: Scene, updated: set[bpy.types.ID] | None)
         # Changing a pose during a render would crash Blender.
         return
     rigs = [rig for rig in _WATCHED.rigs if _is_there(rig, graph) and rig.session_uid not in _WATCHED.resting]
-    # The leaders of each rig: rigs whose bones are its targets, and rigs that its targets follow by a parent or
-    # constraint.
+    # The leaders of each rig: rigs whose bones are its targets, or which its targets follow by a parent or constraint.
     leaders: dict[Object, set[Object]] = {rig: set() for rig in rigs}
     for rig in rigs if len(rigs) > 1 else ():
         leaders[rig] = _carriers(_followed_effectors(rig) - {rig, rig.data, None}).intersection(rigs) - {rig}

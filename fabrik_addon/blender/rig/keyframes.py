@@ -117,8 +117,7 @@ def add_strip(owner: Object, action: Action) -> bpy.types.NlaStrip:
     animation = _animation_data(owner)
     current = animation.action
     if current is not None and current != action:
-        # Make the current action a strip with the same influence, blending and extrapolation, so that it plays the
-        # same.
+        # Make the current action a strip with the same influence, blending and extrapolation, to keep its effect.
         slot, influence = animation.action_slot, animation.action_influence
         blend_type, extrapolation = animation.action_blend_type, animation.action_extrapolation
         animation.action = None

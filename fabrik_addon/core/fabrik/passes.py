@@ -186,8 +186,7 @@ class Passes:
             arms = [(frame @ offset, wanted, weight) for offset, wanted, weight in pairs]
             torque = sum_vectors([arm.cross(wanted) * weight for arm, wanted, weight in arms])
             grip = sum(arm.dot(wanted) * weight for arm, wanted, weight in arms)
-            # Use the angle, since the simpler torque / |grip| grows without bound as the grip vanishes, which causes
-            # pops.
+            # Use the angle: the simpler torque / |grip| grows without bound as the grip vanishes, which causes pops.
             size = torque.length
             angle = self.backend.atan2(size, grip)
             frame = (self.backend.exp_map(torque * (angle / (size + TINY))) @ frame).normalized()

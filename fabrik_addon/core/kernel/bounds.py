@@ -15,8 +15,7 @@ from .posture import Away, PostureTerm
 # along either of two axes. Rows for all points take 30 to 50 % longer.
 _SLOPE = 0.4
 # Points may be below the floor by this fraction of the body's size; otherwise the floor holds feet that pins already
-# hold. With 0, hips that are dragged by 30 cm above pinned feet stop 26 cm too early. Goals are accurate to a third of
-# this.
+# hold. With 0, hips that are dragged by 30 cm above pinned feet stop 26 cm too early. Goals have a third of this error.
 _SLACK = 3e-5
 # The first keys of the rows of floor and support, larger than those of all joints.
 _FLOOR_KEYS, _SUPPORT_KEYS = 1_000_000, 2_000_000
@@ -32,8 +31,7 @@ _YIELDS = 0.015
 # than reaching out.
 _AT_EASE, _LOWERED = 0.42, 0.15
 # The largest force of the support, as a multiple of the body's size. It is below the caps of goals (30, or 4 for hips),
-# so balance gives way first. With 0.5, a person on one foot who reaches far to the side loses balance by several
-# centimeters.
+# so balance gives way first. With 0.5, a person on one foot who reaches far to the side loses balance by centimeters.
 _MOST_FORCE = 0.7
 
 

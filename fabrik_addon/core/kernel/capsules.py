@@ -20,8 +20,7 @@ from .bodies import Bodies, Motions, Pose, cross
 from .joint_limits import ConstraintRows, Holder
 from .kinematics import forward_kinematics
 
-# A step is assumed not to close gaps larger than this fraction of the body's size: between capsules, or points and the
-# floor.
+# A step is assumed to close no gap (between capsules, or points and floor) above this fraction of the body's size.
 NEAR = 0.05
 # Keys of these rows, beyond those of joints, floor and support. Each pair has five.
 _KEYS = 3_000_000

@@ -101,8 +101,7 @@ class Coupled(NamedTuple):
 class PostureTerm:
     """The posture term for one preferred pose. Bones that are not bodies move with the nearest body above.
 
-    The masses of limbs without goals count as if the limb were fixed to the body: they follow it and do not hold it
-    back.
+    The masses of limbs without goals count as if fixed to the body: they follow it and do not hold it back.
 
     Poses may have a leading axis of frames: (F, J, 4) and (F, 3).
 

@@ -118,7 +118,7 @@ class ChangeOverTime:
 def noise_share(values: FloatArray) -> float:
     """The fraction of noise in the variance of (F, n) values on successive frames; NaN for none.
 
-    Noise of variance v gives fourth differences of variance 70 v. Motion that is smooth over five frames gives almost
+    Noise of variance v gives fourth differences of variance 70 v. Motion that is smooth over five frames has almost
     none.
     """
     differences, total = np.diff(values, 4, axis=0), np.nansum(values**2)

@@ -53,8 +53,7 @@ _UPPER: Final = frozenset({"chest", "neck", "head", "shoulder", "upper_arm", "fo
 _KEPT: Final = 0.1
 # Acceleration is measured from the positions this many seconds before and after a frame.
 _LAG: Final = 0.05
-# A body falls too fast if this fraction of its markers accelerates by more than this multiple of gravity. Jumps reach
-# 1.
+# A body falls too fast if this fraction of its markers falls at more than this multiple of gravity. Jumps reach 1.
 _MOST: Final = 0.75
 _FASTER: Final = 1.5
 

@@ -54,8 +54,7 @@ IN_PLACE: Final = (
 # Numbers that mean "not seen": those with only digits 9, and those at least this large (10 km in millimeters).
 _NO_POSITION: Final = 1e7
 _NINES: Final = re.compile(r"99\.?9[9.]*")
-# Rates (Hz) between these are plausible. The two bounds are not: times in steps of exactly 1 s or 1 ms are frame
-# numbers.
+# Rates (Hz) between these are plausible. The bounds are not: times in steps of exactly 1 s or 1 ms are frame numbers.
 _SLOWEST, _FASTEST = 1.0, 1000.0
 # Frame numbers may have gaps. If their range exceeds this many times the number of rows, they are ignored.
 _MOST_LEFT_OUT: Final = 100
@@ -366,8 +365,7 @@ class CsvRows:
         self._ahead: list[str] | None = None
         self.cut = not text.endswith(("\n", "\r"))
         start = text.split("\n", _FIRST_LINES)[:_FIRST_LINES]
-        # Use the separator that occurs on the most lines. On a tie it is the first one, since a comma may be a decimal
-        # point.
+        # Use the separator that occurs on the most lines. On a tie, use the first: a comma may be a decimal point.
         separator = max("\t;,", key=lambda mark: sum(mark in line for line in start))
         # Text in bytes takes a quarter of the memory of `StringIO`.
         lines = io.TextIOWrapper(io.BytesIO(text.encode("utf-8", "surrogatepass")), "utf-8", newline="")

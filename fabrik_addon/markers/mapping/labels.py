@@ -131,8 +131,7 @@ _CLUSTERS_IN_THE_MIDDLE: Final = {"pelvis", "trunk", "head"}
 # Words with at least the first number of letters may be abbreviated: at least the second number of their first letters
 # must remain.
 _LONG, _LEAST = 6, 4
-# Words of at most this many letters name a part only if a number follows: "sh" is usually a shoulder, but "sh1" is a
-# shank.
+# Words of at most this many letters name a part only if a number follows: "sh1" is a shank, but "sh" a shoulder.
 _SHORT: Final = 2
 _NUMBERS: Final = re.compile(r"\d+")
 _ORDINALS: Final[Mapping[str, str]] = {"1": "first", "2": "second", "3": "third", "4": "fourth", "5": "fifth"}
@@ -249,8 +248,7 @@ SIDES: Final[Mapping[str, str]] = {
 # Letters for left and right at either end of a label in English, French, Italian, Spanish and Portuguese. They count
 # only if both occur.
 _PAIRS: Final = ("lr", "gd", "sd", "id", "ed")
-# A word that begins or ends at least this many labels, and this fraction of all, is ignored: it names a performer or
-# trial.
+# A word that begins or ends at least this many labels, and this fraction of all, is ignored, as a performer's name.
 _SHARED_LABELS, _SHARED_SHARE = 5, 0.6
 # Virtual points such as V_Mid_ASIS, which software computes from markers.
 _VIRTUAL: Final = re.compile(r"v_(?!sacr).+|virtual.*", re.IGNORECASE)

@@ -15,8 +15,7 @@ from .recording import Recording, near_flagged, parts
 # For each round of smoothing jumps: the weight of the mean pose, relative to the course; the standard deviation of the
 # Gaussian mean, in seconds; and the radians by which a jumping bone's rotation in a frame exceeds the mean's.
 # These numbers are from recordings with gaps. With a spread of 0.1 s in all rounds, feet were 2 mm less accurate.
-# Without the last round, folded forearms still jumped. With a threshold of 0.1 rad, most frames of a walk count as
-# jumps.
+# Without the last round, folded forearms still jumped. With a threshold of 0.1 rad, a walk has jumps on most frames.
 _ROUNDS: Final = ((4.0, 0.05, 0.15), (16.0, 0.05, 0.15), (64.0, 0.1, 0.3))
 # The frame rate in Hz for which the jumps above hold; at lower rates people rotate more in a frame.
 _USUAL_RATE: Final = 60.0

@@ -157,8 +157,7 @@ class Recording:
         tolerances = self.solver.options.tolerance * self.solver.reaches.tolerance_lengths
         met = ~(self.solution.errors > tolerances).any(axis=1) & self.seen.any(axis=1)
         self.solution.status[met] = Status.SOLVED
-        # A few steps from a nearby pose are accurate to a few hundredths of a millimeter, so these poses count as
-        # fitted.
+        # A few steps from a nearby pose are accurate to a few hundredths of a millimeter, so these poses are fitted.
         self.solution.status[self.solution.status == Status.STALLED] = Status.FITTED
 
 
