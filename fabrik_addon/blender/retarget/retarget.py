@@ -145,7 +145,7 @@ def sample_source(context: Context, source: Object, frames: IntArray) -> Generat
 
 
 def _sample_recorded(body: Recorded, name: str, usual_rate: float, frames: IntArray) -> Generator[float, None, Motion]:
-    """Sample the motion of a recorded body, whose first frame is frame 1; usual_rate: its rate if it has none."""
+    """Sample the motion of a recorded body, whose first frame is frame 1; usual_rate: for a body without a rate."""
     yield 0.0
     motion = body.at(frames - 1).motion(name)
     return replace(motion, rate=motion.rate or usual_rate)

@@ -7,7 +7,7 @@ an expected change. Its covariance has two parts:
 * a change that is smooth over time and moves the masses as little as possible: a Matérn kernel of order 3/2, whose most
   probable curve is a spline of least acceleration, times the inverse of the mass matrix;
 * a smaller change that is independent on each frame. It takes up noise in b, such as that of recordings. Its variance
-falls with the square of the mass of each number, so that light bones take up the noise and the trunk remains calm.
+  falls with the square of the mass of each number, so that light bones take up the noise and the trunk remains calm.
 
 The Matérn process is Markov in its value and velocity, so a Kalman filter and a smoother find the change in a time that
 is proportional to F (Hartikainen and Särkkä, *Kalman filtering and smoothing solutions to temporal Gaussian process
