@@ -174,8 +174,8 @@ def _read(chosen: argparse.Namespace, path: Path) -> Clip:
 def open_rig(path: Path, name: str) -> tuple[Object, list[str]]:
     """Open a .blend and find its armature: the one with the given name, or the only one.
 
-    Also returns sentences about the preparation of the armature: a control rig is set up if it has not been. Python in
-    the file is not run. Raises a FabrikError if the file can't be opened or the armature can't be posed.
+    Also returns sentences about the setup of a control rig, which is set up if it has not been. Python in the file is
+    not run. Raises a FabrikError if the file can't be opened or the armature can't be posed.
     """
     try:
         bpy.ops.wm.open_mainfile(filepath=str(path.resolve()), load_ui=False, use_scripts=False)

@@ -418,7 +418,7 @@ class DragSolver:
         local = self.rotations[self.bodies.bones]
         first = _State(self, self._pose or self.bodies.pose(self._clamped(local), self.location), wanted)
         moved_distance = self._moved_distance(first)
-        # While targets move, an orientation that was missed before may stay missed. Hips, for example, cannot keep
+        # While targets move, an orientation that was missed before may stay missed. For example, hips cannot keep
         # theirs while ankles are at their limits.
         kept_goals = (
             (np.arange(len(self.caps)) < self.goals.count)

@@ -65,8 +65,7 @@ _SECOND: Final = 2
 _FLAT: Final = frozenset({"hand", "foot", "toe"})
 # The outermost vertices in _DIRECTIONS represent a part's skin. These are evenly spread by the golden angle (Gonzalez,
 # *Mathematical Geosciences*, 2010). _MARGIN, a fraction of the height (0.7 mm), allows for the skin between these
-# vertices, and for vertices that other bones move slightly. With 200 directions and no margin, toes are up to 2 mm
-# below the floor.
+# vertices, which other bones may move slightly. With 200 directions and no margin, toes are up to 2 mm below the floor.
 _DIRECTIONS, _MARGIN = 400, 0.0004
 
 

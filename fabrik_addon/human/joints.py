@@ -82,8 +82,8 @@ NECK: Final = BallRange(50, 60, 45, 45, 80, 80)  # AMA; AAOS has 45 forward, bac
 # chosen; the real bone rolls back much farther when the arm is raised.
 COLLAR: Final = BallRange(25, 25, 45, 10, 10, 10)
 
-# AAOS, the whole shoulder; inward twist from AMA (AAOS: 70). Adduction is chosen between that of an arm at the side of
-# the trunk (0) and of one in front of it (up to 75).
+# AAOS, the whole shoulder; inward twist from AMA (AAOS: 70). Adduction is chosen between an arm at the side of the
+# trunk (0) and one in front of it (up to 75).
 SHOULDER_HANGING: Final = BallRange(180, 60, 180, 30, 90, 90)
 # The same joint with the arm held level to the side: horizontal flexion 135 and extension 45 (AAOS).
 SHOULDER_LEVEL: Final = replace(SHOULDER_HANGING, flexion=135, extension=45)

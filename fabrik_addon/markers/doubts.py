@@ -37,8 +37,8 @@ _CROUCHING: Final = 0.82
 _FEET_TO_HEAD: Final = 0.82
 # Meters: nearly all people who stand are between these heights. Inches read as centimeters make adults 0.7 m tall.
 _SHORTEST, _TALLEST = 0.8, 2.3
-# An RMS error above this fraction of a rig's size from end to end (30 mm on a person) is too large. Errors of keypoints
-# are up to 15 mm; if the rig does not have the person's proportions, up to 25 mm.
+# An RMS error above this fraction of a rig's size from end to end (30 mm on a person) is too large. It is up to 15 mm
+# for keypoints, and up to 25 mm on rigs of other proportions.
 _FAR: Final = 0.0127
 # A marker is misplaced if it is farther from its label's position than this fraction of the rig's height at rest (15 cm
 # on a person). In six recordings on six rigs, this distance is at most 0.072. For markers on the other shoulder, hip,
@@ -119,7 +119,7 @@ def calibration_doubts(
     """Warnings about a calibration.
 
     stature, is_unsure: see `Calibration`. height: from feet to head of the person, meters; NaN if it is not known.
-    left_out: if the static recording was left out, the take's RMS errors with it and without it, meters; else None.
+    left_out: the take's RMS errors in meters, with and without a static recording that was left out; else None.
     """
     if left_out is not None:
         yield (

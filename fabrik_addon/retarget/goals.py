@@ -96,7 +96,7 @@ class FootPlan:
     """The planned motion of one foot over F frames.
 
     positions: (F, 3) of its bone's head; rotations: (F, 4) of the bone; both in armature space. stances: contacts of
-    its points. standing: (F, 2) from 0 to 1, the degree to which heel and ball are planted or near the ground.
+    its points. standing: (F, 2) from 0 to 1, the contact of heel and ball with the ground.
     """
 
     def __init__(
@@ -230,7 +230,7 @@ def toe_angles(toe: FloatArray, balls: FloatArray, tip: FloatArray, floor: RigFl
 _LIMBS: Final = (("hand", ("upper_arm", "forearm", "hand")), ("foot", ("thigh", "shin", "foot")))
 # The parts that hands may touch, in addition to each other.
 _TOUCHED: Final = ("head", "thigh")
-# Distances as fractions of the leg's length: below the first, a hand is in full contact, above the second in none.
+# Distances as fractions of the leg's length: below the first, a hand is in full contact, above the second it is not.
 # Wrists are about 10 cm apart in a clap; the wrists of hanging arms are 20 cm from the hip joints.
 _TOUCHING: Final = 0.15
 _FAR: Final = 0.22
@@ -241,8 +241,7 @@ class RetargetSettings:
     """How a motion is retargeted to a rig.
 
     Attributes:
-        places: 0 to 1; with 0, rotations are kept, and so is the silhouette; with 1, positions are kept, and so are
-        contacts.
+        places: 0 to 1; with 0, rotations are kept; with 1, positions, and therefore contacts.
         hands_in_world: with 0, the distance from shoulder to hand is scaled to the rig's arm; with 1, hands are at the
             positions of the source's hands.
         plant_feet: planted feet of the source stay planted, and no foot goes through the floor.
@@ -387,7 +386,7 @@ class LimbGoals:
         return quaternion_from_matrix(matrices[:, end.limb[-1], :3, :3]) if plan is None else plan.rotations[frames]
 
     def standing(self, end: End, frames: slice, count: int) -> FloatArray:
-        """(F, 2) the degree, 0 to 1, to which heel and ball of a foot are planted on some frames."""
+        """(F, 2) the contact, 0 to 1, of heel and ball of a foot with the ground on some frames."""
         plan = self._plans.get(end.name)
         return np.zeros((count, 2)) if plan is None else plan.standing[frames]
 
@@ -512,7 +511,7 @@ class LegReach:
         """Solve hips and legs; write their rotations to `local` (F, J, 4), and return the hips' translation (F, 3).
 
         matrices: (F, J, 4, 4) of the bones. feet: for each foot its location (F, 3), its rotation (F, 4), and the
-        degrees to which heel and ball are planted (F, 2). All in armature space.
+        contact of heel and ball (F, 2), as in `FootPlan`. All in armature space.
         """
         heads = matrices[:, self._hips, :3, 3]
         targets, weights = [heads[:, None]], [np.full((len(heads), 1), _HIPS_WEIGHT)]

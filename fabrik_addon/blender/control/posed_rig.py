@@ -134,7 +134,7 @@ class PlainRig:
     def hinge(self, bone: str, *, baked: bool = False) -> Hinge | None:
         """The hinge to which locks, or a limb's IK, restrict a joint, such as an elbow or knee.
 
-        baked: whether the pose is baked, because a bake keeps other limbs on IK than posing by hand.
+        baked: for a bake, in which other limbs stay on IK.
         """
         return hinge_of_locks(self.rig.pose.bones[bone])
 
@@ -643,7 +643,7 @@ def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_res
         arms, now = (np.diff(each[limb, :3, 3], axis=0) for each in (size * rest, posed))
         lengths = np.linalg.norm(arms, axis=1)
         # IK shortens bent limbs. The pose is written at their lengths on FK. A limb that IK has lengthened keeps its
-        # current lengths, because with its lengths on FK its end would pull the body.
+        # lengths, because its end would otherwise pull the body.
         if np.linalg.norm(now, axis=1).sum() <= (1.0 + writing.PLACED) * lengths.sum():
             at_fk_length.update(limb[1:])
             if held == _BENT_BY_IK:

@@ -87,7 +87,7 @@ def restore_keys(armature: Object, hold: FabrikHold) -> tuple[int, bool]:
     for curves in _candidates(armature):
         stack, ends = list[tuple[FabrikHold, float]](), list[FloatArray]()
         for each, moved in reversed([*_holds_in(armature, curves, last=hold)]):
-            # The hold, all holds that overlap it, all that overlap these, and so on.
+            # The hold, those that overlap it, those that overlap these, and so on.
             own = np.array(each.replaced.curve_frame_range) + moved
             if each == hold or any(own[0] <= last and first <= own[1] for first, last in ends):
                 stack.append((each, moved))

@@ -37,8 +37,8 @@ _masses_by_name: Final = lru_cache(maxsize=_RIGS)(lambda lengths: body_masses(di
 _PAIR: Final = 2
 _ACROSS: Final = 0.5
 # The cost of bending the trunk of an animal that is moved as a whole. Test: the feet are pinned and the hips lowered by
-# 10 cm. A wolf's hind legs then become 14 % shorter, a horse's 17 %. With a cost of 1, the front legs keep their
-# length. With 100, they become 7 % shorter. With 1000, they become 13 % and 17 % shorter, like the hind legs.
+# 10 cm. A wolf's hind legs become 14 % shorter, a horse's 17 %. The front legs keep their length with a cost of 1,
+# become 7 % shorter with 100, and 13 % and 17 % with 1000, like the hind legs.
 _STIFF: Final = 1000.0
 
 

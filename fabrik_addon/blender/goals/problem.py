@@ -205,8 +205,8 @@ def rig_problem(
 ) -> RigProblem:
     """A problem with the limits of the bones to be solved.
 
-    baked: whether the problem is for a bake, because a bake keeps other limbs on IK than posing by hand. more: other
-    attributes. Raises LimitPropertyError for an invalid limit.
+    baked: for a bake, in which other limbs stay on IK. more: other attributes. Raises LimitPropertyError for an invalid
+    limit.
     """
     names = [tree.skeleton.names[bone] for bone in bones]
     limits = read_limits(posed.rig, names)

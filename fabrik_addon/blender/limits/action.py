@@ -287,7 +287,7 @@ _LEAST_MARGIN: Final = 1e-3
 # Radians. A bone that never rotates by more than this gets no limit.
 _STILL_THROUGHOUT: Final = 1e-4
 _ROUNDS_OF_WEIGHTS: Final = 200
-# Radians (3°) by which rotations may be off a hinge's axis. Chosen by hand.
+# Radians (3°) by which rotations may be off a hinge's axis.
 _HINGE_TOLERANCE: Final = pi / 60.0
 
 

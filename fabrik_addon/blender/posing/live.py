@@ -1,10 +1,9 @@
 """Live posing: solves a rig again whenever its targets or anything else that it depends on change.
 
-Blender reports changes to handlers, which exist only while a rig is live. They write the pose and do not request an
-evaluation, since this would call the handlers again. While targets move, a rig continues from its last pose. After a
-change of frame it starts from its stored pose, so that a frame's pose does not depend on the order of frames. After
-undo, or in a reopened file, it starts from the existing pose. If nothing has changed, nothing is written, so that
-updates end.
+Blender reports changes to handlers, which exist only while a rig is live. They write the pose without requesting an
+evaluation, which would call them again. While targets move, a rig continues from its last pose. After a change of frame
+it starts from its stored pose, so that a frame's pose does not depend on the order of frames. After undo, or in a
+reopened file, it starts from the existing pose. If nothing has changed, nothing is written, so that updates end.
 """
 
 import logging

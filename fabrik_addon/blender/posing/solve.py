@@ -247,7 +247,7 @@ def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> F
     last: Any = settings.solved
     if start != "PRESENT" or not last or last[0] != pose_bytes(armature):
         last = b"", [], {}, {}
-    # If the same request is solved again, it starts from the same pose as the first time.
+    # If the same request is solved again, it starts from the same pose.
     _, before, turns, heads = last
     begins = []
     for problem in trees:

@@ -155,6 +155,6 @@ def moves(constraint: Any) -> bool:
 
 
 def may_be_control_rig(rig: Object) -> bool:
-    """Whether constraints move bones of a rig that has not been set up as a control rig."""
+    """Whether constraints move bones of a rig that is not set up as a control rig."""
     setup: FabrikControlRig = seen(rig).control
     return not len(setup.carriers) and any(moves(each) for bone in rig.pose.bones for each in bone.constraints)

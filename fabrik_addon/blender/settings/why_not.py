@@ -84,8 +84,8 @@ ARMATURES: Final = Armatures()
 def rig_at_hand(context: Context) -> Object | None:
     """The rig that operators work on: the active armature, or the rig of the active mesh, or else the active object.
 
-    If an empty is active, this is the rig that has it as a target or marker. Rigs are only searched in this case,
-    because the function is called at every redraw.
+    If an empty is active, this is the rig that has it as a target or marker. Only then all rigs are searched, since
+    this is called at every redraw.
     """
     thing: Object | None = context.object
     if thing is not None and thing.type == "MESH":

@@ -56,7 +56,7 @@ class Goals:
     """
 
     def __init__(self, bodies: Bodies, effectors: Sequence[Effector]) -> None:
-        """Prepare the goals; the effectors' bones must be among the bodies."""
+        """The effectors' bones must be among the bodies."""
         skeleton, ends = bodies.skeleton, with_partners(effectors)
         self._bodies, self.count, self.loops = bodies, len(effectors), list(loops_of(effectors))
         place = {int(bone): body for body, bone in enumerate(bodies.bones)}

@@ -39,8 +39,8 @@ _SMALLEST, _LARGEST = 0.35, 3.5
 _FEWEST_LANDMARKS: Final = 8
 # Maximum number of frames that are examined. The search for falls examines all frames.
 _LOOKED_AT: Final = 2000
-# If the lengths of all limbs change by this factor between two parts of a recording, the person has changed. With
-# markers, the factors are up to 1.01. With keypoints, lengths change by more, but not all together.
+# In a recording of one person, the lengths of limbs never all change by this factor. With markers, they change by up to
+# 1.01. With keypoints, they change by more, but not all together.
 _GROWN: Final = 1.15
 _PARTS: Final = 10
 # Markers of one landmark belong to two people if they are farther apart than this fraction of a person's extent.
@@ -51,7 +51,7 @@ _HELD: Final = 0.2
 _UPPER: Final = frozenset({"chest", "neck", "head", "shoulder", "upper_arm", "forearm", "hand"})
 # The distance of two markers on neighboring bones changes by less than this fraction of the person's extent.
 _KEPT: Final = 0.1
-# Acceleration is measured from the positions this many seconds before and after a frame.
+# Acceleration is measured over this many seconds before and after a frame.
 _LAG: Final = 0.05
 # A body falls too fast if this fraction of its markers falls at more than this multiple of gravity. Jumps reach 1.
 _MOST: Final = 0.75
@@ -180,8 +180,8 @@ def _frozen_spans(clip: Clip, own: Sequence[int]) -> Iterator[tuple[int, slice]]
         moved = (np.fmax.reduce(points) - np.fmin.reduce(points)).max(axis=1)
         apart = lengths(points - clip.positions[span.start, place])
         changed = (np.fmax.reduce(apart) - np.fmin.reduce(apart))[moved > 0.0]
-        # If several markers of legs stay in place, feet are planted or the markers are frozen. Feet can't stay planted
-        # while the other markers move by more than the person's extent, so then the markers are frozen.
+        # If several markers of legs stay in place, feet are planted or the markers are frozen. They are frozen if the
+        # other markers move by more than the person's extent.
         alone = place in upper or (moved == 0.0).sum() == 1 or np.nanmedian(moved) > size
         if alone and np.isfinite(changed).any() and np.nanmin(changed) > _KEPT * size:
             yield place, span

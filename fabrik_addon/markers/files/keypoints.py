@@ -106,7 +106,7 @@ def parse_npy(content: bytes, chosen: Chosen) -> Clip:
         flat = "points in two dimensions" if array.ndim == 3 and array.shape[2] == 2 else f"an array of shape {shape}"
         raise MarkerFileError(f"it contains {flat}: export frames of 3D points, (F, N, 3)")
     points = np.asarray(array[:, :, :3], dtype=np.float64)
-    # Points with confidence 0 were not found; their coordinates mean nothing.
+    # Points with confidence 0 were not found.
     found = array[:, :, 3:] > 0.0
     if array.shape[2] > 3 and found.any():
         points = np.where(found, points, np.nan)
@@ -159,7 +159,7 @@ def _wide(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArra
         raise MarkerFileError(_NO_COLUMNS)
     wanted = [axes[axis] for axes in whole.values() for axis in "xyz"]
     counted, timed = (_number_column(rows, lowered, names) for names in (_FRAMES, _TIMES))
-    # Points with confidence 0 were not found; their coordinates mean nothing.
+    # Points with confidence 0 were not found.
     trusted = {
         list(whole).index(match[1]): place
         for place, cell in enumerate(header)

@@ -289,7 +289,7 @@ def in_place(frames: FloatArray, rows: FloatArray) -> tuple[FloatArray, tuple[st
     """Rows (F, n) in the order of their frame numbers (F,), NaN for missing frames; and notes on changes.
 
     The first column is the time, NaN if unknown. Repeated rows count once. Unordered rows are sorted, unless their
-    times contradict the order. If the frame numbers do not increase by whole steps, all rows are used as they are.
+    times contradict. If the frame numbers do not increase by whole steps, all rows are used as they are.
     """
     again = np.flatnonzero(np.diff(frames) == 0.0) + 1
     twice = [place for place in again if np.array_equal(rows[place], rows[place - 1], equal_nan=True)]

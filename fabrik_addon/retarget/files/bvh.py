@@ -29,8 +29,8 @@ _PART: Final = re.compile(r"\b(ROOT|JOINT|END)\b([^\n{]*)|\b(OFFSET|CHANNELS)\b(
 _NUMBER: Final = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
 _KINDS: Final = ("position", "rotation")
 _CHANNELS: Final = tuple(f"{axis}{kind}" for kind in _KINDS for axis in "XYZ")
-# Angles in radians are at most a full turn. If such small numbers were degrees, poses would stay near rest, and the
-# body would move by at most this fraction of the longest bone (13 cm on a person).
+# Angles in radians are at most a full turn. If such small numbers were degrees, the body would move by at most this
+# fraction of its longest bone (13 cm).
 _TURN: Final = 6.3
 _MOVES: Final = 0.3
 # In the file's units. Shorter bones without an end get this length.

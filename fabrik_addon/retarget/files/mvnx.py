@@ -35,8 +35,7 @@ _ENDS: Final = ("pTopOfHead", "pRightTopOfHand", "pLeftTopOfHand", "pRightToe", 
 # Meters: the length of a bone without a known end.
 _SHORT: Final = 0.03
 _NO_LENGTH: Final = 1e-4
-# A quaternion's components are read in the other order if this reduces the position errors below this fraction of the
-# errors with the usual order.
+# Quaternions are read in the other order if its position errors are below this fraction of the usual order's.
 _OTHER_ORDER: Final = 0.5
 # MVN's segments, in their order, each with its parent.
 _PAIRS = (
