@@ -161,7 +161,7 @@ class RestBody:
         return not shares or float(np.median(shares)) > ALONG
 
     def _span(self, name: str) -> FloatArray | None:
-        """(3,) from a bone's head to the joint at its end; None if there is none."""
+        """(3,) the vector from a bone's head to the joint at its end; None if there is none."""
         end = self._end(self.roles[name])
         return None if end is None else end - self.bones[name].head
 
@@ -200,7 +200,7 @@ class RestBody:
         return _snapped(forward) if length(forward) > SINGLE else None
 
     def _foot(self, side: str) -> FloatArray | None:
-        """(3,) from the ankle to the toes, or along the foot."""
+        """(3,) the vector from the ankle to the toes, or along the foot."""
         feet = self.named("foot", side)
         if not feet:
             return None
@@ -208,7 +208,7 @@ class RestBody:
         return foot.tail - foot.head if toes is None else toes - foot.head
 
     def across(self, part: str) -> FloatArray:
-        """(3,) from the right bone of a pair to the left one; zero if there is no pair."""
+        """(3,) the vector from the right bone of a pair to the left one; zero without a pair."""
         left, right = self.head_of(part, "L"), self.head_of(part, "R")
         return np.zeros(3) if left is None or right is None else left - right
 

@@ -47,8 +47,8 @@ def up_of_person(trunks: FloatArray, lowest: FloatArray, hips: FloatArray) -> tu
     The trunk of most people points up on most frames. If it does not, but the body stays on a floor at height 0 of Y or
     Z, the person lies, crawls or is upside down, and the floor shows the axis.
 
-    trunks: (F, 3) from the hips toward the head, NaN if not seen. lowest: (F, 3) the smallest coordinates of the body,
-    meters. hips: (F, 3) meters.
+    trunks: (F, 3) vectors from the hips toward the head, NaN if not seen. lowest: (F, 3) the smallest coordinates of
+    the body, meters. hips: (F, 3) meters.
     """
     along = trunks / np.maximum(lengths(trunks), np.finfo(np.float64).tiny)[:, None]
     seen = np.isfinite(along).all(axis=1)

@@ -71,7 +71,7 @@ class ChainSolver:
         if len(self._links) > 1 and np.isfinite(targets.bend).any():
             poles = targets.bend - roots[:, None]
             pole = backend.vector(poles[:, 0])
-        elif rotations.strides[0] == 0:  # a pose that all frames share is checked only once
+        elif rotations.strides[0] == 0:  # A pose that all frames share is checked only once.
             rotations = rotations[:1]
         starts = self._start_poses(rotations, poles)
         counts = targets.weights[:, 0] > 0.0

@@ -160,7 +160,7 @@ def rigid_pairs(skeleton: Skeleton, bones: Sequence[int], points: FloatArray) ->
 def first_scale(
     skeleton: Skeleton, entries: Sequence[MappedMarker], offsets: FloatArray, positions: FloatArray
 ) -> float:
-    """About how many times larger a rig is than a recording.
+    """The approximate size of a rig, divided by that of a recording.
 
     It is measured from distances that are the same in every pose. If there are none, the markers' extent at rest is
     compared with their extent on the frame that shows the most markers. offsets: (M, 3) of the mapped points in their

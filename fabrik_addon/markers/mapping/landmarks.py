@@ -302,7 +302,7 @@ def limb_lengths(landmarks: Mapping[tuple[str, str], FloatArray]) -> Iterator[Fl
 
 
 def _across(landmarks: Mapping[tuple[str, str], FloatArray], parts: Collection[str], end: str = "") -> list[FloatArray]:
-    """(F, 3) from right to left, for each pair of landmarks on these parts whose name ends with `end`."""
+    """(F, 3) vectors from right to left, for each pair of landmarks on these parts whose name ends with `end`."""
     return [
         landmarks["L", name] - landmarks["R", name]
         for side, name in landmarks

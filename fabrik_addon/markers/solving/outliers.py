@@ -118,7 +118,7 @@ def implausible_samples(targets: FloatArray, rate: float, size: float) -> BoolAr
         return np.asarray(lengths(targets[frames, places] - usual) > least)
 
     def near() -> FloatArray:
-        """(7, N, 3) the samples around each one; NaN outside the recording."""
+        """(7, N, 3) the samples around each sample; NaN outside the recording."""
         window = frames + steps
         outside = (window < 0) | (window >= len(targets))
         return np.where(outside[..., None], np.nan, targets[window % len(targets), places])
