@@ -183,7 +183,7 @@ def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
     posed = forward_kinematics(skeleton, solution.rotations[places], solution.root_location[places])
 
     def line(bones: FloatArray, low: list[int], high: list[int]) -> FloatArray:
-        """(..., 3) from the mean head of bones `low` to that of bones `high`; bones: (..., J, 4, 4), armature space."""
+        """(..., 3) vectors between the mean heads of bones `low` and `high`; bones: (..., J, 4, 4), armature space."""
         return np.asarray(np.subtract(*(bones[..., :3, 3][..., end, :].mean(axis=-2) for end in (high, low))))
 
     if not tops or not hips:

@@ -270,7 +270,7 @@ class FABRIK_OT_drag(OnControls, Operator):
     )
     location: FloatVector(
         "Location",
-        "Where the point goes in world space, instead of how far",
+        "Position of the point in world space, instead of its translation",
         subtype="XYZ",
         unit="LENGTH",
         options={*ASIDE, "HIDDEN"},
