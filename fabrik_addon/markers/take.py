@@ -27,7 +27,7 @@ class TakeSettings:
     Attributes:
         rate: frames per second.
         gaps: the method for undetermined bones: SOLVE uses the visible markers, INTERPOLATE ignores them and
-        interpolates, HOLD keeps the last pose, UNKEYED interpolates without keyframes.
+            interpolates, HOLD keeps the last pose, UNKEYED interpolates without keyframes.
         robust: leave out samples that cannot be right.
         steady: bones that markers do not determine follow the neighboring frames; with SOLVE, jumps are smoothed too.
         plant_feet: keep planted feet in place.

@@ -59,7 +59,7 @@ class PlainRig:
     Attributes:
         rig: the armature object.
         by_channels: whether the bones' channels, and therefore their curves, determine the pose. Otherwise Blender must
-        evaluate each frame.
+            evaluate each frame.
     """
 
     by_channels: ClassVar[bool] = True

@@ -36,9 +36,9 @@ class Trials:
         parents, lengths: (N,) indices of the bones' parents or -1, and their lengths.
         deform: (N,) whether they deform the mesh; if none does, all count.
         shaped: the bones with a custom shape.
-        rest: (N, 4, 4) matrices of the bones before the trials, in armature space, without scale. turns: (C, 3)
-        rotation vectors of the controls in armature space. turned: (C, N, 3) of the bones. moved: (C, N, 3) movements
-        of the bones' heads.
+        rest: (N, 4, 4) matrices of the bones before the trials, in armature space, without scale.
+        turns: (C, 3) rotation vectors of the controls in armature space. turned: (C, N, 3) of the bones.
+        moved: (C, N, 3) movements of the bones' heads.
     """
 
     bones: list[str]

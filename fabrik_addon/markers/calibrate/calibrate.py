@@ -52,8 +52,8 @@ class Calibration:
         pose: the pose that the person is assumed to hold at the reference.
         stature: distance from feet to head in that pose, as a fraction of the distance at rest; NaN if feet and head
             are not recognized from bone names.
-        height: distance from feet to head of the recorded person at rest, before scaling; NaN in the same case. poses:
-        the poses measured last, of the reference or of frames of the take.
+        height: distance from feet to head of the recorded person at rest, before scaling; NaN in the same case.
+        poses: the poses measured last, of the reference or of frames of the take.
     """
 
     skeleton: Skeleton

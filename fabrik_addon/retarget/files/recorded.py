@@ -23,8 +23,8 @@ class Recorded:
     Positions are in meters, or in the units of a .bvh file, which does not name them.
 
     Attributes:
-        names: N bone names, parents before their children. parents: (N,) index of each bone's parent; -1 for roots,
-        such as the first bone.
+        names: N bone names, parents before their children.
+        parents: (N,) index of each bone's parent; -1 for roots, such as the first bone.
         heads: (N, 3) heads of the bones at rest.
         tails: (N, 3) tails of the bones at rest.
         frames: (F,) indices of these frames in the file, from 0; incomplete frames are left out.
