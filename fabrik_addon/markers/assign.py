@@ -49,7 +49,7 @@ class ByMotion:
     Attributes:
         bones: (M,) indices into the candidates; -1 if none fits.
         residuals: (M,) meters, the median distance of a marker from its usual position on that bone.
-        margins: (M,) the difference to the second-best bone, in units of a marker's noise; larger is more certain.
+        margins: (M,) the margin over the second-best bone, in units of a marker's noise; larger is more certain.
         offsets: (M, 3) the usual positions, in the frames of the bones.
     """
 

@@ -116,7 +116,7 @@ class Alignment:
         scale: rig's units for one meter of the source's movement.
         source_origin, target_origin: (3,) points that correspond: below the body, at the height of planted ankles.
         corrections: by bone of the rig, (4,) the rotation of its limb from its direction at rest to that of the source,
-        armature space.
+            armature space.
     """
 
     turn: FloatArray
