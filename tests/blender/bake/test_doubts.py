@@ -113,7 +113,7 @@ def test_a_foot_whose_markers_are_swapped_gives_a_warning(tmp_path, capfd):
     names, swapped = list(recorded.names), {"LANK": "LTOE", "LTOE": "LANK"}
     scenes.write_trc(tmp_path / "walk.trc", [swapped.get(name, name) for name in names], recorded.positions[:60])
     assert cli.run_command(arguments(tmp_path, tmp_path / "walk.trc")) == 0
-    assert "belong: LTOE and LANK; check their bones" in capfd.readouterr().out
+    assert "labels: LTOE and LANK; check their bones" in capfd.readouterr().out
 
 
 def test_strict_fails_if_one_of_several_takes_has_a_warning(tmp_path, capfd):
