@@ -59,7 +59,7 @@ class PlainRig:
 
     Attributes:
         rig: the armature object.
-        by_channels: whether the bones' channels, and so their curves, determine the pose. Otherwise Blender must
+        by_channels: whether the bones' channels, and therefore their curves, determine the pose. Otherwise Blender must
             evaluate each frame.
     """
 
@@ -150,7 +150,7 @@ class PlainRig:
     def hinge(self, bone: str, *, baked: bool = False) -> Hinge | None:
         """The hinge to which locks, or a limb's IK, restrict a joint, such as an elbow or knee.
 
-        baked: for a bake, which keeps different limbs on IK than posing does.
+        baked: for a bake, in which other limbs stay on IK.
         """
         return hinge_of_locks(self.rig.pose.bones[bone])
 
@@ -255,7 +255,7 @@ class PlainRig:
         return {bones[name].path_from_id(channel) for name, channel in channels if name in bones}
 
     def off(self, context: Context, solution: Solution, frames: IntArray) -> list[str]:
-        """Check on some of the frames (F,) whether bones match the solution; returns a warning on each that does not.
+        """Check on some of the frames (F,) that bones match the solution; returns a warning on each bone that doesn't.
 
         Changes the scene's current frame.
         """
@@ -644,13 +644,13 @@ def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_res
             limbs.setdefault(row.switch, []).append(index)
     at_fk_length = set[int]()
     for bones_of_limb in limbs.values():
-        # IK moves the bones down to the last one that a control holds. The first one that is held ends the bend.
+        # IK moves the bones down to the last one that a control holds. IK bends the limb only up to the first of these.
         places = [place for place, index in enumerate(bones_of_limb) if rows[index].goes_by] or [len(bones_of_limb) - 1]
         limb, held = bones_of_limb[: places[-1] + 1], places[0]
         arms, now = (np.diff(each[limb, :3, 3], axis=0) for each in (size * rest, posed))
         lengths = np.linalg.norm(arms, axis=1)
         # IK shortens bent limbs. The pose is written at their lengths on FK. A limb that IK has lengthened keeps its
-        # current lengths, because at those on FK its end would pull the body.
+        # lengths, because its end would otherwise pull the body.
         if np.linalg.norm(now, axis=1).sum() <= (1.0 + writing.PLACED) * lengths.sum():
             at_fk_length.update(limb[1:])
             if held == _BENT_BY_IK:
@@ -676,7 +676,7 @@ def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_res
 
 
 def _keep_end(posed: FloatArray, limb: Sequence[int], lengths: FloatArray, end: FloatArray) -> None:
-    """Bend a limb that IK has shortened, so that with its lengths on FK it ends at a point (3,).
+    """Bend a limb that IK has shortened until it ends at a point (3,) with its lengths on FK.
 
     posed: (J, 4, 4) matrices; the rotations of the limb's two bones change. limb: their indices, and that of the end.
     lengths: (2,) of the two bones.

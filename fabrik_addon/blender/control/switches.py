@@ -81,8 +81,8 @@ class Switch:
     It is identified by its path from the armature object.
 
     bones: the bones whose constraints it drives. takes_over: the bones that they follow at the switch's other value.
-    along: paths that are set to the same value. only_ik: whether the rig has no FK for these bones, so that they are on
-    FK only while they are posed.
+    along: paths that are set to the same value. only_ik: whether the rig has no FK for these bones; then they are on FK
+    only while they are posed.
     """
 
     path: str
@@ -97,7 +97,7 @@ class Switch:
 
 
 def possible_switches(context: Context, rig: Object) -> list[Switch]:
-    """The properties that make bones follow different bones if they are changed from 0 to 1, or from 1 to 0."""
+    """The properties that make bones follow other bones if their value changes from 0 to 1, or from 1 to 0."""
     driving = _driving(rig)
     values = {path: read_switch(rig, path) for path in driving}
     write_switches(rig, {path: round(value) for path, value in values.items()})
@@ -208,7 +208,7 @@ def _driving(rig: Object) -> dict[str, set[str]]:
 
 
 def _leaders(context: Context, rig: Object) -> dict[str, tuple[str, ...]]:
-    """For each bone, the bones that it follows by its last constraint that overrides the ones before it."""
+    """For each bone, the bones that it follows through the last of its overriding constraints."""
     rig.update_tag()
     context.view_layer.update()
     evaluated = rig.evaluated_get(context.evaluated_depsgraph_get())

@@ -134,7 +134,7 @@ def is_animated(armature: Object) -> bool:
     return any(curve.data_path.startswith("pose.bones[") for curve in every_curve(armature))
 
 
-# Paths have at most _MOST frames before and after the current one. When fewer than _NEAR_THE_END are left, they are
+# Paths have at most _MOST frames before and after the current one. If fewer than _NEAR_THE_END are left, they are
 # updated.
 _MOST: Final = 500
 _NEAR_THE_END: Final = 250
@@ -176,7 +176,7 @@ class PathKeeper:
         return self._paths
 
     def paths(self, rig: Object, frame: float) -> tuple[Paths | None, tuple[object, ...]]:
-        """The paths around a frame, and a value that changes with them. No keys, or keys that can't be read, give None.
+        """The paths around a frame, and a value that changes with them. Both are None without readable keys.
 
         A rig that `needs_sampling` has no paths until it is sampled, and again after its keys have changed: see
         `is_current`.

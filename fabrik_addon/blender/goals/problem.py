@@ -43,7 +43,7 @@ from .effectors import (
     targets_in,
 )
 
-# Radians. A joint that is rotated by more about another axis than its hinge's is no hinge.
+# Radians. A joint is no hinge if it is rotated by more than this about another axis than its hinge's.
 _OFF_AXIS: Final = 0.035
 # Radians. Hinges are widened to multiples of this, so that errors of single precision don't make new live sessions.
 _BEND_STEP: Final = 1e-3
@@ -69,7 +69,7 @@ class RigProblem:
         names: the names to show of the effectors from a list, which are the first ones; empty if there is no list.
         targets: E objects, each with the name of its bone or "" for the object itself, or pins, or, for closed loops,
             points of other bones.
-        bends: E poles of limbs, objects with bones as above; None without a pole.
+        bends: E poles of limbs, in the form of `targets`; None without a pole.
         carrier: the bone to which the tree is attached and that something else moves; "" for the armature itself.
             Positions are then in the rest space of that bone.
     """
@@ -150,7 +150,7 @@ class RigProblem:
         self-collisions of the preferred pose are removed.
         """
         rig, skeleton = self.rig, self.tree.skeleton
-        # All goals that lead the body get the force of the weakest, so that none pulls another off its target.
+        # All goals that move the body get the force of the weakest one, so that no goal pulls another off its target.
         leading = [each.bone not in self.pinned and each.target_bone is None for each in self.effectors]
         forces = [LEADS_WITH.get(part_of(rig, each.bone), 1.0) for each in compress(self.effectors, leading)]
         force = min(forces, default=1.0)
@@ -214,8 +214,8 @@ def rig_problem(
 ) -> RigProblem:
     """A problem with the limits of the bones to be solved.
 
-    baked: for a bake, which keeps different limbs on IK than posing does. more: other attributes. Raises
-    LimitPropertyError for an invalid limit.
+    baked: for a bake, in which other limbs stay on IK. more: other attributes. Raises LimitPropertyError for an invalid
+    limit.
     """
     names = [tree.skeleton.names[bone] for bone in bones]
     limits = read_limits(posed.rig, names)

@@ -145,7 +145,7 @@ class DragPart:
         self._pins = ~self._dragged & ~np.array([grip.is_ik for grip in grips])
         self._oriented = any(grip.effector.rotation_weight > 0.0 for grip in grips)
         start = tree.rotations, tree.root_location
-        # For each dragged point, its index among the grips, the heads of the bones from the root to it, and its
+        # For each dragged point, its index among the grips, the heads of the bones above it, root first, and its
         # position.
         self._ropes: list[tuple[int, FloatArray, FloatArray]] = []
         if is_rope:
@@ -233,8 +233,8 @@ def mirrored_turn(turn: FloatArray, shift_factors: FloatArray) -> FloatArray:
 def _free_joints(posed: PosedRig, tree: armatures.Tree, led: Collection[str], *, hangs: bool, bends: bool) -> list[int]:
     """The joints of limbs without goals, which hang or rest on the floor, as indices in the skeleton.
 
-    led: bones with goals, and limbs of control rigs that are not dragged, since these rigs pose them. bends: also those
-    of a person's spine, which bends sideways for balance.
+    led: bones with goals, and limbs that are not dragged and that a control rig poses. bends: also the joints of a
+    person's spine, which bends sideways for balance.
     """
     names, shares, floor = tree.skeleton.names, masses_of(posed.rig, tree.skeleton).hanging, floor_of(posed.rig)
     limbs = set() if shares is None else {names[bone] for bone in np.flatnonzero(shares)}
@@ -249,8 +249,7 @@ class DragSettings:
     """Settings of a drag.
 
     Attributes:
-        reach: the bones that follow: "WHOLE" for the rig, "PIN" up to the nearest pin, or "BONES" for a number of
-        bones.
+        reach: the bones that follow: "WHOLE" for the rig, "PIN" up to the nearest pin, or "BONES" for some bones.
         bones: the number of bones, including the dragged one.
         root: "AUTO", "FIXED", "FREE" or "FOLLOW"; None for the rig's own setting.
         keep_orientation: feet and heads keep their orientation in the world while they are dragged.
@@ -367,7 +366,7 @@ class DragSetup:
     ) -> tuple[list[Grip], list[LimbOnIk]]:
         """The grips on a tree below the bone `top`, and the limbs held by IK.
 
-        leads: whether the top bone is dragged and moves. one_piece: whether its trunk moves as one piece.
+        leads: whether the top bone is the dragged one, and may move. one_piece: whether its trunk moves as one piece.
         """
         names = tree.skeleton.names
         grips = [

@@ -97,7 +97,7 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
     turned = dict.fromkeys(bone for bone, channel in chosen if channel not in ("location", "scale"))
     held = HeldChannels(rig, turned)
     for bone in [rig.pose.bones[name] for name in turned if read.channel(name)]:
-        # Use the values nearest to the existing keys. Otherwise the rotation between two keys could take the longer
+        # Use the values nearest to the existing keys. Otherwise the rotation between two keys might take the longer
         # path.
         near = read.values(bone.name, np.array([frame]))[0]
         channel, values = to_channels(bone.rotation_mode, local_rotation(bone)[None], previous=near)

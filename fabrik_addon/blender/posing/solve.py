@@ -108,7 +108,7 @@ def preferred_pose(problem: RigProblem, start: _Pose, bones: Sequence[int] | Non
 class BasePose:
     """The base pose of a rig on a frame, from its current action, or else from the stored pose.
 
-    On a control rig these are the channels of its controls, with which it is evaluated.
+    On a control rig, this pose is found by evaluating the rig with its controls' channels.
 
     Attributes:
         key: the frame and the channels of a control rig that was evaluated. trees: its trees in this pose, by root.
@@ -119,7 +119,7 @@ class BasePose:
     def __init__(self, scene: Scene, rig: Object, update: Update, last: "BasePose | None") -> None:
         """Read the base pose on the current frame.
 
-        update: evaluates the scene without calling handlers. last: the rig's last base pose, which may still hold.
+        update: evaluates the scene without calling handlers. last: the rig's last base pose, which may still be valid.
         """
         self.settings = rig_settings(rig)
         self._rig, self.frame, stored = rig, scene.frame_current_final, self.settings.stored_pose
@@ -216,7 +216,7 @@ class BasePose:
         found = {curve.array_index: curve.evaluate(self.frame) for curve in self._curves.channel(bone, channel)}
         if self._is_layered and found:
             shown = np.array(getattr(self._rig.pose.bones[bone], channel), dtype=np.float64)
-            # If the keys have changed since, the current values are theirs.
+            # If the keys have changed since, they determine the current values.
             shown = self.blended.setdefault((bone, channel, *found.values()), shown)
             found = {index: shown[index] for index in found}
         values[list(found)] = list(found.values())
@@ -270,7 +270,7 @@ def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> F
     last: Any = settings.solved
     if start != "PRESENT" or not last or last[0] != pose_bytes(armature):
         last = b"", [], {}, {}
-    # If the same request is solved again, it starts where the first solve did.
+    # If the same request is solved again, it starts from the same pose.
     _, before, turns, heads = last
     begins = []
     for problem in trees:
@@ -347,7 +347,7 @@ def _solve(
 def _errors_on_ik(problem: RigProblem, places: SampledTargets, errors: FloatArray) -> FloatArray:
     """(E,) the solver's errors, or the rig's where they are larger, because IK stretches bones and the solver does not.
 
-    Only elbows and knees are off; the end of a limb on IK is where the solver has it.
+    Only elbows and knees are off; the end of a limb on IK is at the solver's position.
     """
     found, on_ik, most = errors.copy(), problem.posed.on_ik, most_off(problem.tree.skeleton.extent)
     for row, effector in enumerate(problem.effectors[: len(errors)]):
@@ -375,7 +375,7 @@ def session_for(problem: RigProblem, start: _Pose, locks: Mapping[int, WithLocks
 
 
 def depends_on(problem: RigProblem) -> tuple[Any, ...]:
-    """A key for everything that the session of a problem depends on, except rest pose, preferred pose and targets."""
+    """A value that changes with everything on which a session depends, except rest pose, preferred pose and targets."""
     rig = problem.rig
     masses, settings, up = masses_of(rig, problem.tree.skeleton), rig_settings(rig), rig.matrix_world[2][:]
     weighed = tuple(array.tobytes() for array in (masses.shares, masses.centers, masses.factors))
@@ -426,7 +426,7 @@ SAME_TURN_ON_IK: Final = 3e-4
 _SAME_TURN_MADE: Final = 1e-5
 # The length to assume for a root bone with almost no length.
 _SHORTEST: Final = 1e-3
-# Whether joints ease in, and a timer lets them catch up with targets. Off in background mode.
+# Whether joints ease in, and a timer lets them catch up with targets. False in background mode.
 IS_EASED = not bpy.app.background
 # Radians, and fractions of the root bone's length. A pose with smaller differences is not written again.
 _SAME_TURN: Final = 2e-6
@@ -526,7 +526,7 @@ class LiveSession:
         """Whether the pose already meets its targets, inside the limits."""
         size = float(self._problem.tree.skeleton.lengths.sum())
         misses = solver.misses(current.rotations, current.root_location, *asked)
-        # IK and locks allow the pose, although it may be slightly off the hinges that represent them.
+        # The pose satisfies IK and locks, even if it is slightly off the hinges that represent them.
         limits = read_limits(self._problem.rig, self._problem.bone_names)
         legal = legal_pose(current.skeleton, limits, current.rotations[None])[0]
         return bool(

@@ -42,7 +42,7 @@ def new_action(owner: Object, name: str) -> Action:
 
 
 def check_action(owner: Object, *, new: bool, tweaked: bool = False) -> None:
-    """Raise KeyframeError, with the reason, if the owner's action cannot be written, or with `new`, replaced.
+    """Raise KeyframeError, with the reason, if the owner's action can't be written or, with `new`, replaced.
 
     tweaked: whether the action may be that of an NLA strip in tweak mode, see `action_frame`.
     """
@@ -120,8 +120,7 @@ def add_strip(owner: Object, action: Action) -> bpy.types.NlaStrip:
     animation = _animation_data(owner)
     current = animation.action
     if current is not None and current != action:
-        # Make the current action a strip with the same influence, blending and extrapolation, so that it plays the
-        # same.
+        # Make the current action a strip with the same influence, blending and extrapolation, to keep its effect.
         slot, influence = animation.action_slot, animation.action_influence
         blend_type, extrapolation = animation.action_blend_type, animation.action_extrapolation
         animation.action = None

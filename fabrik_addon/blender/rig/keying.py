@@ -51,8 +51,8 @@ def key_channels(
     The other keyed frames of the armature keep their pose: a property without a key there gets one if its value would
     change.
 
-    If there is an active keying set, its properties are keyed instead; for automatic keys only if the scene is set to
-    use it.
+    If there is an active keying set, its properties are keyed instead; automatic keys do so only if the scene is set to
+    use the keying set.
 
     before: former values of properties without curves, by bone and property.
 
@@ -153,7 +153,7 @@ def _without_effect(
 ) -> dict[tuple[str, int], FloatArray]:
     """(F,) values of curves that leave the pose of the NLA strips below the action unchanged, by path and index.
 
-    missing: the curves that the action does not have yet. Those that the strips do not have either are left out.
+    missing: the curves that the action does not have yet. Curves that the strips do not have either are left out.
     """
     animation = armature.animation_data
     below = curves_by_key(strip_curves(armature) if missing and animation.use_nla else ())
