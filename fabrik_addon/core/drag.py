@@ -93,8 +93,7 @@ _FULL_SHIFT: Final = 0.1
 # is lowered, and then bend too far in one step.
 _RADIAN: Final = 0.22
 # For joints of limbs without goals, _RADIAN is multiplied by this number. With 1, a forearm that begins to hang lags by
-# 9 degrees. With less, the free leg of a person on one foot swings faster: by 17 to 27 degrees per centimeter without a
-# bound.
+# 9 degrees. With 0 (no bound), the free leg of a person on one foot swings by 17 to 27 degrees per centimeter.
 _FREE: Final = 0.5
 # The lever at which torques of joint limits are compared with forces, as a fraction of the body's size.
 _LEVER: Final = 0.17

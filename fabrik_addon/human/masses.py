@@ -33,7 +33,7 @@ class BoneMass(NamedTuple):
 
 
 class _Segment(NamedTuple):
-    """Percentage of the body's mass, center of mass, parts, and the segment that gets the mass of one without bones."""
+    """Percentage of the body's mass, center of mass, parts, and the segment that gets the mass if it has no bones."""
 
     percent: float
     center: float

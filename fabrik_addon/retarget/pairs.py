@@ -326,7 +326,7 @@ def _known_without_root(bones: Mapping[str, RestBone]) -> TreeBody:
     # Animal rigs may use human names for other parts: in Rigify's wolf, the bone named like hips is below the neck.
     necks = set(parts.get("neck", ()))
     if "thigh" in parts and any(necks.isdisjoint(above(bones, hips)) for hips in parts.get("hips", ())):
-        # Bones named hips are ignored if they have no legs, and another bone named hips has.
+        # Bones named hips are ignored if they have no legs and another bone named hips does.
         carried = {bone for thigh in parts["thigh"] for bone in above(bones, thigh)}
         legless = set(parts["hips"]) - carried if carried & set(parts["hips"]) else ()
         roles = {name: role for name, role in named.items() if name not in legless}

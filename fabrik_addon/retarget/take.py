@@ -134,7 +134,7 @@ class _Work:
         local[:, self.in_limbs] = carried[:, self.in_limbs]
         matrices = self._posed(local, root)
         if self.feet:
-            # Lower the hips until the legs reach their feet.
+            # Lower the hips until the legs reach their feet's targets.
             up, downs = self.goals.floor.axes.up, []
             for end, _ in self.feet:
                 hip, foot = matrices[:, end.limb[0], :3, 3], matrices[:, end.limb[-1], :3, 3]

@@ -255,7 +255,7 @@ class PlainRig:
         return {bones[name].path_from_id(channel) for name, channel in channels if name in bones}
 
     def off(self, context: Context, solution: Solution, frames: IntArray) -> list[str]:
-        """Check on some of the frames (F,) that bones match the solution; returns a warning on each bone that doesn't.
+        """Check on some of the frames (F,) that bones match the solution; returns a warning for each that doesn't.
 
         Changes the scene's current frame.
         """

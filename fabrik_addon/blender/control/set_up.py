@@ -187,7 +187,7 @@ def use_control_rig(context: Context, rig: Object) -> tuple[str, list[str]]:
     """Find the bones of a rig's body and their controls, and store them on the armature.
 
     Controls that were chosen by hand are kept. Pose, keys and properties of the rig are restored. Returns a line to
-    show, and a warning on bones that no control moves correctly.
+    show, and a warning about bones that no control moves correctly.
 
     Raises RigError, with nothing changed, if the rig has no bones that constraints move, or no control.
     """
@@ -663,7 +663,7 @@ def _has(switch: switching.Switch, carrier: Carrier) -> bool:
 
 
 def _switch_of(found: _Found, carrier: Carrier) -> str:
-    """The path of a bone's switch, or of its control's parents, as for a paw's toes; "" for none."""
+    """The path of a bone's switch, or of that of its control's parents, as for a paw's toes; "" for none."""
     names, parents = found.on_fk.bones, found.on_fk.parents
     body = {name for each in found.carriers for name in (each.bone, each.control)}
     above, bone = [], parents[names.index(carrier.control)]

@@ -698,7 +698,7 @@ class ControlWriter:
         self.apply(wanted, *self.ready_model().pose(wanted))
 
     def settle(self) -> list[str]:
-        """Check the body's pose and correct it; returns a warning on each bone that cannot be corrected."""
+        """Check the body's pose and correct it; returns a warning for each bone that cannot be corrected."""
         if self._wanted is None or not (self.held.changed() or self.switched()):
             # The drag has returned to its start, and everything has been restored.
             return []
@@ -715,7 +715,7 @@ class ControlWriter:
         return [deviation_warning(self._setup, each, self.limbs) for each in named]
 
     def leave_ik(self) -> list[str]:
-        """Switch limbs that miss their pose on any frame of a bake to FK, if allowed; returns a warning on each."""
+        """Switch limbs that miss their pose on any frame of a bake to FK, if allowed; returns a warning for each."""
         off = {
             self._setup.carriers[each.bone].switch: each
             for each in sorted(self.deviations() if self.limbs else (), key=lambda one: one.distance)
@@ -834,7 +834,7 @@ def deviations(rig: Object, setup: FabrikControlRig, names: Sequence[str], wante
 
 
 def deviation_warning(setup: FabrikControlRig, deviation: Deviation, on_ik: Collection[str] = ()) -> str:
-    """A warning on a bone that its control cannot bring to its pose.
+    """A warning about a bone that its control cannot bring to its pose.
 
     on_ik: the switches of limbs on IK.
     """

@@ -43,7 +43,7 @@ from .effectors import (
     targets_in,
 )
 
-# Radians. A joint is no hinge if it is rotated by more than this about another axis than its hinge's.
+# Radians. A joint is not a hinge if it is rotated by more than this about another axis than its hinge's.
 _OFF_AXIS: Final = 0.035
 # Radians. Hinges are widened to multiples of this, so that errors of single precision don't make new live sessions.
 _BEND_STEP: Final = 1e-3

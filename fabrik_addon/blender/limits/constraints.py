@@ -125,7 +125,7 @@ def _box_of_swings(limit: Ball | Polygon, order: str) -> EulerBox:
 
 
 def _angles(order: str, rotations: FloatArray) -> FloatArray:
-    """(N, 3) Euler angles of rotations (N, 4). Of two triples, chooses that with the smaller sum, like Blender."""
+    """(N, 3) Euler angles of rotations (N, 4). Of two triples, chooses the one with the smaller sum, like Blender."""
     return to_channels(order, rotations[None])[1][0]
 
 

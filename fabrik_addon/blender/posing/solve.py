@@ -173,7 +173,7 @@ class BasePose:
     def start(self, problem: RigProblem, current: Tree, last: "LiveSession | None") -> _Pose:
         """(J, 4) local rotations of a tree, and (3,) its root's head, which stays in place unless Live or keys move it.
 
-        current: the tree in its current pose, in which bones of a plain rig stay that are not solved. last: the tree's
+        current: the tree in its current pose; bones of a plain rig that are not solved keep that pose. last: the tree's
         session.
         """
         root, bones = problem.tree.skeleton.names[0], self._rig.pose.bones
@@ -181,7 +181,7 @@ class BasePose:
             place, head = problem.posed.place(root), problem.tree.root_location
             is_keyed = self._is_new and self._curves.channel(place, "location")
             if not problem.free_root and not is_keyed:
-                # What controls reproduce is slightly off, so the root would creep.
+                # Controls reproduce poses with slight errors, so the root would creep.
                 stays = last is not None and place in bones and last.placed == bones[place].location[:]
                 head = last.wanted[1] if last and last.wanted and stays else current.root_location
             return problem.tree.rotations, head
@@ -288,7 +288,7 @@ def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> F
             # Parents of the targets may have followed bones that were just solved.
             context.view_layer.update()
         places = current_targets(context.evaluated_depsgraph_get(), context.scene, armature, problem)
-        # The ends of limbs on IK are where they are, within the errors of IK.
+        # Leave out the ends of limbs on IK: they are held at their current positions, which vary by the errors of IK.
         own = len(problem.names)
         asked.append((depends_on(problem), *(None if each is None else each[:own].tobytes() for each in places)))
         stays = asked[-1] in before and is_by_posture(problem, places)
@@ -345,7 +345,7 @@ def _solve(
 
 
 def _errors_on_ik(problem: RigProblem, places: SampledTargets, errors: FloatArray) -> FloatArray:
-    """(E,) the solver's errors, or the rig's where they are larger, because IK stretches bones and the solver does not.
+    """(E,) the solver's errors, or the rig's if these are larger, because IK stretches bones and the solver does not.
 
     Only elbows and knees are off; the end of a limb on IK is at the solver's position.
     """

@@ -93,7 +93,7 @@ def to_channels(
     other[..., order[1]] = np.pi - angles[..., order[1]]
     earlier = np.concatenate((np.broadcast_to(start, angles.shape[1:])[None], angles[:-1]))
     # Two triples of angles give the same rotation, and the step to the next frame is equally long from both. So a frame
-    # has the other triple after an odd number of changes between the two.
+    # has the other triple if the number of changes between the two up to that frame is odd.
     change = np.abs(wrapped(other - earlier)).sum(axis=-1) < np.abs(wrapped(angles - earlier)).sum(axis=-1)
     on_other = np.cumsum(change, axis=0) % 2 == 1
     return name, _unwrapped(np.where(on_other[..., None], other, angles), start)
@@ -142,8 +142,8 @@ def _euler(order: Sequence[int], matrices: FloatArray, start: FloatArray) -> Flo
     last_angle = _carried_on(np.arctan2(across, along)[..., None], free, start[..., last : last + 1])[..., 0]
     angles = np.empty(matrices.shape[:-1])
     angles[..., last] = last_angle
-    # The cosine along the last angle has a sign, so the error of an angle that was kept is at most the distance from
-    # gimbal lock.
+    # This cosine can be negative, unlike one from a square root. So near gimbal lock, where the last angle is kept, the
+    # error is at most the distance from gimbal lock.
     cosine = np.cos(last_angle) * along + np.sin(last_angle) * across
     angles[..., middle] = np.arctan2(-sign * matrices[..., last, first], cosine)
     # Compute the first angle from the last one, so that their sum is exact even if neither of the angles is.

@@ -55,7 +55,7 @@ class Goals:
     """
 
     def __init__(self, bodies: Bodies, effectors: Sequence[Effector]) -> None:
-        """The effectors' bones must be among the bodies."""
+        """Prepare the goals of effectors, whose bones must be among the bodies."""
         skeleton, ends = bodies.skeleton, with_partners(effectors)
         self._bodies, self.count, self.loops = bodies, len(effectors), list(loops_of(effectors))
         place = {int(bone): body for body, bone in enumerate(bodies.bones)}

@@ -91,8 +91,9 @@ _EXPECTED: Final = 0.05
 _MIN_INLIERS: Final = 0.5
 # A sample is compared with those on this many frames before and after it.
 _REACH: Final = 3
-# It is implausible beyond the first fraction of the skeleton's size (10 cm on a person), if even the largest
-# acceleration does not explain it: the second number, in sizes per s² (a striking hand reaches 400 m/s²).
+# A sample is implausible if it is off by more than the first number, a fraction of the skeleton's size (10 cm on a
+# person), and by more than the second one explains: the largest acceleration, in sizes per s² (a striking hand reaches
+# 400 m/s²).
 _FLUNG_SHARE: Final = 0.04
 _FASTEST: Final = 170.0
 

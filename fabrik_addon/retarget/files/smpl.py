@@ -153,7 +153,7 @@ def has_poses(content: bytes) -> bool:
 
 
 def _of_one_person(found: Mapping[str, npt.NDArray[Any]]) -> Mapping[str, npt.NDArray[Any]]:
-    """The arrays without a first axis of people, as in (1, F, 3); raises RetargetError if there are several people."""
+    """The arrays without an axis for people, such as the first of (1, F, 3); raises RetargetError for more people."""
     trans = _first(found, _TRANS)
     if trans is None or trans.ndim < 3 or trans.shape[1] == 1:
         return found

@@ -202,7 +202,7 @@ class Watch:
         listen(self._note_undo, "undo_post", "redo_post", on=True)
 
     def stop(self) -> None:
-        """Stop watching."""
+        """Stop detecting changes."""
         listen(self._note_undo, "undo_post", "redo_post", on=False)
 
     def why_lost(self) -> str:

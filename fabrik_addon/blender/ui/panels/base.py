@@ -184,7 +184,7 @@ class FABRIK_OT_guide(Operator):
 
 @lru_cache(maxsize=1)
 def _manifest() -> dict[str, Any]:
-    import tomllib  # noqa: PLC0415  Blender's start has no use for it
+    import tomllib  # noqa: PLC0415  not needed when Blender starts
 
     return tomllib.loads((Path(__file__).parents[4] / "blender_manifest.toml").read_text(encoding="utf-8"))
 
