@@ -1,8 +1,8 @@
 """Reads and writes joint limits as custom properties of pose bones; no other module does.
 
 They are plain ID properties in radians. So they are saved, appended and linked even if the extension is disabled. A
-library override can only change properties that the library has. To allow a change of the type there, every limited bone
-has the properties of all types except the outline. A bone without a limit only has properties that differ from the
+library override can only change properties that the library has. To allow a change of the type there, every limited
+bone has the properties of all types except the outline. A bone without a limit only has properties that differ from the
 default, such as its stiffness.
 """
 
