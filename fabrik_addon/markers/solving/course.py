@@ -130,8 +130,8 @@ FROM_COURSE: Final = 0.2
 _UNSURE: Final = 0.5
 # Seconds: standard deviation of the filter that smooths the course of undetermined bones.
 _SPREAD: Final = 0.1
-# Weight of the rest pose if markers are usually far off, such as keypoints. With less, the chest is at its limits more
-# often. With more, the RMS error grows.
+# Weight of the rest pose for markers that are usually far off, such as keypoints. With less, the chest is at its limits
+# more often. With more, the RMS error grows.
 _REST_COUNTS: Final = 3.5
 
 
