@@ -14,7 +14,6 @@ from bpy.types import Context, Object, PoseBone
 
 from ...core import Hinge, Solution, forward_kinematics
 from ...core.arrays import FloatArray, IntArray, times
-from ...core.errors import first_few
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import (
     IDENTITY,
@@ -118,20 +117,6 @@ class PlainRig:
         known: the IK controls of such limbs, if they have been tried before; then there is no trial.
         """
         return []
-
-    def too_short(self, ends: Mapping[str, FloatArray]) -> list[str]:
-        """A sentence about limbs on IK that the body has moved away from their controls; an empty list without any.
-
-        ends: by name of the bone at a limb's end, (3,) the position in armature space at which its IK control holds it.
-        """
-        bones, scale = self.rig.pose.bones, plain.meters_per_unit(self.rig)
-        apart = {
-            self.shown(name): distance
-            for name, place in ends.items()
-            if (distance := scale * float(np.linalg.norm(np.array(bones[name].head) - place))) > plain.SHOWN
-        }
-        by = plain.length_text(max(apart.values(), default=0.0))
-        return [f"Limbs too short to reach their IK controls (up to {by} short): {first_few(apart)}"] if apart else []
 
     def lock(self, bone: str, rotation: FloatArray) -> WithLocks | None:
         """The locks on a bone's rotation, its own or its control's, relative to `rotation` (4,); None without locks."""

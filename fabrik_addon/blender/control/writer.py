@@ -323,11 +323,13 @@ class LimbOnIk:
     def hold(self, goes_by: Mapping[str, str], others: Mapping[str, str] = MappingProxyType({})) -> None:
         """Move the controls that hold bones: the IK control for the limb's last bone, heels for bones above the end.
 
-        others: the controls of bones below the end, such as toes.
+        others: the controls of bones below the end, such as toes. The end is held where it is now, see `place`.
         """
         heels = dict(goes_by)
         self.goes_by = dict([heels.popitem()] if heels else [])
         self.turned_by = heels | {bone: control for bone, control in others.items() if bone not in goes_by}
+        for bone, leader in self.goes_by.items():
+            self._end = self.rig.pose.bones[leader].matrix.inverted() @ self.rig.pose.bones[bone].head
 
     @property
     def beyond(self) -> FloatArray:
@@ -345,15 +347,9 @@ class LimbOnIk:
                 return apart
         return np.zeros(3)
 
-    def stay(self) -> None:
-        """Hold the limb's end where it is now, relative to its IK control; see `place`."""
-        ((bone, leader),) = self.goes_by.items()
-        bones = self.rig.pose.bones
-        self._end = bones[leader].matrix.inverted() @ bones[bone].head
-
     @property
     def place(self) -> FloatArray:
-        """(3,) the position in armature space at which the IK control holds the limb's end since `stay`."""
+        """(3,) the position in armature space at which the IK control holds the limb's end since `hold`."""
         (leader,) = self.goes_by.values()
         return np.array(self.rig.pose.bones[leader].matrix @ self._end)
 
@@ -514,7 +510,6 @@ def held_by_ik(update: Update, rig: Object, setup: FabrikControlRig, known: set[
         if ends and is_known and read_switch(rig, path) == setup.switches[path].ik:
             limbs.append(LimbOnIk(rig, [row.name for row in rows], [*ends.values()]))
             limbs[-1].hold(ends)
-            limbs[-1].stay()
     if known is not None or not limbs:
         return limbs
     controls = {setup.place, *(name for limb in limbs for name in limb.controls)}

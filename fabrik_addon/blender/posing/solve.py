@@ -292,11 +292,11 @@ def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> F
         own = len(problem.names)
         asked.append((depends_on(problem), *(None if each is None else each[:own].tobytes() for each in places)))
         stays = asked[-1] in before and is_by_posture(problem, places)
-        solution, holds, left = _solve(context, problem, places, begin, stays=stays)
+        found, holds, left = _solve(context, problem, places, begin, stays=stays)
         left_alone += left
-        errors.append(solution.errors * float(object_scale(tree_space(armature, problem))))
+        errors.append(found * float(object_scale(tree_space(armature, problem))))
         lengths = path_reaches(problem.tree.skeleton, problem.effectors[:own]).tolerance_lengths
-        met += int(np.asarray(solution.errors <= Options().tolerance * lengths).sum())
+        met += int(np.asarray(found <= Options().tolerance * lengths).sum())
         if (farthest := float(np.nan_to_num(errors[-1]).max())) > worst:
             why, worst = holds, farthest
     result = FrameResult(np.concatenate(errors), met, tuple(left_alone), why)
@@ -311,10 +311,11 @@ def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> F
 
 def _solve(
     context: Context, problem: RigProblem, places: SampledTargets, begin: Tree, *, stays: bool
-) -> tuple[Solution | DragPose, str, list[str]]:
-    """Pose one tree near its start pose; returns the reasons for missed targets, and warnings on misplaced bones.
+) -> tuple[FloatArray, str, list[str]]:
+    """Pose one tree near its start pose.
 
-    stays: whether the current pose is already the solution.
+    stays: whether the current pose is already the solution. Returns (E,) errors of the targets in armature units, the
+    reasons for them, and warnings on misplaced bones.
     """
     rig, own, left = problem.rig, len(problem.names), list[str]()
     unseen = np.isnan(places.points[:own]).any(axis=1)
@@ -324,24 +325,20 @@ def _solve(
         asked, current = (places.points, places.rotations), (problem.tree.rotations, problem.tree.root_location)
         # If the pose does not change, solve again only to find why targets are missed.
         solution = session.solve_from_preferred(*asked, try_passes=True)
-        if stays:
-            errors = session.misses(*current, *asked)
-            solution = DragPose(*current, errors, np.full(len(errors), np.nan), 0)
-        solution = replace(solution, errors=np.where(unseen, np.nan, solution.errors[:own]))
-        why = problem.why_short(session)
+        errors, why = session.misses(*current, *asked) if stays else solution.errors, problem.why_short(session)
     else:
-        solution, why = solve_tree(problem, places, begin.rotations, begin.root_location), ""
-        solution = replace(solution, errors=solution.errors[:own])
+        solution = solve_tree(problem, places, begin.rotations, begin.root_location)
+        errors, why = solution.errors, ""
         if not unseen.all():
             write_stretches(rig, stretch_factors(problem, solution))
+    errors = np.where(unseen, np.nan, errors[:own])
     if not stays and not unseen.all():
         location = solution.root_location if problem.free_root else None
         left = problem.posed.write(context, problem.tree.skeleton, solution.rotations, location, problem.written)
-        ends = (effector.bone for effector in problem.effectors[own:])
-        left += problem.posed.too_short(dict(zip(ends, places.points[own:], strict=True)))
-        errors = _errors_on_ik(problem, places, solution.errors)
-        why, solution = why if (errors == solution.errors).all() else "", replace(solution, errors=errors)
-    return solution, why, left
+        left += problem.too_short()
+        solved, errors = errors, _errors_on_ik(problem, places, errors)
+        why = why if np.array_equal(errors, solved, equal_nan=True) else ""
+    return errors, why, left
 
 
 def _errors_on_ik(problem: RigProblem, places: SampledTargets, errors: FloatArray) -> FloatArray:
@@ -447,28 +444,28 @@ class LiveSession:
         base: the rig's last base pose.
     """
 
-    def __init__(self, problem: RigProblem, base: _Pose, before: "LiveSession | None" = None) -> None:
-        """Prepare the session.
+    def __init__(self, problem: RigProblem, base: _Pose) -> None:
+        """Prepare the session; see `begin`."""
+        self.names = problem.tree.skeleton.names
+        self.asked: tuple[float, SampledTargets | None] | None = None
+        self.limbs: dict[str, LimbOnIk] = {}
+        self.wanted: _Pose | None = None
+        self.made: _Pose | None = None
+        self.placed: tuple[float, ...] = ()
+        self.base: BasePose | None = None
+        self.begin(problem, base)
 
-        base: the pose without live posing, (J, 4) local rotations and the root's head at (3,). before: the tree's
-        previous session, which no longer fits; None without one.
+    def begin(self, problem: RigProblem, base: _Pose) -> None:
+        """Solve another problem of the same tree from now on.
+
+        base: the pose without live posing, (J, 4) local rotations and the root's head at (3,).
         """
-        self._key = depends_on(problem)
-        self._problem, self._base, self.names = problem, base, problem.tree.skeleton.names
-        if before is not None and before.names != self.names:
-            # The stored poses belong to other bones.
-            before = None
+        self._key, self._problem, self._base = depends_on(problem), problem, base
         self._solver: DragSolver | None = None
         self.is_catching_up = self.may_continue = False
-        self.asked: tuple[float, SampledTargets | None] | None = None
-        self.limbs: dict[str, LimbOnIk] = {} if before is None else before.limbs
-        self.wanted: _Pose | None = None if before is None else before.wanted
-        self.made: _Pose | None = None if before is None else before.made
-        self.placed: tuple[float, ...] = () if before is None else before.placed
-        self.base: BasePose | None = None
-        if before is not None and before.asked is not None:
+        if self.asked is not None:
             # Changed settings take effect at once, without easing.
-            self.asked = before.asked[0], None
+            self.asked = self.asked[0], None
 
     def fits(self, problem: RigProblem) -> bool:
         """Whether this session was made for the same problem of a rig in its current state."""
@@ -608,8 +605,10 @@ def _pose_tree(
     if base.trees:
         current = freeze(next(each for each in posed.trees() if each.skeleton.names[0] == root), problem.held)
     start, head = base.start(problem, current, session)
-    if session is None or not session.fits(problem):
-        session = sessions[root] = LiveSession(problem, (start, head), session)
+    if session is None or session.names != tree.skeleton.names:
+        session = sessions[root] = LiveSession(problem, (start, head))
+    elif not session.fits(problem):
+        session.begin(problem, (start, head))
     session.base = base
     stretches: dict[str, float] = {}
     if is_by_posture(problem, places):
