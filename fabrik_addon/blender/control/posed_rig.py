@@ -110,14 +110,6 @@ class PlainRig:
         """The bones of limbs with IK or FK on which no bone is dragged. The rig poses them, except above pins."""
         return set()
 
-    def held_by_ik(self, update: writing.Update, known: set[str] | None = None) -> list[writing.LimbOnIk]:
-        """The limbs on IK that don't stretch, whose IK controls hold their ends where they are now.
-
-        Excludes limbs whose IK controls move with the body. update: evaluates the rig, which is used for a trial.
-        known: the IK controls of such limbs, if they have been tried before; then there is no trial.
-        """
-        return []
-
     def lock(self, bone: str, rotation: FloatArray) -> WithLocks | None:
         """The locks on a bone's rotation, its own or its control's, relative to `rotation` (4,); None without locks."""
         return with_locks(self.rig.pose.bones[bone], rotation)
@@ -357,9 +349,6 @@ class ControlRig(PlainRig):
         rows = self._setup.carriers
         posed = {rows[bone].switch for bone in dragged}
         return {row.name for row in rows if row.switch and row.switch not in posed}
-
-    def held_by_ik(self, update: writing.Update, known: set[str] | None = None) -> list[writing.LimbOnIk]:
-        return writing.held_by_ik(update, self.rig, self._setup, known)
 
     def lock(self, bone: str, rotation: FloatArray) -> WithLocks | None:
         """As in `PlainRig`, with the locks of the controls that rotate the bone relative to its parent."""

@@ -31,7 +31,7 @@ from ..rig.keying import key_in_steps
 from ..rig.locks import locked_channels, moved_by, with_locks
 from ..rig.pose_writer import ChannelGroup, HeldChannels, channel_groups, read_switch, write_switches
 from ..rig.rotation_modes import channel_count, from_channels, local_rotation, property_name, to_channels
-from ..settings.control import FabrikControlRig, moves
+from ..settings.control import FabrikControlRig, control_rig, moves
 from ..settings.why_not import enabled_effectors
 from .switches import keyed_switches, limbs_of, with_linked_values
 
@@ -497,13 +497,16 @@ def evaluate(update: Update, limbs: Sequence[LimbOnIk]) -> None:
         limb.here, every = every[: len(limb.bones)], every[len(limb.bones) :]
 
 
-def held_by_ik(update: Update, rig: Object, setup: FabrikControlRig, known: set[str] | None) -> list[LimbOnIk]:
+def held_by_ik(rig: Object, update: Update, known: set[str] | None = None) -> list[LimbOnIk]:
     """The limbs on IK that neither stretch nor have IK controls that move with the body. Their ends stay in place.
 
-    In a trial, their IK controls are moved out of reach, and the body is moved by its root control. known: the IK
-    controls of such limbs, if they have been tried before.
+    In a trial, their IK controls are moved out of reach, and the body is moved by its root control. Plain rigs have
+    none. update: evaluates the rig. known: the IK controls of such limbs, if they have been tried before; then there is
+    no trial.
     """
-    bones, limbs, wanted = rig.pose.bones, list[LimbOnIk](), list[FloatArray]()
+    bones, setup, limbs, wanted = rig.pose.bones, control_rig(rig), list[LimbOnIk](), list[FloatArray]()
+    if setup is None:
+        return []
     for path, rows in limbs_of(setup).items():
         ends = {row.name: row.goes_by for row in rows if row.goes_by in bones}
         is_known = known is None or not known.isdisjoint(ends.values())

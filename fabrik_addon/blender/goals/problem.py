@@ -266,7 +266,7 @@ def ends_on_ik(
     Args:
         skeleton: the solved bones.
         effectors: those with other goals. Limbs with such goals on their bones, or below, are not held.
-        limbs: see `PlainRig.held_by_ik`.
+        limbs: see `held_by_ik`.
         leading: dragged bones, or bones with targets.
         priority: that of the limbs. Limbs that leading bones carry give way to those.
     """
@@ -314,7 +314,7 @@ def find_problems(
     """The problems of the enabled effectors, one per tree that has any, in the current pose with the current limits.
 
     wanted: markers, or some of the effectors, instead of all effectors. They must have passed `check_effectors` or
-    `check_followed`. baked: for a bake. limbs: limbs that stay at their IK controls, see `PlainRig.held_by_ik`.
+    `check_followed`. baked: for a bake. limbs: limbs that stay at their IK controls, see `held_by_ik`.
     trees: the rig's trees in another pose than the current one. Raises RigError if no bone can move any of them, and
     LimitPropertyError for an invalid limit.
     """

@@ -26,7 +26,7 @@ from ...core.model.skeleton import Skeleton
 from ...core.rotations import product, quaternion_from_rotation_vector
 from ...human.masses import KEEPS_ORIENTATION
 from ..control.posed_rig import PosedRig, posed_rig
-from ..control.writer import PLACED, LimbOnIk, most_off
+from ..control.writer import PLACED, LimbOnIk, held_by_ik, most_off
 from ..goals import effectors
 from ..goals.body import floor_of, hips_on_root, masses_of, part_of, side_bends, trunk_of_animal, up_of
 from ..goals.problem import ends_on_ik, rig_problem, root_mode
@@ -326,8 +326,8 @@ class DragSetup:
 
     @cached_property
     def _by_ik(self) -> list[LimbOnIk]:
-        """The limbs held by IK, see `PlainRig.held_by_ik`."""
-        return self.posed.held_by_ik(bpy.context.view_layer.update)
+        """The limbs that IK holds at the drag's start."""
+        return held_by_ik(self.armature, bpy.context.view_layer.update)
 
     @cached_property
     def tops(self) -> list[str]:

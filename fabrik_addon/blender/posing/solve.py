@@ -19,7 +19,7 @@ from ...core.errors import FabrikError
 from ...core.model.effector import path_reaches
 from ...core.rotations import IDENTITY, angle_between, slerp
 from ..control.posed_rig import PosedRig, posed_rig
-from ..control.writer import LimbOnIk, Update, most_off
+from ..control.writer import LimbOnIk, Update, held_by_ik, most_off
 from ..goals.body import masses_of
 from ..goals.effectors import check_effectors, move_pins_with
 from ..goals.places import SampledTargets, current_targets, tree_space
@@ -43,7 +43,7 @@ from ..rig.armature import (
 )
 from ..rig.keyframes import RigCurves, curves, strip_curves
 from ..rig.locks import WithLocks
-from ..rig.pose_writer import PoseKeeper, channel_groups, pose_bytes, switches_of, write_switches
+from ..rig.pose_writer import HeldChannels, PoseKeeper, channel_groups, pose_bytes, switches_of, write_switches
 from ..rig.rotation_modes import from_channels, property_name, to_channels
 from ..settings.control import solved_parents
 from ..settings.in_use import add_item
@@ -59,7 +59,7 @@ def store_base(rig: Object) -> None:
     """
     stored = rig_settings(rig).stored_pose
     _store(read_channels(rig), stored)
-    for limb in posed_rig(rig).held_by_ik(bpy.context.view_layer.update):
+    for limb in held_by_ik(rig, bpy.context.view_layer.update):
         for control in limb.goes_by.values():
             stored[control].value = 1.0
     for path, value in switches_of(rig).items():
@@ -130,10 +130,8 @@ class BasePose:
         every = [*curves(rig), *below]
         self._curves, posed, self._is_layered = RigCurves(rig, every), posed_rig(rig), bool(below)
         # Only Blender can blend strips. It has set their channels when a frame is read for the first time.
-        self.blended: dict[tuple[str | float, ...], FloatArray] = {}
         self._is_new = last is None or last.frame != self.frame
-        if last is not None and not self._is_new:
-            self.blended = last.blended
+        self.blended: dict[tuple[str | float, ...], FloatArray] = {} if last is None or self._is_new else last.blended
         self.key: tuple[float | bytes, ...] = ()
         self.trees: dict[str, Tree] = {}
         self.held: list[LimbOnIk] = []
@@ -167,7 +165,7 @@ class BasePose:
 
     def _read(self, posed: PosedRig, update: Update) -> None:
         """Read a control rig that is in its base pose, and the limbs that IK holds there."""
-        self.held = posed.held_by_ik(update, {row.name for row in self.settings.stored_pose if row.value})
+        self.held = held_by_ik(self._rig, update, {row.name for row in self.settings.stored_pose if row.value})
         self.trees = {tree.skeleton.names[0]: tree for tree in posed.trees()}
 
     def start(self, problem: RigProblem, current: Tree, last: "LiveSession | None") -> _Pose:
@@ -182,7 +180,7 @@ class BasePose:
             is_keyed = self._is_new and self._curves.channel(place, "location")
             if not problem.free_root and not is_keyed:
                 # What controls reproduce is slightly off, so the root would creep.
-                stays = last is not None and place in bones and last.placed == bones[place].location[:]
+                stays = place in bones and last and (place, "location") not in last.written.changed()
                 head = last.wanted[1] if last and last.wanted and stays else current.root_location
             return problem.tree.rotations, head
         rotations, head = current.rotations.copy(), current.root_location
@@ -264,7 +262,7 @@ def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> F
     check_rig(armature)
     check_editable(armature)
     context.view_layer.update()
-    held = posed_rig(armature).held_by_ik(context.view_layer.update)
+    held = held_by_ik(armature, context.view_layer.update)
     trees = [problem.pins_first() for problem in find_problems(armature, limbs=held)]
     settings = rig_settings(armature)
     last: Any = settings.solved
@@ -440,7 +438,7 @@ class LiveSession:
         limbs: a control rig's limbs that are placed on IK, by switch.
         wanted: the pose that was written last on this frame; None if no pose was written.
         made: the resulting pose of the rig, which may differ; None until it is evaluated.
-        placed: the location channel of the root control that was written last.
+        written: the channels of the bones and controls after the last pose was written.
         base: the rig's last base pose.
     """
 
@@ -451,7 +449,7 @@ class LiveSession:
         self.limbs: dict[str, LimbOnIk] = {}
         self.wanted: _Pose | None = None
         self.made: _Pose | None = None
-        self.placed: tuple[float, ...] = ()
+        self.written = HeldChannels(problem.rig, ())
         self.base: BasePose | None = None
         self.begin(problem, base)
 
@@ -545,7 +543,7 @@ class LiveSession:
 
         if alike(wanted, current, np.full(len(tree.skeleton), _SAME_TURN)):
             return True
-        if self.wanted is None:
+        if self.wanted is None or self.written.changed():
             return False
         self.made = self.made or current
         most = np.array([SAME_TURN_ON_IK if name in on_ik else _SAME_TURN_MADE for name in tree.skeleton.names])
@@ -579,23 +577,16 @@ def try_pose(
             check_effectors(scene, rig)
             check_editable(rig)
             base = BasePose(scene, rig, update, next((each.base for each in sessions.values()), None))
-            for problem in [
-                each.pins_first() for each in find_problems(rig, limbs=base.held, trees=[*base.trees.values()])
-            ]:
-                places = current_targets(graph, scene, rig, problem)
-                _pose_tree(scene.frame_current_final, problem, base, places, sessions, update)
+            for each in find_problems(rig, limbs=base.held, trees=[*base.trees.values()]):
+                problem = each.pins_first()
+                _pose_tree(problem, base, current_targets(graph, scene, rig, problem), sessions, update)
     except FabrikError as error:
         return str(error)
     return ""
 
 
 def _pose_tree(
-    frame: float,
-    problem: RigProblem,
-    base: BasePose,
-    places: SampledTargets,
-    sessions: dict[str, LiveSession],
-    update: Update,
+    problem: RigProblem, base: BasePose, places: SampledTargets, sessions: dict[str, LiveSession], update: Update
 ) -> None:
     """Pose one tree, blended between its base pose and the solved pose by the rig's influence."""
     rig, tree, posed, root = problem.rig, problem.tree, problem.posed, problem.tree.skeleton.names[0]
@@ -614,7 +605,7 @@ def _pose_tree(
     if is_by_posture(problem, places):
         shown = current if problem.free_root else replace(current, root_location=head)
         shown = shown if share == 1.0 else None
-        solved, solved_head = session.pose(places, (start, head), problem.locks(start), frame, shown)
+        solved, solved_head = session.pose(places, (start, head), problem.locks(start), base.frame, shown)
     else:
         solution = solve_tree(problem, places, start, head)
         solved, solved_head = solution.rotations, solution.root_location
@@ -629,16 +620,15 @@ def _pose_tree(
             if np.array_equal(legal_rotations(limit, start[bone][None])[0], start[bone]):
                 rotations[bone] = legal_rotations(limit, rotations[bone][None])[0]
     location = head + share * (solved_head - head)
-    factors = current_factors(rig, stretches) if stretches else {}
+    factors = current_factors(rig, stretches)
     stretched = any(abs(factors[name] - factor) > _SAME_TURN for name, factor in stretches.items())
     if stretched or not session.stays(current, (rotations, location), posed.on_ik):
-        if stretches:
-            write_stretches(rig, stretches)
+        write_stretches(rig, stretches)
         session.wanted, session.made = (rotations, location), None
         writer = posed.writer(update, tree.skeleton, problem.written, moves_root=problem.free_root, known=session.limbs)
         # Limbs that stay on IK continue from their current state.
         session.limbs = dict(writer.limbs)
         writer.write(rotations, location)
-        place: Any = rig.pose.bones.get(posed.place(root))
-        session.placed = () if place is None else place.location[:]
+        names = {root, *problem.bone_names, *posed.sampled_bones}.intersection(rig.pose.bones.keys())
+        session.written = HeldChannels(rig, names)
         rig.update_tag(refresh={"DATA"})
