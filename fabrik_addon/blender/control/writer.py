@@ -363,11 +363,11 @@ class LimbOnIk:
         turned = (off[self.bones.index(bone), 3:].max() for bone in self.turned_by)
         return np.array([end, max(end, *turned, 0.0)])
 
-    def lead(self, wanted: FloatArray, *, attached: bool = True, locked: bool = True) -> None:
+    def lead(self, wanted: FloatArray, *, attached: bool = True) -> None:
         """Move the controls of held bones so that the bones reach matrices (B, 4, 4), armature space.
 
         The bones keep their current offsets from the controls. attached: move the end of a limb that is too short back
-        to its control. locked: whether locked channels keep their values.
+        to its control.
         """
         carried, end = Matrix(), len(self.bones)
         for bone, leader in (self.goes_by | self.turned_by).items():
@@ -381,7 +381,7 @@ class LimbOnIk:
             elif row > end:
                 # The controls of toes follow the limb's end.
                 there = carried @ there
-            self._move_to(control, there, turns_only=bone in self.turned_by, locked=locked)
+            self.move_to(control, there, turns_only=bone in self.turned_by)
 
     def place_ahead(self, wanted: FloatArray, motion: FloatArray) -> None:
         """Place controls for matrices (B, 4, 4) before a `motion` (4, 4) of the limb's parent is evaluated."""
@@ -407,7 +407,7 @@ class LimbOnIk:
         """Rotate a control about the line from root to end of matrices (B, 4, 4); IK follows its pole or its root."""
         control, root = self.rig.pose.bones[name], Matrix.Translation(wanted[0, :3, 3].tolist())
         turn = root @ Matrix.Rotation(angle, 4, Vector(self._bend(wanted)[0].tolist())) @ root.inverted()
-        self._move_to(control, turn @ (_by_channels(control) if name in self._in_chains else control.matrix))
+        self.move_to(control, turn @ (_by_channels(control) if name in self._in_chains else control.matrix))
 
     @property
     def end(self) -> int:
@@ -424,7 +424,7 @@ class LimbOnIk:
         axis, side = end / max(float(np.linalg.norm(end)), 1e-12), np.sum(joints, axis=0)
         return axis, side - axis * (axis @ side)
 
-    def _move_to(self, control: PoseBone, there: Matrix, *, turns_only: bool = False, locked: bool = True) -> None:
+    def move_to(self, control: PoseBone, there: Matrix, *, turns_only: bool = False, locked: bool = True) -> None:
         """Set a control's channels, without the locked ones if `locked`, to bring it to a matrix in armature space.
 
         For a control that is rotated by IK, ignores that rotation.
@@ -520,10 +520,9 @@ def held_by_ik(rig: Object, update: Update, known: set[str] | None = None) -> li
     if setup.place in bones:
         bones[setup.place].location.x += _BODY_MOVES * limbs[0].size
     for limb in limbs:
-        out, arm = limb.here.copy(), limb.here[limb.end, :3, 3] - limb.here[0, :3, 3]
-        out[:, :3, 3] += arm
+        (leader,), arm = limb.goes_by.values(), limb.here[limb.end, :3, 3] - limb.here[0, :3, 3]
         wanted.append(limb.place + arm)
-        limb.lead(out, attached=False, locked=False)
+        limb.move_to(bones[leader], Matrix.Translation(arm.tolist()) @ bones[leader].matrix, locked=False)
     evaluate(update, limbs)
     found = [
         limb
