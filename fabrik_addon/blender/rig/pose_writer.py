@@ -218,9 +218,9 @@ class HeldChannels:
     def __init__(self, armature: Object, names: Iterable[str]) -> None:
         self._armature = armature
         self._held = {
-            (name, channel): tuple(getattr(armature.pose.bones[name], channel))
-            for name in names
-            for channel in ("location", property_name(armature.pose.bones[name].rotation_mode))
+            (bone.name, channel): tuple(getattr(bone, channel))
+            for bone in [armature.pose.bones[name] for name in names]
+            for channel in ("location", property_name(bone.rotation_mode))
         }
 
     def restore(self, names: Collection[str] | None = None) -> None:
