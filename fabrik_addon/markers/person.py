@@ -76,8 +76,7 @@ def up_of_person(trunks: FloatArray, lowest: FloatArray, hips: FloatArray) -> tu
 _FEWEST: Final = 3
 # From one step to the next, the logarithm of the duration changes by less than this.
 _EVEN: Final = 0.3
-# In each step, the feet are first closer than _CLOSE, then farther apart than _WIDE: fractions of their largest
-# distance.
+# Fractions of the feet's largest distance: in a step, they are first closer than _CLOSE, then farther than _WIDE.
 _CLOSE, _WIDE = 0.45, 0.7
 # The largest distance is this percentile. In a walk it is at least this fraction of a leg's length.
 _OFTEN: Final = 95.0

@@ -174,7 +174,7 @@ class PlainRig:
         root_location: FloatArray | None = None,
         bones: Sequence[int] | None = None,
     ) -> list[str]:
-        """Pose bones once, each in its own rotation mode; returns warnings on bones that their controls can't pose.
+        """Pose bones once, each in its own rotation mode; returns warnings about bones that their controls can't pose.
 
         Args:
             context: used to evaluate the rig.

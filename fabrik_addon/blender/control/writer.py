@@ -851,7 +851,7 @@ class TakeChannels:
     """Channels over F frames, of bones or of a control rig's controls.
 
     rotations: (F, 4) local rotations, by bone or control. bodies: their solved bones. locations: (F, 3) locations,
-    by bone or control. switches: values of IK/FK switches, by path. left: warnings on limbs that could not stay on IK.
+    by bone or control. switches: values of IK/FK switches, by path. left: warnings about limbs that can't stay on IK.
     """
 
     rotations: Mapping[str, FloatArray]

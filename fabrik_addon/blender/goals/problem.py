@@ -129,7 +129,7 @@ class RigProblem:
         return [f"Bone {name!r} was not changed: {reason}" for name, reason in self.held.items()]
 
     def too_short(self) -> list[str]:
-        """A sentence about limbs on IK that the body has moved away from their controls; an empty list without any."""
+        """A sentence, in a list, about limbs on IK that the body moved away from their controls; else an empty list."""
         apart, scale = dict[str, float](), meters_per_unit(self.rig)
         for limb in self.staying:
             (end,) = limb.goes_by

@@ -313,7 +313,7 @@ def _solve(
     """Pose one tree near its start pose.
 
     stays: whether the current pose is already the solution. Returns (E,) errors of the targets in armature units, the
-    reasons for them, and warnings on misplaced bones.
+    reasons for them, and warnings about misplaced bones.
     """
     rig, own, left = problem.rig, len(problem.names), list[str]()
     unseen = np.isnan(places.points[:own]).any(axis=1)
