@@ -32,8 +32,7 @@ from .kernel.joint_limits import OUT_OF_REACH, ConstraintRows, Holder, JointLimi
 from .kernel.posture import Away, Masses, PostureTerm
 from .kernel.relaxed import RelaxedLimbs
 from .limits import Limit
-from .model.bodies import participants
-from .model.effector import Effector, Options, with_partners
+from .model.effector import Effector, Options, participants, with_partners
 from .model.skeleton import Skeleton
 from .optimize.qp import MAX_SHORTER, RIGID, SHORTER, QuadraticProgram
 from .rotations import (

@@ -23,8 +23,7 @@ from .kernel.goals import LEVER, Goals, Wanted
 from .kernel.joint_limits import JointLimits
 from .kernel.posture import Masses, PostureTerm
 from .limits import Limit
-from .model.bodies import participants
-from .model.effector import Effector
+from .model.effector import Effector, participants
 from .model.skeleton import Skeleton
 from .optimize.over_time import EXACT, ChangeOverTime, noise_share
 from .optimize.qp import MAX_SHORTER, RIGID, SHORTER

@@ -7,7 +7,7 @@ inequalities are in `kernel.joint_limits`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import hypot, inf, pi, sin
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from .arrays import CLOSE, ROUNDING, ROUNDS, SINGLE, FloatArray, lengths, squares
 from .backend import Backend, array
-from .backend.array import Condition, Quaternion, Scalar
+from .backend.array import Quaternion, Scalar
 from .errors import LimitError
 from .readers import numbers, shown
 from .rotations import IDENTITY
@@ -153,35 +153,58 @@ def between(ends: Range) -> Between:
     return low, high, 0.5 * (ends[0] + ends[1])
 
 
-def clamped(
-    backend: Backend,
-    rotation: Quaternion,
-    nearest: Callable[[Backend, Scalar, Scalar], tuple[Scalar, Scalar]],
-    twist: Between,
-    surely_inside: Scalar = -1.0,
-) -> Quaternion:
-    """The rotation itself if swing and twist are inside, else the rotation with the nearest swing and twist.
+class SwingTwist(Limit):
+    """A limit of the swing, and a range of twist.
 
-    The swing is not computed if x² + z² of all rotations is less than `surely_inside`.
+    Attributes:
+        twist: (min, max) about Y, radians; a range of 2π or more is free.
+        surely_inside: if x² + z² of a rotation's quaternion is below this, its swing is inside.
     """
-    low, high, middle = twist
-    turn = twist_of(backend, rotation, middle)
-    bounded = backend.clamp(turn, low, high)
-    leaning = rotation.x**2 + rotation.z**2
-    if not backend.any_of((leaning > surely_inside) | (turn != bounded)):
-        return rotation
-    lean = swing_of(backend, rotation)
-    x, z = below_half_turn(backend, *nearest(backend, lean.x, lean.z))
-    outside = (x != lean.x) | (z != lean.z) | (turn != bounded)
-    moved = backend.frames_where(outside)
-    if not len(moved):
-        return rotation
-    inside = compose(backend, *(backend.take(value, moved) for value in (x, z, bounded)))
-    return backend.put(rotation, moved, inside, np.size(outside))
+
+    twist: Range
+    surely_inside: float = -1.0
+
+    @abstractmethod
+    def nearest(self, backend: Backend, x: Scalar, z: Scalar, /) -> tuple[Scalar, Scalar]:
+        """The swing itself if it is inside, else the nearest one inside."""
+
+    @abstractmethod
+    def swings(self, unit_points: FloatArray) -> FloatArray:
+        """(..., 2) swings spread over the limit, from `unit_points` (..., 2) of the unit square."""
+
+    @cached_property
+    def between(self) -> Between:
+        """The ends of the range of twist, and the middle between them, in radians."""
+        return between(self.twist)
+
+    def clamp(self, backend: Backend, rotation: Quaternion) -> Quaternion:
+        """Move the swing to the nearest one inside, and the twist to the nearer end of its range.
+
+        The swing is not computed if all rotations are surely inside.
+        """
+        low, high, middle = self.between
+        turn = twist_of(backend, rotation, middle)
+        bounded = backend.clamp(turn, low, high)
+        leaning = rotation.x**2 + rotation.z**2
+        if not backend.any_of((leaning > self.surely_inside) | (turn != bounded)):
+            return rotation
+        lean = swing_of(backend, rotation)
+        x, z = below_half_turn(backend, *self.nearest(backend, lean.x, lean.z))
+        outside = (x != lean.x) | (z != lean.z) | (turn != bounded)
+        moved = backend.frames_where(outside)
+        if not len(moved):
+            return rotation
+        inside = compose(backend, *(backend.take(value, moved) for value in (x, z, bounded)))
+        return backend.put(rotation, moved, inside, np.size(outside))
+
+    def sample(self, unit_points: FloatArray) -> FloatArray:
+        """(..., 4) swings spread over the limit, and twists over the range, from `unit_points` (..., 3)."""
+        x, z = np.moveaxis(self.swings(unit_points[..., :2]), -1, 0)
+        return compose_arrays(x, z, spread(self.twist, unit_points[..., 2]))
 
 
 @dataclass(frozen=True)
-class Ball(Limit):
+class Ball(SwingTwist):
     """A swing limit and a range of twist.
 
     Args:
@@ -210,30 +233,21 @@ class Ball(Limit):
         return tuple(np.repeat(cone, 4).tolist() if len(cone) == 1 else cone.tolist())
 
     @cached_property
-    def between(self) -> Between:
-        """The ends of the range of twist, and the middle between them, in radians."""
-        return between(self.twist)
-
-    @cached_property
-    def surely_inside(self) -> float:
+    def surely_inside(self) -> float:  # type: ignore[override]
         """If x² + z² of a rotation's quaternion is below this, its swing is inside, despite single precision."""
         least = min(self.angles)
         return inf if least >= pi else sin(0.5 * least) ** 2 * (1.0 - SINGLE)
 
-    def clamp(self, backend: Backend, rotation: Quaternion) -> Quaternion:
-        """Move the swing to the nearest point of the ellipse, and the twist to the nearer end of its range."""
-        return clamped(backend, rotation, self._nearest, self.between, self.surely_inside)
-
-    def _nearest(self, backend: Backend, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
+    def nearest(self, backend: Backend, x: Scalar, z: Scalar, /) -> tuple[Scalar, Scalar]:
+        """The swing itself if it is inside the ellipse, else the nearest point on it."""
         right, front, left, back = self.angles
-        return nearest_on_ellipse(
-            backend, x, z, backend.select(x >= 0, right, left), backend.select(z >= 0, front, back)
-        )
+        half_axes = backend.select(x >= 0, right, left), backend.select(z >= 0, front, back)
+        return nearest_on_ellipse(backend, x, z, *half_axes)
 
-    def sample(self, unit_points: FloatArray) -> FloatArray:
-        """(..., 4) swings spread evenly over the ellipse, and twists over the range, from `unit_points` (..., 3)."""
-        swings = outline(self.angles, FULL_TURN * unit_points[..., 0]) * np.sqrt(unit_points[..., 1, None])
-        return compose_arrays(swings[..., 0], swings[..., 1], spread(self.twist, unit_points[..., 2]))
+    def swings(self, unit_points: FloatArray) -> FloatArray:
+        """(..., 2) swings spread evenly over the ellipse, from `unit_points` (..., 2)."""
+        edge = outline(self.angles, FULL_TURN * unit_points[..., 0])
+        return np.asarray(edge * np.sqrt(unit_points[..., 1, None]))
 
     def outline(self, count: int) -> FloatArray:
         """(count, 2) swings in radians along the edge of the cone, from +X toward +Z."""
@@ -384,7 +398,7 @@ class _Edges(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Polygon(Limit):
+class Polygon(SwingTwist):
     """An outline of swings and a range of twist.
 
     Args:
@@ -417,11 +431,6 @@ class Polygon(Limit):
         return points
 
     @cached_property
-    def edges(self) -> list[tuple[Point, Point]]:
-        """The edges of the outline: pairs of successive corners."""
-        return list(zip(self.points, self.points[1:] + self.points[:1], strict=True))
-
-    @cached_property
     def _edges(self) -> _Edges:
         """The checked edges as arrays."""
         starts = np.array(self.points)
@@ -445,24 +454,10 @@ class Polygon(Limit):
         normals = outward * np.stack([along[:, 1], -along[:, 0]], axis=1) / size[:, None]
         return _Edges(starts, along, normals, -np.roll(beyond, 1) / size, 1.0 + beyond / size)
 
-    @cached_property
-    def between(self) -> Between:
-        """The ends of the range of twist, and the middle between them, in radians."""
-        return between(self.twist)
-
-    def clamp(self, backend: Backend, rotation: Quaternion) -> Quaternion:
-        """Move the swing to the nearest point inside the outline, and the twist to the nearer end of its range."""
-        return clamped(backend, rotation, self.nearest, self.between)
-
-    def sample(self, unit_points: FloatArray) -> FloatArray:
-        """(..., 4) swings spread over the outline, and twists over the range, from `unit_points` (..., 3).
-
-        The unit square is mapped to the bounding box; swings outside the outline are moved onto it.
-        """
+    def swings(self, unit_points: FloatArray) -> FloatArray:
+        """(..., 2) swings from `unit_points` (..., 2), mapped to the bounding box; those outside are moved onto it."""
         low, high = np.min(self.points, axis=0), np.max(self.points, axis=0)
-        swings = low + unit_points[..., :2] * (high - low)
-        x, z = self.nearest(array, swings[..., 0], swings[..., 1])
-        return compose_arrays(np.asarray(x), np.asarray(z), spread(self.twist, unit_points[..., 2]))
+        return np.stack(self.nearest(array, *np.moveaxis(low + unit_points * (high - low), -1, 0)), axis=-1)
 
     def outline(self, count: int) -> FloatArray:
         """(N, 2) swings in radians along the outline's edges, the same number on each, at least `count` in all."""
@@ -471,30 +466,20 @@ class Polygon(Limit):
         edges = corners[:, None] + share * (np.roll(corners, -1, axis=0) - corners)[:, None]
         return np.asarray(edges.reshape(-1, 2))
 
-    def contains(self, backend: Backend, x: Scalar, z: Scalar) -> Condition:
-        """Whether a swing is inside: a ray to the right crosses the outline an odd number of times."""
-        inside: Scalar = 0.0
-        for (ax, az), (bx, bz) in self.edges:
-            if az == bz:
-                continue
-            spans = ((az > z) & (bz <= z)) | ((bz > z) & (az <= z))
-            crossing = ax + (z - az) * ((bx - ax) / (bz - az))
-            inside = backend.select(spans & (x < crossing), 1.0 - inside, inside)
-        return inside > 0.5
-
-    def nearest(self, backend: Backend, x: Scalar, z: Scalar) -> tuple[Scalar, Scalar]:
+    def nearest(self, _backend: Backend, x: Scalar, z: Scalar, /) -> tuple[Scalar, Scalar]:
         """The swing itself if it is inside, else the nearest point on the outline."""
-        inside = self.contains(backend, x, z)
-        best, best_x, best_z = x * 0.0 + np.inf, x, z
-        for (ax, az), (bx, bz) in self.edges:
-            dx, dz = bx - ax, bz - az
-            share = backend.clamp(((x - ax) * dx + (z - az) * dz) / (dx * dx + dz * dz), 0.0, 1.0)
-            px, pz = ax + share * dx, az + share * dz
-            square = (x - px) ** 2 + (z - pz) ** 2
-            nearer = square < best
-            best = backend.select(nearer, square, best)
-            best_x, best_z = backend.select(nearer, px, best_x), backend.select(nearer, pz, best_z)
-        return backend.select(inside, x, best_x), backend.select(inside, z, best_z)
+        starts, along, *_ = self._edges
+        swing = np.stack([x, z], axis=-1)
+        away = swing[..., None, :] - starts
+        # It is inside if a ray to the right crosses the outline an odd number of times.
+        above = swing[..., 1:] < starts[:, 1]
+        rise = np.where(along[:, 1] == 0.0, 1.0, along[:, 1])
+        crosses = (above != np.roll(above, -1, axis=-1)) & (away[..., 0] < away[..., 1] / rise * along[:, 0])
+        share = np.clip((away * along).sum(axis=-1) / squares(along), 0.0, 1.0)[..., None]
+        best = squares(away - share * along).argmin(axis=-1)[..., None, None]
+        point = np.take_along_axis(starts + share * along, best, axis=-2)[..., 0, :]
+        inside = np.where(crosses.sum(axis=-1, keepdims=True) % 2 == 1, swing, point)
+        return inside[..., 0], inside[..., 1]
 
     def nearest_sides(self, swings: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(F, 2, 2) outward unit normals of the two edges nearest to swings (F, 2) inside, and (F, 2) distances.

@@ -1,6 +1,6 @@
 """Everything that is prepared once to solve a skeleton and its effectors repeatedly."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,10 +15,8 @@ from .kernel.bodies import Bodies, Pose, joint_axes
 from .kernel.goals import Goals
 from .kernel.joint_limits import JointLimits
 from .limits import Limit
-from .model.bodies import Reaches, participants, path_reaches
-from .model.effector import Effector, Options, with_factors_applied, with_partners
+from .model.effector import Effector, Options, Reaches, participants, path_reaches, with_factors_applied, with_partners
 from .model.skeleton import Skeleton, scaled_skeleton
-from .model.targets import checked_parts
 from .optimize.least_squares import LeastSquares
 from .optimize.poles import Poles
 from .rotations import IDENTITY
@@ -50,10 +48,6 @@ class Problem:
         slides: bone name to the range of its length factor.
         free_root: whether the root's head may move.
         options: tolerance and method.
-
-    Raises:
-        TargetError: for effectors that do not match the skeleton.
-        LimitError: for invalid limits and slides.
     """
 
     skeleton: Skeleton
@@ -268,19 +262,6 @@ class Problem:
         if self.free_root:
             return np.zeros(len(targets), dtype=bool)
         return self.reaches.misses(lengths(targets - roots[:, None]), weights[:, : self.goals.count] > 0)
-
-
-def make_problem(
-    skeleton: Skeleton,
-    effectors: Iterable[Effector],
-    limits: Mapping[str, Limit] | None,
-    slides: Mapping[str, tuple[float, float]] | None,
-    root: str,
-    options: Options | None,
-) -> Problem:
-    """Check all parts of a problem, and make it; raises the FabrikError for the first invalid part."""
-    points, bounds, ranges, options = checked_parts(skeleton, effectors, limits, slides, root, options)
-    return Problem(skeleton, points, bounds, ranges, root == "FREE", options)
 
 
 def _spread_poses(skeleton: Skeleton, limits: Mapping[str, Limit]) -> FloatArray:

@@ -46,6 +46,15 @@ def numbers(values: object) -> FloatArray | None:
     return None if found is None else np.where(np.abs(found) < TINY, 0.0, found)
 
 
+def three_numbers(values: object) -> tuple[float, float, float] | None:
+    """Three finite numbers; None for anything else."""
+    if not isinstance(values, tuple):
+        array = numbers(values)
+        values = () if array is None or array.shape != (3,) else tuple(array.tolist())
+    found = [number(each) for each in values]
+    return (found[0], found[1], found[2]) if len(found) == 3 and all(abs(each) <= LARGEST for each in found) else None
+
+
 def shaped(error: type[Exception], what: str, values: object, frames: int | None, *shape: int) -> FloatArray:
     """Values as an array for one pose or F poses; raises `error` if the shape is wrong. NaN is allowed.
 

@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from .arrays import ROUNDING, SINGLE, TINY, FloatArray, lengths
+from .arrays import ROUNDING, TINY, FloatArray, lengths
 
 # Beyond the angle with this cosine, the asymmetric part of a matrix does not determine the axis accurately.
 _FAR_TURNED: Final = -0.9
@@ -124,13 +124,6 @@ def rotation_vector_from_matrix(matrix: FloatArray) -> FloatArray:
 
 
 def slerp(start: FloatArray, end: FloatArray, share: FloatArray) -> FloatArray:
-    """(F, 4) quaternions interpolated from start to end by fractions (F,), on the shorter arc."""
-    cosine = np.sum(start * end, axis=-1)
-    end = np.where(cosine[:, None] < 0.0, -end, end)
-    angle = np.arctan2(np.linalg.norm(end - start, axis=-1), np.linalg.norm(end + start, axis=-1)) * 2.0
-    # For small angles linear interpolation is as accurate: its error is the angle squared.
-    small = angle < SINGLE
-    sine = np.where(small, 1.0, np.sin(angle))
-    weights = [np.where(small, straight, np.sin(straight * angle) / sine) for straight in (1.0 - share, share)]
-    mixed = weights[0][:, None] * start + weights[1][:, None] * end
-    return np.asarray(mixed / np.linalg.norm(mixed, axis=-1, keepdims=True))
+    """(F, 4) unit quaternions interpolated from start to end by fractions (F,), on the shorter arc."""
+    turn = rotation_vector_from_quaternion(product(conjugate(start), end))
+    return product(start, quaternion_from_rotation_vector(share[:, None] * turn))

@@ -100,8 +100,7 @@ class Solution:
     @property
     def heads(self) -> FloatArray:
         """([F,] J, 3) heads, armature space."""
-        heads: FloatArray = self.matrices[..., :3, 3]
-        return heads
+        return np.asarray(self.matrices[..., :3, 3])
 
     @cached_property
     def tails(self) -> FloatArray:

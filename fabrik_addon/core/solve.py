@@ -14,9 +14,17 @@ from .kernel.goals import PRIORITY
 from .limits import Limit
 from .model.effector import Effector, Options
 from .model.skeleton import Skeleton
-from .model.targets import PosePrior, Start, Targets, checked_root_location, checked_start, checked_targets
+from .model.targets import (
+    PosePrior,
+    Start,
+    Targets,
+    checked_parts,
+    checked_root_location,
+    checked_start,
+    checked_targets,
+)
 from .optimize.least_squares import NEARLY_OPTIMAL
-from .problem import Problem, make_problem, one_pose_backend
+from .problem import Problem, one_pose_backend
 from .rotations import angle_between, quaternion_from_matrix
 from .solution import Solution, Status
 from .state import State
@@ -84,7 +92,7 @@ class Solver:
         root: str = "FIXED",
         options: Options | None = None,
     ) -> None:
-        self.problem = problem = make_problem(skeleton, effectors, limits, slides, root, options)
+        self.problem = problem = Problem(*checked_parts(skeleton, effectors, limits, slides, root, options))
         self.skeleton, self.effectors, self.limits = problem.skeleton, problem.effectors, problem.limits
         self.free_root, self.options, self.reaches = problem.free_root, problem.options, problem.reaches
         self.frames_at_once = problem.frames_at_once

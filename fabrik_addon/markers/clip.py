@@ -29,7 +29,7 @@ _SURE: Final = 0.8
 # extent. If a person stays in place, it changes by a few tenths of the extent.
 _TRAVELS: Final = 1.0
 # Maximum number of frames examined in a recording.
-_LOOKED_AT: Final = 2000
+LOOKED_AT: Final = 2000
 # Along the up axis, the smallest coordinate changes by at most this fraction of the extent.
 _STAYS: Final = 0.4
 
@@ -101,7 +101,7 @@ def up_axis_by_markers(positions: FloatArray, *, clearly: bool = False) -> UpAxi
 
     positions: (F, M, 3), any unit. clearly: only a clear majority decides.
     """
-    frames = positions[:: max(1, len(positions) // _LOOKED_AT)]
+    frames = positions[:: max(1, len(positions) // LOOKED_AT)]
     frames = frames[_seen(frames).sum(axis=1) >= FEWEST_MARKERS]
     if not len(frames):
         return None
@@ -154,8 +154,7 @@ def part_of(clip: Clip, first: int = 1, last: int = 0) -> Clip:
 
 def _seen(positions: FloatArray) -> BoolArray:
     """(...,) true where all three coordinates of (..., 3) positions are numbers."""
-    flags: BoolArray = ~np.isnan(positions).any(axis=-1)
-    return flags
+    return np.asarray(~np.isnan(positions).any(axis=-1))
 
 
 def check_rate(rate: float) -> None:

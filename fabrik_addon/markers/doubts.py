@@ -65,7 +65,7 @@ _SOMETIMES: Final = 0.1
 # Degrees between trunk and legs at rest, above which a rig is an animal: people have at most 9, animals at least 60.
 _ON_FOUR: Final = 45.0
 # Maximum number of frames that are examined.
-_LOOKED_AT: Final = 500
+LOOKED_AT: Final = 500
 _NAMED: Final = 4
 
 
@@ -180,7 +180,7 @@ def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
         [place for place, name in enumerate(skeleton.names) if name in roles and roles[name].part in parts]
         for parts in _BODY
     )
-    places = evenly_spread(len(matrices), _LOOKED_AT)
+    places = evenly_spread(len(matrices), LOOKED_AT)
     posed = forward_kinematics(skeleton, solution.rotations[places], solution.root_location[places])
 
     def line(bones: FloatArray, low: list[int], high: list[int]) -> FloatArray:

@@ -27,21 +27,13 @@ _GROUND_SAMPLES: Final = 1000
 
 
 @dataclass(frozen=True)
-class FootPoint:
-    """A point of a bone that can touch the floor: an offset in the bone's frame, or its tail if None."""
-
-    bone: str
-    offset: tuple[float, float, float] | None = None
-
-
-@dataclass(frozen=True)
 class Stance:
-    """A span of contact, from frame first to last, counted from 0.
+    """A span of contact of a foot's point, from frame first to last, counted from 0.
 
     drift: the largest distance of the point from its median position.
     """
 
-    point: FootPoint
+    point: Effector
     first: int
     last: int
     drift_before: float
@@ -141,7 +133,7 @@ _FOOT_PARTS: Final = ("foot", "toe")
 _ENOUGH: Final = 2
 
 
-def foot_points(skeleton: Skeleton, effectors: Sequence[Effector], up: int) -> Iterator[FootPoint]:
+def foot_points(skeleton: Skeleton, effectors: Sequence[Effector], up: int) -> Iterator[Effector]:
     """Heel and toe of each foot: its rearmost and foremost markers, or the ends of its bones.
 
     Empty if no bone is named as a foot. up: index of armature space's up axis.
@@ -151,15 +143,15 @@ def foot_points(skeleton: Skeleton, effectors: Sequence[Effector], up: int) -> I
         bones = [name for name, role in roles.items() if role.part in _FOOT_PARTS and role.side == side]
         marked = [(each.bone, each.offset) for each in effectors if each.bone in bones and each.offset is not None]
         if bones and len(marked) < _ENOUGH:
-            yield FootPoint(bones[0], (0.0, 0.0, 0.0))
-            yield FootPoint(bones[-1])
+            yield Effector(bones[0], (0.0, 0.0, 0.0))
+            yield Effector(bones[-1])
         elif bones:
             # Forward coordinate of each marker: along the foot, in the floor plane.
             along = np.delete(skeleton.rest[skeleton.index(bones[0]), :3, 1], up)
             positions = [skeleton.rest[skeleton.index(bone)] @ (*offset, 1.0) for bone, offset in marked]
             order = np.argsort([np.delete(point[:3], up) @ along for point in positions])
             for end in (order[0], order[-1]):
-                yield FootPoint(*marked[int(end)])
+                yield Effector(*marked[int(end)])
 
 
 # The floor is this percentile of a sole's heights. Even in a run, feet are in contact on 30 % of the frames. A sole
@@ -211,7 +203,7 @@ _OPTIONS: Final = Options(max_sweeps=0, restarts=0, tolerance=1e-6)
 
 def plant_feet(
     solution: Solution,
-    points: Sequence[FootPoint],
+    points: Sequence[Effector],
     rate: float,
     *,
     limits: Mapping[str, Limit] | None = None,
@@ -233,7 +225,7 @@ def plant_feet(
     Raises:
         SkeletonError: if a bone does not exist.
     """
-    pins = [Effector(point.bone, point.offset, _PIN_WEIGHT) for point in points]
+    pins = [replace(point, weight=_PIN_WEIGHT) for point in points]
     positions = point_positions(solution, pins)
     ground = ground_velocity(positions, rate, up=up, settings=settings)
     carried = (np.arange(len(positions)) / rate)[:, None, None] * ground

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from ..core.arrays import ROUNDING, IntArray, lengths
-from .clip import FloatArray, true_spans
+from .clip import LOOKED_AT, FloatArray, true_spans
 from .mapping.labels import landmarks_of
 from .mapping.landmarks import LANDMARKS
 from .signals import middle_of
@@ -21,8 +21,6 @@ _MOST: Final = 0.7
 FLOOR_OFF: Final = 0.3
 # Meters: the pelvis of someone who is lying on the floor is at least this high.
 _LYING: Final = 0.07
-# Maximum number of frames to examine.
-LOOKED_AT: Final = 2000
 
 
 def up_of_markers(points: FloatArray, names: Sequence[str]) -> tuple[int, bool, bool] | None:

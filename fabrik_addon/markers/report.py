@@ -250,26 +250,16 @@ def _counts(report: Report) -> str:
 
 
 def _csv_figures(row: Row) -> dict[str, str]:
-    """The columns of numbers."""
-    mean, rms, largest = (_csv_number(value) for value in (row.mean, row.rms, row.max))
-    return {"mean_m": mean, "rms_m": rms, "max_m": largest, "coverage": f"{row.coverage:.2f}"}
+    """The columns of numbers: meters with six digits, blank for NaN."""
+    figures = zip(("mean_m", "rms_m", "max_m"), (row.mean, row.rms, row.max), strict=True)
+    meters = {column: "" if math.isnan(value) else f"{value:.6g}" for column, value in figures}
+    return {**meters, "coverage": f"{row.coverage:.2f}"}
 
 
-def _csv_number(meters: float) -> str:
-    """Six digits; blank for NaN."""
-    return "" if math.isnan(meters) else f"{meters:.6g}"
-
-
-def _millimeters(meters: float) -> str:
-    """Millimeters with one decimal; a dash for NaN."""
-    return "-" if math.isnan(meters) else f"{1000.0 * meters:.1f}"
-
-
-def _table_row(name: str, row: Row) -> tuple[str, str, str, str, str, str]:
-    """The cells of one line of the table."""
-    mean, rms, largest = (_millimeters(value) for value in (row.mean, row.rms, row.max))
-    worst = "-" if row.worst_frame is None else str(row.worst_frame)
-    return name, mean, rms, largest, worst, f"{row.coverage:.1f}"
+def _table_row(name: str, row: Row) -> tuple[str, ...]:
+    """The cells of one line of the table: millimeters with one decimal, a dash for NaN."""
+    figures = ["-" if math.isnan(meters) else f"{1000.0 * meters:.1f}" for meters in (row.mean, row.rms, row.max)]
+    return name, *figures, "-" if row.worst_frame is None else str(row.worst_frame), f"{row.coverage:.1f}"
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:

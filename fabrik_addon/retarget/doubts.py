@@ -10,7 +10,7 @@ from ..core.arrays import ROUNDING, FloatArray, IntArray, evenly_spread
 from ..core.rotations import angle_between, conjugate, product, quaternion_from_matrix
 from ..human.naming_schemes import match
 from ..human.rest_body import RestBody
-from ..markers.doubts import limbs_without_markers, listed, median_angle, named_figures
+from ..markers.doubts import LOOKED_AT, limbs_without_markers, listed, median_angle, named_figures
 from ..markers.person import cadence_doubts
 from .alignment import MAX_TILT, USUAL_LEG, Reference, facing, leg_length, path_length
 from .motion import Motion
@@ -51,8 +51,6 @@ _WALKS: Final = 2.0
 # never below the origin, but less than _LOW above it, with feet that are _BELOW lower than the origin.
 _HIGH: Final = 6.0
 _LOW, _BELOW = 0.15, 0.5
-# Number of frames that are compared.
-_LOOKED_AT: Final = 500
 
 
 def retarget_doubts(
@@ -104,7 +102,7 @@ def retarget_doubts(
     )
     # Assume the leg length of an adult, since the units of motion files are often unknown.
     yield from cadence_doubts(motion.name, left, right, hips, reference.axes.up, motion.rate, USUAL_LEG)
-    places = evenly_spread(len(motion), _LOOKED_AT)
+    places = evenly_spread(len(motion), LOOKED_AT)
     far = np.degrees(np.median(turned_off, axis=0)) > _FAR_TRUNK
     held = [
         pair.bone

@@ -31,7 +31,7 @@ from ..core.rotations import (
 )
 from ..human.rest_body import BodyAxes, RestBody, soles_of
 from ..markers.calibrate.size import effector_points
-from ..markers.feet import FootPoint, Stance, StandingSettings, drift, faded, find_stances
+from ..markers.feet import Stance, StandingSettings, drift, faded, find_stances
 from .alignment import USUAL_LEG, Transfer, leg_length, path_length
 from .motion import Motion
 
@@ -121,7 +121,7 @@ class FootPlan:
         shifts, shares = np.zeros(points.shape), np.zeros(points.shape[:2])
         seen, below = points @ axes.T - raised[:, None] * [0.0, 0.0, 1.0], self._points(grounds) @ axes.T
         for index, offset in enumerate(ends):
-            point = FootPoint(name, (float(offset[0]), float(offset[1]), float(offset[2])))
+            point = Effector(name, (float(offset[0]), float(offset[1]), float(offset[2])))
             for first, end in find_stances(seen[:, index], rate, settings=standing):
                 self.stances.append(Stance(point, first, end - 1, drift(seen[first:end, index]), np.nan))
                 # Use the ball, since the pivot is not straight above it unless the foot is flat.

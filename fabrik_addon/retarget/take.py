@@ -74,8 +74,7 @@ def retarget_steps(
     for stance in work.goals.stances:
         first, last = max(stance.first - beside, 0), min(stance.last - beside, len(motion) - 1)
         if first <= last:
-            point = Effector(stance.point.bone, stance.point.offset)
-            planted = point_positions(solution.part(slice(first, last + 1)), [point])[:, 0]
+            planted = point_positions(solution.part(slice(first, last + 1)), [stance.point])[:, 0]
             stances.append(replace(stance, first=first, last=last, drift_after=drift(planted)))
     off = work.turned_off[beside : beside + len(motion)]
     axes, reference = work.transfer.alignment.axes, work.reference

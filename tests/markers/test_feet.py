@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import walker
 
-from fabrik_addon.core import Ball, Hinge, Solution, Solver
+from fabrik_addon.core import Ball, Effector, Hinge, Solution, Solver
 from fabrik_addon.core.backend import array as many
 from fabrik_addon.markers.feet import (
-    FootPoint,
     StandingSettings,
     find_stances,
     ground_velocity,
@@ -21,7 +20,7 @@ from fabrik_addon.markers.feet import (
 
 RATE = 100.0
 MM = 1e-3
-FEET = [FootPoint(bone) for bone in ("foot.L", "foot.R", "toe.L", "toe.R")]
+FEET = [Effector(bone) for bone in ("foot.L", "foot.R", "toe.L", "toe.R")]
 
 
 def stepping(first, end, *, frames=100, speed=1.0, lift=0.1, noise=0.0, seed=0):

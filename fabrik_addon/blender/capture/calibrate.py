@@ -2,7 +2,6 @@
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import bpy
@@ -30,37 +29,21 @@ from ..rig.armature import RigError, check_editable, check_rig, meters_per_unit
 from ..rig.pose_writer import PoseKeeper, in_object_mode, set_mode
 from ..settings.limit_properties import read_limits
 from ..settings.rig import rig_settings
-from .matching import (
-    SceneMarker,
-    check_scalable,
-    in_collection,
-    mapping_of,
-    marked_skeletons,
-    marker_clip,
-    of_take,
-    recorded_range,
-    scale_markers,
-    scaled_entry,
-    targets_of,
-)
+from . import matching
 from .takes import take_name
 
 Frames: TypeAlias = tuple[int, int]
 
 # The scale model for each choice of proportions.
-_SCALES: Final[Mapping[str, Scale]] = MappingProxyType(
-    {"UNIFORM": "uniform", "LIMBS": "limbs", "REST": "limbs", "NONE": 1.0}
-)
+_SCALES: Final[Mapping[str, Scale]] = {"UNIFORM": "uniform", "LIMBS": "limbs", "REST": "limbs", "NONE": 1.0}
 
 # How messages name the detected pose on the reference frames.
-_POSES: Final[Mapping[Kind, str]] = MappingProxyType(
-    {
-        "REST": "standing in the rig's rest pose",
-        "STANDING": "standing with arms hanging",
-        "A_POSE": "standing in an A pose",
-        "T_POSE": "standing in a T pose",
-    }
-)
+_POSES: Final[Mapping[Kind, str]] = {
+    "REST": "standing in the rig's rest pose",
+    "STANDING": "standing with arms hanging",
+    "A_POSE": "standing in an A pose",
+    "T_POSE": "standing in a T pose",
+}
 
 # With a good static recording, the markers of a walk are usually 7 mm off before their positions are refined with the
 # take. The markers were placed differently in the two recordings if the error is above _FAR_OFF, a fraction of the
@@ -107,7 +90,7 @@ class CalibrationResult:
     @property
     def line(self) -> str:
         """The result in one line."""
-        return f"{self.markers} markers{of_take(self.take)} calibrated: {'; '.join(self.lines)}"
+        return f"{self.markers} markers{matching.of_take(self.take)} calibrated: {'; '.join(self.lines)}"
 
 
 def calibrate_markers_steps(
@@ -137,13 +120,10 @@ def calibrate_markers_steps(
         FabrikError: names the thing that is missing or does not fit; nothing is changed.
     """
     scene, capture = context.scene, rig_settings(rig).capture
-    # All listed markers that have an object, with or without a bone.
-    take = [
-        SceneMarker(each.name, each.target, each.target_bone) for each in capture.markers if each.target is not None
-    ]
-    other = in_collection(static) if static is not None else []
+    take, other = matching.listed_markers(capture), matching.in_collection(static) if static is not None else {}
+    holders = list(dict.fromkeys(holder for holder, _ in (*take.values(), *other.values())))
     check_followed(scene, rig, "MARKERS")
-    _check_proportions(rig, proportions, [*take, *other])
+    _check_proportions(rig, proportions, holders)
     with PoseKeeper(scene, rig):
         context.view_layer.update()
         chosen = (reference[0], reference[1]) if reference is not None and any(reference) else None
@@ -159,7 +139,7 @@ def calibrate_markers_steps(
         _fit_rest_pose(context, rig, found)
         lift, factor = lift / factor, 1.0
     _keep(rig, found, proportions)
-    scale_markers([*take, *other], np.array(rig.matrix_world.translation), factor, lift)
+    matching.scale_markers(holders, np.array(rig.matrix_world.translation), factor, lift)
     residuals = meters_per_unit(rig) * np.concatenate([calibration.residuals for calibration in found])
     names = [marker.marker for calibration in found for marker in calibration.markers]
     place, rms = int(np.argmax(np.nan_to_num(residuals))), float(np.sqrt(np.nanmean(residuals**2)))
@@ -175,8 +155,8 @@ def calibrate_markers_steps(
 calibrate_markers = at_once(calibrate_markers_steps)
 
 
-def _check_proportions(rig: Object, proportions: str, markers: Sequence[SceneMarker]) -> None:
-    """Raise a FabrikError if the rig, or else the markers, can't be scaled as chosen."""
+def _check_proportions(rig: Object, proportions: str, holders: Sequence[Object]) -> None:
+    """Raise a FabrikError if the rig, or else the objects of its markers, can't be scaled as chosen."""
     if proportions not in _SCALES:
         raise FabrikError(f"The proportions are {proportions!r}: they must be one of {', '.join(_SCALES)}")
     check_rig(rig)
@@ -191,7 +171,7 @@ def _check_proportions(rig: Object, proportions: str, markers: Sequence[SceneMar
         if data.users > 1:
             raise RigError(f"The armature of {rig.name!r} is used by {data.users} objects: make it single-user first")
     elif proportions != "NONE":
-        check_scalable(markers)
+        matching.check_scalable(holders)
 
 
 def _fit_rest_pose(context: Context, rig: Object, found: Sequence[Calibration]) -> None:
@@ -209,8 +189,8 @@ def _fit_rest_pose(context: Context, rig: Object, found: Sequence[Calibration]) 
 def _calibrations(
     scene: Scene,
     rig: Object,
-    take: Sequence[SceneMarker],
-    other: Sequence[SceneMarker],
+    take: matching.Markers,
+    other: matching.Markers,
     reference: Frames | None,
     *,
     proportions: str,
@@ -222,7 +202,7 @@ def _calibrations(
     that was rejected.
     """
     measured = other or take
-    span = recorded_range(scene, targets_of(measured))
+    span = matching.recorded_range(scene, measured.values())
     frames = None
     if reference is not None:
         first, last = reference
@@ -232,10 +212,10 @@ def _calibrations(
                 "frames of the markers"
             )
         frames = first - span[0], last - span[0]
-    measured_clip = marker_clip(scene, rig, measured, span)
-    take_clip = marker_clip(scene, rig, take, recorded_range(scene, targets_of(take))) if other else measured_clip
+    measured_clip = matching.marker_clip(scene, rig, measured)
+    take_clip = matching.marker_clip(scene, rig, take) if other else measured_clip
     capture, scale = rig_settings(rig).capture, _SCALES[proportions]
-    mapping, rest, left_out = mapping_of(capture), read_rest(rig), list[tuple[float, float]]()
+    mapping, rest, left_out = matching.mapping_of(capture), read_rest(rig), list[tuple[float, float]]()
 
     def calibrated(
         skeleton: Skeleton, mapping: Sequence[MappedMarker], scale: Scale
@@ -244,11 +224,8 @@ def _calibrations(
 
         If the take fits clearly worse with a static recording than without it, the recording is rejected.
         """
-        limits = read_limits(rig, skeleton.names)
-        if measured_clip is take_clip:
-            measuring = calibrate_steps(skeleton, mapping, take_clip, frames, limits=limits, scale=scale)
-            found = _with_markers((yield from within(0.0, _MEASURED, measuring)), mapping)
-        else:
+        limits, there, half = read_limits(rig, skeleton.names), list(mapping), 0.5 * _MEASURED
+        if other:
             # Guesses from motion are not valid for another recording.
             listed, seen = capture.markers, measured_clip.names
             there = [entry for entry in mapping if entry.marker in seen and not listed[entry.marker].is_guess]
@@ -257,23 +234,23 @@ def _calibrations(
             labels = [name for name in seen if name not in known]
             others = match(labels, parts_of(match_bones(rest)), rest, capture.preset or None).markers
             there += [entry for entry in others if entry.bone in skeleton.names]
-            measuring = calibrate_steps(skeleton, there, measured_clip, frames, limits=limits, scale=scale)
-            found = _with_markers((yield from within(0.0, 0.5 * _MEASURED, measuring)), mapping)
-            off = _usually_off(found, take_clip, limits)
-            if off > _FAR_OFF * skeleton.size:
-                alone = calibrate_steps(skeleton, mapping, take_clip, limits=limits, scale=scale)
-                without = _with_markers((yield from within(0.5 * _MEASURED, _MEASURED, alone)), mapping)
-                off_without = _usually_off(without, take_clip, limits)
-                if off > _WORSE * off_without:
-                    found = without
-                    left_out.append((meters_per_unit(rig) * off, meters_per_unit(rig) * off_without))
+        measuring = calibrate_steps(skeleton, there, measured_clip, frames, limits=limits, scale=scale)
+        found = _with_markers((yield from within(0.0, half, measuring)), mapping)
+        off = _usually_off(found, take_clip, limits) if other else 0.0
+        if off > _FAR_OFF * skeleton.size:
+            alone = calibrate_steps(skeleton, mapping, take_clip, limits=limits, scale=scale)
+            without = _with_markers((yield from within(half, _MEASURED, alone)), mapping)
+            off_without = _usually_off(without, take_clip, limits)
+            if off > _WORSE * off_without:
+                found = without
+                left_out.append((meters_per_unit(rig) * off, meters_per_unit(rig) * off_without))
         if refine:
             refining = refined_steps(found, take_clip, limits=limits, resize=isinstance(scale, str))
             found = yield from within(_MEASURED, 1.0, refining)
         return found
 
     found = list[Calibration]()
-    having = [(skeleton, own) for skeleton, own in marked_skeletons(rig, mapping) if own]
+    having = [(skeleton, own) for skeleton, own in matching.marked_skeletons(rig, mapping) if own]
     for index, (skeleton, own) in enumerate(having):
         steps = calibrated(skeleton, own, scale)
         found.append((yield from within(index / len(having), (index + 1) / len(having), steps)))
@@ -294,7 +271,7 @@ def _with_markers(found: Calibration, mapping: Sequence[MappedMarker]) -> Calibr
     """The calibration with the mapping's markers: measured ones, and guesses for those not seen."""
     indices = {entry.marker: place for place, entry in enumerate(found.markers)}
     scales = {name: found.bone_factors[found.skeleton.index(name)] for name in found.skeleton.names}
-    guessed = [scaled_entry(entry, scales[entry.bone]) for entry in mapping]
+    guessed = [matching.scaled_entry(entry, scales[entry.bone]) for entry in mapping]
     guesses = guessed_offsets(found.skeleton, guessed)
     markers, residuals = list(guessed), np.full(len(mapping), np.nan)
     for row, entry in enumerate(mapping):

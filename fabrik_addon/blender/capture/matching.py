@@ -2,8 +2,8 @@
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
+from typing import Final, TypeAlias
 
 import bpy
 import numpy as np
@@ -39,13 +39,8 @@ class MarkerError(FabrikError):
     """Markers can't be found, matched or stored; the message names them."""
 
 
-@dataclass(frozen=True)
-class SceneMarker:
-    """A marker in the scene: its label, and the object or bone that follows the recorded marker."""
-
-    label: str
-    holder: Object
-    bone: str = ""
+# The markers in the scene: by label, the object or bone that follows the recorded marker.
+Markers: TypeAlias = dict[str, Target]
 
 
 def match_markers(
@@ -77,16 +72,16 @@ def match_markers(
     roles = match_bones(rest)
     if not roles:
         raise MarkerError(f"No bone of {rig.name!r} has the name of a human bone: choose each marker's bone by hand")
-    labels = [marker.label for marker in markers]
-    matched = match(labels, parts_of(roles), rest, None if preset == "AUTO" else preset)
+    matched = match(list(markers), parts_of(roles), rest, None if preset == "AUTO" else preset)
     capture = rig_settings(rig).capture
     kept = _certain(capture.markers) if keep else {}
-    if take is None and not markers[0].bone:
+    holder, bone = next(iter(markers.values()))
+    if take is None and not bone:
         # The collection of imported markers; none for selected empties.
-        homes = [home for home in markers[0].holder.users_collection if not home.is_embedded_data]
+        homes = [home for home in holder.users_collection if not home.is_embedded_data]
         imported = [home for home in homes if all(thing.get(MARKER_NAME) is not None for thing in home.objects)]
         take = next(iter(imported), None)
-    follow_take(rig, take, markers[0].holder if markers[0].bone else None)
+    follow_take(rig, take, holder if bone else None)
     kept |= _certain(capture.markers) if keep else {}
     capture.preset = matched.preset or ""
     note_seen(context.scene)
@@ -98,18 +93,19 @@ def match_markers(
     # The positions of kept markers are still calibrated.
     if not keep:
         capture.calibrated = ""
-    for marker in sorted(markers, key=lambda each: order.get(each.label, len(order) + is_unlabelled(each.label))):
-        own = {"name": marker.label, "target": marker.holder, "target_bone": marker.bone}
-        entry = add_item(capture.markers, **own, **kept.get(marker.label, {}))
-        if marker.label in by_label:
-            set_entry(entry, by_label[marker.label])
+    for label in sorted(markers, key=lambda each: order.get(each, len(order) + is_unlabelled(each))):
+        target, target_bone = markers[label]
+        own = {"name": label, "target": target, "target_bone": target_bone}
+        entry = add_item(capture.markers, **own, **kept.get(label, {}))
+        if label in by_label:
+            set_entry(entry, by_label[label])
     rig_settings(rig).root = "FREE"
     return matched
 
 
 def find_markers(
     context: Context, rig: Object, take: bpy.types.Collection | None = None, take_armature: Object | None = None
-) -> list[SceneMarker]:
+) -> Markers:
     """The markers of a rig: the given ones, else newly imported ones, else the previous ones, else selected empties.
 
     Newly imported markers are those of the last take imported since the last match, except static trials.
@@ -125,7 +121,7 @@ def find_markers(
             raise MarkerError(
                 f"{take_armature.name!r} can't be the marker armature of {rig.name!r}: choose another armature"
             )
-        return [SceneMarker(bone.name, take_armature, bone.name) for bone in take_armature.data.bones]
+        return {bone.name: (take_armature, bone.name) for bone in take_armature.data.bones}
     take = take or next(reversed(imported), None)
     if take is not None:
         return in_collection(take)
@@ -135,7 +131,7 @@ def find_markers(
     return markers
 
 
-def in_collection(take: bpy.types.Collection) -> list[SceneMarker]:
+def in_collection(take: bpy.types.Collection) -> Markers:
     """The empties of a collection as markers."""
     markers = _empties(take.all_objects)
     if not markers:
@@ -148,14 +144,12 @@ def of_take(name: str) -> str:
     return f" of {name!r}" if name else ""
 
 
-def _empties(things: Iterable[Object]) -> list[SceneMarker]:
+def _empties(things: Iterable[Object]) -> Markers:
     """The empties as markers. Those without a label of their own in the file are called by their names."""
     empties = [thing for thing in things if thing.type == "EMPTY"]
     labels = [str(thing.get(MARKER_NAME, thing.name)) for thing in empties]
-    return [
-        SceneMarker(label if labels.count(label) == 1 else thing.name, thing)
-        for thing, label in zip(empties, labels, strict=True)
-    ]
+    pairs = zip(empties, labels, strict=True)
+    return {label if labels.count(label) == 1 else thing.name: (thing, "") for thing, label in pairs}
 
 
 # The properties of a marker that `keep` preserves.
@@ -297,26 +291,27 @@ def recorded_range(scene: Scene, targets: Iterable[Target]) -> tuple[int, int]:
     return int(np.ceil(min(times) - 1e-3)), int(np.floor(max(times) + 1e-3))
 
 
-def targets_of(markers: Iterable[SceneMarker]) -> list[Target]:
-    """The targets from which the markers are sampled."""
-    return [(marker.holder, marker.bone) for marker in markers]
+def listed_markers(capture: FabrikCapture) -> Markers:
+    """The markers in a rig's list that have an object, with or without a bone."""
+    return {each.name: (each.target, each.target_bone) for each in capture.markers if each.target is not None}
 
 
-def marker_clip(scene: Scene, rig: Object, markers: Sequence[SceneMarker], frames: tuple[int, int]) -> Clip:
-    """The markers on the frames from first to last, in the rig's armature space and units.
+def marker_clip(scene: Scene, rig: Object, markers: Markers) -> Clip:
+    """The markers on their recorded frames, in the rig's armature space and units.
 
     Raises TargetError if an object is not part of the evaluated scene.
     """
-    times = np.arange(frames[0], frames[1] + 1)
-    world, rigs = finish(sample_steps(scene, targets_of(markers), [(rig, "")], times, recorded=True))
+    first, last = recorded_range(scene, markers.values())
+    times = np.arange(first, last + 1)
+    world, rigs = finish(sample_steps(scene, list(markers.values()), [(rig, "")], times, recorded=True))
     local = world_to_armature(world, rigs[:, 0])
     local.setflags(write=False)
-    return Clip(tuple(marker.label for marker in markers), scene_rate(scene), local, up_axis="Z", source=scene.name)
+    return Clip(tuple(markers), scene_rate(scene), local, up_axis="Z", source=scene.name)
 
 
-def check_scalable(markers: Iterable[SceneMarker]) -> None:
-    """Raise MarkerError, naming the object, if markers can't be scaled."""
-    for holder in _holders(markers):
+def check_scalable(holders: Iterable[Object]) -> None:
+    """Raise MarkerError, naming the object, if the objects of markers can't be scaled."""
+    for holder in holders:
         if holder.library is not None:
             raise MarkerError(
                 f"{holder.name!r} is linked from another file and can't be scaled: set Proportions to As Recorded"
@@ -330,11 +325,11 @@ def check_scalable(markers: Iterable[SceneMarker]) -> None:
             )
 
 
-def scale_markers(markers: Iterable[SceneMarker], center: FloatArray, factor: float, lift: FloatArray) -> None:
-    """Scale checked markers about a point `center` (3,), then move them by `lift` (3,), both in world space."""
+def scale_markers(holders: Iterable[Object], center: FloatArray, factor: float, lift: FloatArray) -> None:
+    """Scale checked objects of markers about `center` (3,), then move them by `lift` (3,), both in world space."""
     if abs(factor - 1.0) < _SAME and np.abs(lift).max() < _SAME:
         return
-    for holder in _holders(markers):
+    for holder in holders:
         shift = (1.0 - factor) * (center - np.array(holder.delta_location)) + lift
         holder.location = Vector((factor * np.array(holder.location) + shift).tolist())
         for curve in keyframes.curves(holder):
@@ -342,11 +337,6 @@ def scale_markers(markers: Iterable[SceneMarker], center: FloatArray, factor: fl
                 keyframes.scale_values(curve, factor, float(shift[curve.array_index]))
         if holder.type == "ARMATURE":
             holder.scale = holder.scale * factor
-
-
-def _holders(markers: Iterable[SceneMarker]) -> list[Object]:
-    """The objects of the markers, without duplicates."""
-    return list(dict.fromkeys(marker.holder for marker in markers))
 
 
 def why_another_speed(scene: Scene, rig: Object) -> str:
@@ -382,15 +372,15 @@ def guess_markers(context: Context, rig: Object) -> tuple[Guess, ...]:
     known, rest = mapping_of(capture), read_rest(rig)
     roles = match_bones(rest)
     names = {entry.marker for entry in known}
-    there = [
-        SceneMarker(entry.name, entry.target, entry.target_bone)
-        for entry in capture.markers
-        if entry.target is not None and (entry.name in names or (not entry.bone and not is_virtual(entry.name)))
-    ]
+    there = {
+        label: target
+        for label, target in listed_markers(capture).items()
+        if label in names or not (capture.markers[label].bone or is_virtual(label))
+    }
     if not known or not roles or len(there) <= len(known):
         return ()
     (skeleton, known), meters = marked_skeletons(rig, known)[0], meters_per_unit(rig)
-    clip = marker_clip(context.scene, rig, there, recorded_range(context.scene, targets_of(there)))
+    clip = marker_clip(context.scene, rig, there)
     limits, parts = read_limits(rig, skeleton.names), parts_of(roles)
     guesses = assign_by_motion(skeleton, known, clip, parts, rest, limits=limits, meter=1.0 / meters)
     for guess in guesses:

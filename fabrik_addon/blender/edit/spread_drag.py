@@ -19,12 +19,12 @@ from ...core.arrays import BoolArray, FloatArray, IntArray, falloff
 from ...core.drag import DragPose, DragSolver
 from ...core.edit import EditSolver, KnownPose
 from ...core.kernel.bounds import Floor
-from ...core.model.bodies import effector_offset
+from ...core.model.effector import effector_offset
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import matrix_from_quaternion, product, quaternion_from_rotation_vector
 from ...human.body_parts import Role
 from ...human.naming_schemes import match
-from ...markers.feet import FootPoint, find_stances, foot_points
+from ...markers.feet import find_stances, foot_points
 from ..bake.bake import check_still
 from ..capture.matching import scene_rate
 from ..control.posed_rig import posed_rig
@@ -84,7 +84,7 @@ def find_contacts(scene: Scene, armature: Object, take: EditedTake, frames: Floa
     found: dict[str, list[PointContact]] = {}
     heights: dict[tuple[str, str], FloatArray] = {}
     # The distance between the ball, where the toe begins, and the ankle is constant. The tip of the toe moves.
-    balls = [FootPoint(each.bone, (0.0, 0.0, 0.0)) for each in points if roles[each.bone].part == "toe"]
+    balls = [Effector(each.bone, (0.0, 0.0, 0.0)) for each in points if roles[each.bone].part == "toe"]
     for point in points + balls:
         bone = skeleton.index(point.bone)
         is_head = point.offset is not None

@@ -6,7 +6,6 @@ that does not rotate is like any other target.
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import bpy
@@ -95,7 +94,7 @@ _GROUPS: Final = (
     ("trunk", ("hips", "spine", "chest")),
     ("head", ("neck", "head")),
 )
-_GROUP_OF: Final = MappingProxyType({part: group for group, parts in _GROUPS for part in parts})
+_GROUP_OF: Final = {part: group for group, parts in _GROUPS for part in parts}
 
 
 class Pin(NamedTuple):

@@ -76,16 +76,9 @@ def _changed(bone: PoseBone, values: dict[str, Any]) -> limit_values.LimitSettin
     kept, given = limit_properties.read_settings(bone), dict(values)
     if given.keys() & {"low", "high"}:
         given["hinge"] = given.pop("low", kept.hinge[0]), given.pop("high", kept.hinge[1])
-    # Operators pass numbers in single precision.
-    tidy: dict[str, Any] = {
-        "cone": limit_values.as_cone,
-        "twist": limit_values.as_range,
-        "hinge": limit_values.as_range,
-        "window": limit_values.as_window,
-        "slide": tuple,
-    }
-    given = {name: tidy[name](tuple(value)) if name in tidy else value for name, value in given.items()}
     kind = given.pop("type", "") or kept.type
+    # Operators pass numbers in single precision.
+    given = {field: limit_properties.converted(field, value) for field, value in given.items()}
     if kind == limit_values.FREE and not values.get("type"):
         turns = {"axis", "hinge"} & given.keys()
         is_extra = given.keys() <= set(limit_values.EXTRA_FIELDS)

@@ -170,15 +170,15 @@ def read_limit(pose_bone: PoseBone) -> Limit | None:
 
 
 def _plain(value: Any) -> Any:
-    """A property's value; arrays become tuples."""
-    return tuple(value.to_list()) if hasattr(value, "to_list") else value
+    """A property's value; arrays, of custom properties and of operators, become tuples."""
+    return tuple(value) if hasattr(value, "to_list") or hasattr(value, "foreach_get") else value
 
 
 @lru_cache(maxsize=_LIMITS_KEPT)
 def _limit_of(kind: str, values: tuple[Any, ...]) -> Limit | None:
     """A limit of a kind from property values; None if a value is missing. Raises errors for invalid values."""
     pairs = zip(KINDS[kind].fields, values, strict=True)
-    settings = {field: _PROPERTIES[field].convert(value) for field, value in pairs if value is not None}
+    settings = {field: converted(field, value) for field, value in pairs if value is not None}
     return LimitSettings(kind, **settings).limit()
 
 
@@ -318,7 +318,12 @@ def read_field(pose_bone: PoseBone, field: str) -> Any:
     value: Any = pose_bone.get(NAMES[field])
     if value is None:
         return getattr(_FREE_BONE, field)
-    return checked(pose_bone, field, lambda: _PROPERTIES[field].convert(value))
+    return checked(pose_bone, field, lambda: converted(field, value))
+
+
+def converted(field: str, value: Any) -> Any:
+    """A field of `LimitSettings` from the value of a custom property, or of an operator; raises LimitError."""
+    return _PROPERTIES[field].convert(value)
 
 
 def checked(pose_bone: PoseBone, field: str, make: Callable[[], _Value]) -> _Value:

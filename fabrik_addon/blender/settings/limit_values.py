@@ -7,7 +7,6 @@ starts, so the solver is imported only when a limit is made.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import hypot, isfinite, pi, tau
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ..first_use import OnUse
@@ -94,51 +93,47 @@ class LimitKind:
     values: Callable[[Any], dict[str, Any]] = lambda _limit: {}
 
 
-KINDS: Final[Mapping[str, LimitKind]] = MappingProxyType(
-    {
-        FREE: LimitKind("Free", "No rotation limits", (), lambda _kept: None),
-        "BALL": LimitKind(
-            "Ball",
-            "Limit swing in four directions, and twist to a range",
-            ("cone", "twist"),
-            lambda kept: core.Ball(kept.cone, kept.twist),
-            lambda limit: {"cone": limit.angles, "twist": tuple(limit.twist)},
-        ),
-        "HINGE": LimitKind(
-            "Hinge",
-            "Allow rotation about one axis only, within a range",
-            ("axis", "hinge"),
-            lambda kept: core.Hinge(kept.axis, *kept.hinge),
-            lambda limit: {"axis": limit.axis, "hinge": (limit.low, limit.high)},
-        ),
-        "FIXED": LimitKind("Fixed", "Allow no rotation", (), lambda _kept: core.Fixed()),
-        "POLYGON": LimitKind(
-            "Polygon",
-            "Limit swing to an outline of any shape, and twist to a range",
-            ("window", "twist"),
-            lambda kept: core.Polygon(points(kept.window), kept.twist),
-            lambda limit: {"window": flat(limit.window), "twist": tuple(limit.twist)},
-        ),
-    }
-)
+KINDS: Final[Mapping[str, LimitKind]] = {
+    FREE: LimitKind("Free", "No rotation limits", (), lambda _kept: None),
+    "BALL": LimitKind(
+        "Ball",
+        "Limit swing in four directions, and twist to a range",
+        ("cone", "twist"),
+        lambda kept: core.Ball(kept.cone, kept.twist),
+        lambda limit: {"cone": limit.angles, "twist": tuple(limit.twist)},
+    ),
+    "HINGE": LimitKind(
+        "Hinge",
+        "Allow rotation about one axis only, within a range",
+        ("axis", "hinge"),
+        lambda kept: core.Hinge(kept.axis, *kept.hinge),
+        lambda limit: {"axis": limit.axis, "hinge": (limit.low, limit.high)},
+    ),
+    "FIXED": LimitKind("Fixed", "Allow no rotation", (), lambda _kept: core.Fixed()),
+    "POLYGON": LimitKind(
+        "Polygon",
+        "Limit swing to an outline of any shape, and twist to a range",
+        ("window", "twist"),
+        lambda kept: core.Polygon(points(kept.window), kept.twist),
+        lambda limit: {"window": flat(limit.window), "twist": tuple(limit.twist)},
+    ),
+}
 # For Blender's menus: identifier, name, tooltip.
 LIMIT_TYPES: Final = tuple((identifier, kind.name, kind.description) for identifier, kind in KINDS.items())
 # The tooltips of the fields, for the operator's keywords and for the bones' custom properties.
-DESCRIPTIONS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "type": "Type of joint",
-        "cone": "Ball: maximum swing toward the bone's +X, +Z, -X and -Z",
-        "twist": "Ball and polygon: minimum and maximum twist about the bone",
-        "axis": "Hinge: the bone's axis of rotation",
-        "hinge": "Hinge: minimum and maximum rotation about its axis",
-        "window": "Polygon: alternating X and Z swings of its points",
-        "slide": "Minimum and maximum stretch as factors of the bone's length, used if targets can't be met otherwise; "
-        "1 and 1 keep its length",
-        "stiffness": "How strongly the bone keeps its rotation while others rotate; 0 depends only on its mass, 1 "
-        "never rotates",
-        "mass": "The bone's share of the body's mass; a negative value estimates it from the bone's name or size",
-    }
-)
+DESCRIPTIONS: Final[Mapping[str, str]] = {
+    "type": "Type of joint",
+    "cone": "Ball: maximum swing toward the bone's +X, +Z, -X and -Z",
+    "twist": "Ball and polygon: minimum and maximum twist about the bone",
+    "axis": "Hinge: the bone's axis of rotation",
+    "hinge": "Hinge: minimum and maximum rotation about its axis",
+    "window": "Polygon: alternating X and Z swings of its points",
+    "slide": "Minimum and maximum stretch as factors of the bone's length, used if targets can't be met otherwise; "
+    "1 and 1 keep its length",
+    "stiffness": "How strongly the bone keeps its rotation while others rotate; 0 depends only on its mass, 1 "
+    "never rotates",
+    "mass": "The bone's share of the body's mass; a negative value estimates it from the bone's name or size",
+}
 LIMIT_AXES: Final = (
     ("X", "X", "The bone's X axis"),
     ("Y", "Y", "The bone's Y axis, for a pivot joint"),

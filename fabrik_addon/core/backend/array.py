@@ -223,9 +223,9 @@ def quaternion(array: FloatArray) -> Quaternion:
     return Quaternion(_columns(array))
 
 
-def quaternions(array: FloatArray, indices: Sequence[int]) -> list[Quaternion]:
-    """Quaternions at some indices of (F, N, 4)."""
-    return [quaternion(array[:, index]) for index in indices]
+def quaternions(array: FloatArray) -> list[Quaternion]:
+    """N quaternions for each frame, from (F, N, 4)."""
+    return [quaternion(array[:, index]) for index in range(array.shape[1])]
 
 
 def _columns(array: FloatArray) -> list[Scalar]:

@@ -81,10 +81,9 @@ def quaternion(array: FloatArray) -> Quaternion:
     return Quaternion(np.ravel(array).tolist())
 
 
-def quaternions(array: FloatArray, indices: Sequence[int]) -> list[Quaternion]:
-    """Quaternions at some indices of (1, N, 4)."""
-    rotations = array[0].tolist()
-    return [Quaternion(rotations[index]) for index in indices]
+def quaternions(array: FloatArray) -> list[Quaternion]:
+    """N quaternions, from (1, N, 4)."""
+    return [Quaternion(rotation) for rotation in array[0].tolist()]
 
 
 def stack(values: Sequence[Any], _frames: int = 1) -> FloatArray:

@@ -364,7 +364,7 @@ def _after_sweeps(
 
 
 def _as_list(backend: Backend, rotations: FloatArray) -> list[Quaternion]:
-    return backend.quaternions(rotations, range(rotations.shape[1]))
+    return backend.quaternions(rotations)
 
 
 def _targets(passes: Passes, goals: Goals, state: State) -> SweepTargets:

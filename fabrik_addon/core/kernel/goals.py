@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
-from ..model.bodies import effector_offset, path_reaches
-from ..model.effector import Effector, loops_of, with_partners
+from ..model.effector import Effector, effector_offset, loops_of, path_reaches, with_partners
 from ..rotations import matrix_from_quaternion, quaternion_from_rotation_vector, rotation_vector_from_matrix
 from .bodies import Bodies, Motions, Pose
 

@@ -111,21 +111,17 @@ class Skeleton:
 
     def head_offset(self, bone: int) -> FloatArray:
         """(3,) the bone's head in its parent's rest frame; in armature space for the root."""
-        head: FloatArray = self.rest[bone, :3, 3]
-        parent = self.parents[bone]
+        head, parent = self.rest[bone, :3, 3], self.parents[bone]
         if parent < 0:
-            return head
-        offset: FloatArray = self.rest[parent, :3, :3].T @ (head - self.rest[parent, :3, 3])
-        return offset
+            return np.asarray(head)
+        return np.asarray(self.rest[parent, :3, :3].T @ (head - self.rest[parent, :3, 3]))
 
     def rest_turn(self, bone: int) -> FloatArray:
         """(3, 3) rest rotation relative to the parent, or to the armature if the bone does not inherit rotation."""
-        parent = self.parents[bone]
-        rotation: FloatArray = self.rest[bone, :3, :3]
+        rotation, parent = self.rest[bone, :3, :3], self.parents[bone]
         if parent < 0 or not self.inherits_rotation[bone]:
-            return rotation
-        turn: FloatArray = self.rest[parent, :3, :3].T @ rotation
-        return turn
+            return np.asarray(rotation)
+        return np.asarray(self.rest[parent, :3, :3].T @ rotation)
 
 
 def scaled_skeleton(skeleton: Skeleton, factors: Mapping[str, float]) -> Skeleton:

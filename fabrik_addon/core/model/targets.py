@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ..arrays import SINGLE, FloatArray, IntArray, lengths, squares
 from ..errors import LimitError, OptionsError, SkeletonError, TargetError
 from ..limits import Limit
-from ..readers import LARGEST, number, numbers, shaped, shown, whole
+from ..readers import LARGEST, number, numbers, shaped, shown, three_numbers, whole
 from ..rotations import IDENTITY, conjugate, product, rotation_vector_from_quaternion
 from .effector import Effector, Options
 from .skeleton import Skeleton
@@ -102,8 +102,8 @@ def checked_parts(
     slides: Mapping[str, tuple[float, float]] | None,
     root: str,
     options: Options | None,
-) -> tuple[tuple[Effector, ...], dict[str, Limit], dict[str, tuple[float, float]], Options]:
-    """The effectors, limits, slides and options of a problem; raises a FabrikError for invalid ones."""
+) -> tuple[Skeleton, tuple[Effector, ...], dict[str, Limit], dict[str, tuple[float, float]], bool, Options]:
+    """The fields of a `Problem`; raises the FabrikError for the first invalid part."""
     if not isinstance(skeleton, Skeleton):
         raise SkeletonError(f"The skeleton is {shown(skeleton)}: give a Skeleton")
     if not isinstance(root, str) or root not in {"FIXED", "FREE"}:
@@ -122,7 +122,7 @@ def checked_parts(
     if not isinstance(options, Options | None):
         raise OptionsError(f"The options are {shown(options)}: give Options or None")
     ends = {name: (float(low), float(high)) for name, (low, high) in slides.items()}
-    return points, dict(limits), ends, options or Options()
+    return skeleton, points, dict(limits), ends, root == "FREE", options or Options()
 
 
 def _checked_effector(skeleton: Skeleton, effector: Effector) -> Effector:
@@ -139,7 +139,7 @@ def _checked_effector(skeleton: Skeleton, effector: Effector) -> Effector:
     priority = whole(effector.priority)
     if priority is None or abs(priority) > LARGEST:
         raise TargetError(f"{what} priority {shown(effector.priority)}: it must be a whole number")
-    offset, target_offset = _read(effector.offset), _read(effector.target_offset)
+    offset, target_offset = three_numbers(effector.offset), three_numbers(effector.target_offset)
     if effector.offset is not None and offset is None:
         raise TargetError(f"{what} an offset that must be three finite numbers")
     if target is not None and target not in skeleton:
@@ -149,17 +149,6 @@ def _checked_effector(skeleton: Skeleton, effector: Effector) -> Effector:
     if target is not None and effector.target_offset is not None and target_offset is None:
         raise TargetError(f"{what} a target offset that must be three finite numbers")
     return replace(effector, offset=offset, target_offset=target_offset)
-
-
-def _read(offset: object) -> tuple[float, float, float] | None:
-    """Three finite numbers; None for anything else."""
-    if offset is None:
-        return None
-    if not isinstance(offset, tuple):
-        array = numbers(offset)
-        offset = () if array is None or array.shape != (3,) else tuple(array.tolist())
-    found = [number(each) for each in offset]
-    return (found[0], found[1], found[2]) if len(found) == 3 and all(abs(each) <= LARGEST for each in found) else None
 
 
 def check_limits(skeleton: Skeleton, limits: Mapping[str, Limit]) -> None:

@@ -145,7 +145,7 @@ class ChainSolver:
         bent = bend_straight_limbs(self._problem, self._problem.bodies.pose(own, np.zeros((frames, 3))), poles)
         if frames == 1:
             own, bent = (np.broadcast_to(each[0], each.shape) for each in (own, bent))
-        local, bent_local = (backend.quaternions(each, range(len(bodies))) for each in (own, bent))
+        local, bent_local = (backend.quaternions(each) for each in (own, bent))
         poses = (place_bodies(bodies, each, self._origin) for each in (local, bent_local))
         points, bent_points = (
             [*(pose.heads[index] for index in self._links), pose.point(len(bodies) - 1, bodies[-1].attachments[0])]

@@ -14,7 +14,7 @@ import numpy as np
 from ...core import Effector, Options, Skeleton, Solution, Solver
 from ...core.arrays import ROUNDING, lengths, times
 from ...core.limits import Limit
-from ...core.model.bodies import participants
+from ...core.model.effector import participants
 from ...core.model.targets import PosePrior
 from ...core.rotations import (
     conjugate,

@@ -4,14 +4,13 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 
 from ...core.arrays import ROUNDING, lengths
 from ...core.errors import first_few
-from ..clip import Clip, ClipError, FloatArray, MarkerFileError, true_spans
+from ..clip import LOOKED_AT, Clip, ClipError, FloatArray, MarkerFileError, true_spans
 from ..mapping.labels import SIDES, landmarks_of
 from ..mapping.landmarks import LANDMARKS, is_mirrored, limb_lengths, limbs_on_other_sides
 from ..person import GRAVITY, cadence_doubts
@@ -25,9 +24,7 @@ from .reading import Chosen, Parser, extent, read_file
 from .suffixes import ARMATURE_SUFFIXES, SUFFIXES
 from .trc import parse_trc
 
-_PARSERS: Final[Mapping[str, Parser]] = MappingProxyType(
-    {".trc": parse_trc, ".c3d": parse_c3d, ".npy": parse_npy, ".npz": parse_npz}
-)
+_PARSERS: Final[Mapping[str, Parser]] = {".trc": parse_trc, ".c3d": parse_c3d, ".npy": parse_npy, ".npz": parse_npz}
 _TRC_START: Final = b"pathfiletype"
 # Prefixes without a colon name performers if they share this many labels.
 _SHARED_LABELS: Final = 5
@@ -37,8 +34,6 @@ _MIN_SHARE: Final = 0.25
 # at least this many landmarks, since fewer may be those of a hand or of an object.
 _SMALLEST, _LARGEST = 0.35, 3.5
 _FEWEST_LANDMARKS: Final = 8
-# Maximum number of frames that are examined. The search for falls examines all frames.
-_LOOKED_AT: Final = 2000
 # Not all limbs of a person change by this factor between two parts of a recording. With markers, they change by up to
 # 1.01. Those of keypoints change by more, but not all together.
 _GROWN: Final = 1.15
@@ -90,7 +85,7 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
         if len(known) < _FEWEST_LANDMARKS:
             continue
         columns = [person.names.index(label) for label in known]
-        positions = person.positions[:: max(1, person.frame_count // _LOOKED_AT), columns]
+        positions = person.positions[:: max(1, person.frame_count // LOOKED_AT), columns]
         places = np.moveaxis(positions, 1, 0)
         landmarks = dict(zip(known.values(), places, strict=True))
         size = extent(positions)
@@ -172,12 +167,12 @@ def _frozen_spans(clip: Clip, own: Sequence[int]) -> Iterator[tuple[int, slice]]
     ]
     if not spans:
         return
-    size = extent(clip.positions[:: max(1, clip.frame_count // _LOOKED_AT), own])
+    size = extent(clip.positions[:: max(1, clip.frame_count // LOOKED_AT), own])
     prefixed = _prefixed(clip.names)
     labels = {prefixed.get(name, ("", name))[1]: place for place in own for name in (clip.names[place],)}
     upper = {labels[label] for label, (_, point) in landmarks_of([*labels]).items() if LANDMARKS[point].part in _UPPER}
     for place, span in spans:
-        points = clip.positions[span.start : span.stop : max(1, (span.stop - span.start) // _LOOKED_AT), own]
+        points = clip.positions[span.start : span.stop : max(1, (span.stop - span.start) // LOOKED_AT), own]
         moved = (np.fmax.reduce(points) - np.fmin.reduce(points)).max(axis=1)
         apart = lengths(points - clip.positions[span.start, place])
         changed = (np.fmax.reduce(apart) - np.fmin.reduce(apart))[moved > 0.0]

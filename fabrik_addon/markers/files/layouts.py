@@ -8,7 +8,6 @@ of the package smplx). Points without names here have no bone: inner joints of s
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -89,7 +88,7 @@ def _variants() -> Mapping[str, tuple[list[str], ...]]:
     }
 
 
-_LAYOUTS: Final = MappingProxyType(_variants())
+_LAYOUTS: Final = _variants()
 
 # A layout fits if limbs are equally long on both sides and on all frames, and if both bones of a limb are similarly
 # long. Lengths may differ by these fractions. In a wrong layout, they differ by 100 % and more.

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -36,9 +35,7 @@ _log = logging.getLogger(__name__)
 
 _NOT_SEEN: Final = re.compile(r"|--?|n/?a|null|none|[-+]?nan(\(\w*\))?|[-+]?1\.#(qnan|ind|inf)\d*", re.IGNORECASE)
 
-METERS: Final[Mapping[str, float]] = MappingProxyType(
-    {"mm": 0.001, "cm": 0.01, "dm": 0.1, "m": 1.0, "in": 0.0254, "ft": 0.3048}
-)
+METERS: Final[Mapping[str, float]] = {"mm": 0.001, "cm": 0.01, "dm": 0.1, "m": 1.0, "in": 0.0254, "ft": 0.3048}
 # The extent of a person's points in each unit, from a sitting child to an adult with raised arms.
 _SIZES: Final[Mapping[str, tuple[float, float]]] = {"m": (0.3, 4.0), "cm": (30.0, 300.0), "mm": (300.0, 4000.0)}
 # Meters: hardly anyone is shorter. The numbers of such a person in centimeters are those of an adult in inches.
@@ -59,9 +56,9 @@ _NINES: Final = re.compile(r"99\.?9[9.]*")
 _SLOWEST, _FASTEST = 1.0, 1000.0
 # Frame numbers may have gaps. If their range exceeds this many times the number of rows, they are ignored.
 _MOST_LEFT_OUT: Final = 100
-_LONG_UNITS: Final[Mapping[str, str]] = MappingProxyType(
-    {"millimeter": "mm", "centimeter": "cm", "meter": "m", "inch": "in", "inche": "in", "foot": "ft", "feet": "ft"}
-)
+_LONG_UNITS: Final[Mapping[str, str]] = {
+    "millimeter": "mm", "centimeter": "cm", "meter": "m", "inch": "in", "inche": "in", "foot": "ft", "feet": "ft",
+}  # fmt: skip
 
 
 def read_file(path: str | os.PathLike[str], parse: Parser, chosen: Chosen) -> Clip:

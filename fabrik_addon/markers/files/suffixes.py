@@ -1,7 +1,6 @@
 """The suffixes of files that can be read, and the known keypoint layouts."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 SUFFIXES: Final = (".trc", ".c3d", ".csv", ".npy", ".npz")
@@ -13,14 +12,12 @@ ARMATURE_SUFFIXES: Final = (".bvh", ".fbx", ".glb", ".gltf", ".usd", ".usda", ".
 POSE_SUFFIXES: Final = (".npz", ".mvnx")
 """Files of poses that are imported as armatures; Blender's own importers import others."""
 
-LAYOUTS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "MEDIAPIPE": "MediaPipe/FreeMoCap",
-        "COCO": "COCO",
-        "HALPE": "HALPE",
-        "BODY_25": "BODY_25",
-        "H36M": "Human3.6M",
-        "SMPL": "SMPL",
-    }
-)
+LAYOUTS: Final[Mapping[str, str]] = {
+    "MEDIAPIPE": "MediaPipe/FreeMoCap",
+    "COCO": "COCO",
+    "HALPE": "HALPE",
+    "BODY_25": "BODY_25",
+    "H36M": "Human3.6M",
+    "SMPL": "SMPL",
+}
 """The known keypoint layouts: option value to label."""

@@ -9,7 +9,6 @@ center relative to the pelvis).
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
@@ -23,15 +22,13 @@ from ..signals import middle_of
 End = Literal["HEAD", "TAIL"]
 
 # Substitutes for parts that a rig does not have.
-_STAND_INS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {
-        "toe": ("foot",),
-        "shoulder": ("chest", "spine", "hips"),
-        "neck": ("chest", "spine", "hips"),
-        "chest": ("spine", "hips"),
-        "spine": ("chest", "hips"),
-    }
-)
+_STAND_INS: Final[Mapping[str, tuple[str, ...]]] = {
+    "toe": ("foot",),
+    "shoulder": ("chest", "spine", "hips"),
+    "neck": ("chest", "spine", "hips"),
+    "chest": ("spine", "hips"),
+    "spine": ("chest", "hips"),
+}
 # Parts with their own front and outward directions. The others use those of the body.
 _LIMBS: Final = frozenset({"upper_arm", "forearm", "hand", "finger", "thigh", "shin"})
 # Thigh plus shin, and upper arm plus forearm, as fractions of the body's height.
@@ -82,7 +79,7 @@ class Spot(NamedTuple):
 
 
 # For each joint, the bone ends that can be at it; the first one that a rig has is used.
-_JOINTS: Final[Mapping[str, tuple[BoneEnd, ...]]] = MappingProxyType(
+_JOINTS: Final[Mapping[str, tuple[BoneEnd, ...]]] = (
     {
         "hip": (BoneEnd("thigh"), BoneEnd("hips")),
         "knee": (BoneEnd("shin"), BoneEnd("thigh", "TAIL")),
@@ -99,97 +96,95 @@ _JOINTS: Final[Mapping[str, tuple[BoneEnd, ...]]] = MappingProxyType(
     | {f"{finger} tip": (BoneEnd("finger", "TAIL", finger, 3),) for finger in FINGERS}
 )
 # Joints midway between the left and the right joint of a pair.
-_PAIRS: Final[Mapping[str, str]] = MappingProxyType({"mid hip": "hip", "mid shoulder": "shoulder"})
+_PAIRS: Final[Mapping[str, str]] = {"mid hip": "hip", "mid shoulder": "shoulder"}
 
-ON_THE_BODY: Final[Mapping[str, Landmark]] = MappingProxyType(
-    {
-        # pelvis
-        "asis": Landmark("hips", "hip", front=4.3, out=2.3, up=5.0),
-        "psis": Landmark("hips", "hip", front=-5.5, out=-2.3, up=5.0),
-        "back of waist": Landmark("hips", "hip", front=-5.0, up=6.0),
-        "sacrum": Landmark("hips", "mid hip", front=-5.8, up=5.0),
-        "front of waist": Landmark("hips", "mid hip", front=6.0, up=6.0, weight=0.5),
-        "iliac crest": Landmark("hips", "hip", out=3.0, up=8.0, weight=0.5),
-        "hip": Landmark("hips", "hip"),
-        "middle of hips": Landmark("hips", "mid hip"),
-        # trunk
-        "c7": Landmark("chest", "neck", front=-3.5, up=2.0),
-        "lumbar spine": Landmark("spine", "mid hip", front=-6.0, up=11.0, weight=0.5),
-        "t2": Landmark("chest", "neck", front=-5.0, up=-2.5),
-        "t8": Landmark("chest", "neck", front=-6.0, up=-10.5),
-        "t10": Landmark("chest", "neck", front=-6.0, up=-13.0),
-        "back": Landmark("chest", "neck", front=-6.0, out=4.5, up=-8.0, weight=0.5),
-        "jugular notch": Landmark("chest", "neck", front=4.5, up=-2.0),
-        "sternum": Landmark("chest", "neck", front=5.5, up=-6.0),
-        "xiphoid": Landmark("chest", "neck", front=6.0, up=-12.0),
-        "middle of shoulders": Landmark("chest", "mid shoulder"),
-        "acromion": Landmark("shoulder", "shoulder", up=3.0),
-        "front of shoulder": Landmark("shoulder", "shoulder", front=3.0, up=0.5, weight=0.5),
-        "back of shoulder": Landmark("shoulder", "shoulder", front=-3.5, weight=0.5),
-        "shoulder": Landmark("shoulder", "shoulder"),
-        # head
-        "forehead": Landmark("head", "skull", front=5.5, up=6.0),
-        "front of head": Landmark("head", "skull", front=4.5, out=4.0, up=6.0),
-        "back of head": Landmark("head", "skull", front=-5.5, out=4.0, up=6.0),
-        "rear of head": Landmark("head", "skull", front=-6.0, up=6.0),
-        "temple": Landmark("head", "skull", front=3.0, out=4.2, up=5.5),
-        "crown": Landmark("head", "skull", up=11.0),
-        "base of skull": Landmark("head", "skull", weight=0.5),
-        "middle of head": Landmark("head", "skull", up=5.0, weight=0.5),
-        "nose": Landmark("head", "skull", front=6.5, up=3.5, weight=0.5),
-        "eye": Landmark("head", "skull", front=5.0, out=1.8, up=5.5, weight=0.3),
-        "inner eye": Landmark("head", "skull", front=5.2, out=1.0, up=5.5, weight=0.2),
-        "outer eye": Landmark("head", "skull", front=4.7, out=2.6, up=5.5, weight=0.2),
-        "ear": Landmark("head", "skull", front=0.5, out=4.2, up=4.0, weight=0.5),
-        "mouth": Landmark("head", "skull", front=5.5, out=1.4, up=1.5, weight=0.2),
-        # arms
-        "upper arm": Landmark("upper_arm", "elbow", out=2.2, up=9.0, weight=0.5),
-        "biceps": Landmark("upper_arm", "elbow", front=2.5, up=9.0, weight=0.3),
-        "outer elbow": Landmark("upper_arm", "elbow", out=2.0),
-        "inner elbow": Landmark("upper_arm", "elbow", out=-2.0),
-        "elbow": Landmark("upper_arm", "elbow"),
-        "olecranon": Landmark("forearm", "elbow", front=-2.0, weight=0.3),
-        "forearm": Landmark("forearm", "wrist", out=1.8, up=7.0, weight=0.5),
-        "thumb side of wrist": Landmark("forearm", "wrist", front=1.9),
-        "little finger side of wrist": Landmark("forearm", "wrist", front=-1.9),
-        "back of wrist": Landmark("forearm", "wrist", out=1.5),
-        "wrist": Landmark("forearm", "wrist"),
-        "knuckles": Landmark("hand", "wrist", out=1.3, up=-5.0),
-        "middle of hand": Landmark("hand", "wrist", up=-5.0, weight=0.5),
-        "index knuckle": Landmark("hand", "wrist", front=1.6, up=-5.2, weight=0.5),
-        "little knuckle": Landmark("hand", "wrist", front=-1.6, up=-4.7, weight=0.5),
-        "thumb": Landmark("hand", "wrist", front=2.5, up=-3.5, weight=0.3),
-        # legs
-        "trochanter": Landmark("thigh", "hip", out=4.5),
-        "thigh": Landmark("thigh", "knee", out=4.2, up=10.0, weight=0.5),
-        "upper thigh": Landmark("thigh", "hip", front=2.0, out=4.5, up=-11.0, weight=0.5),
-        "front of thigh": Landmark("thigh", "hip", front=5.3, up=-15.0, weight=0.5),
-        "rear of thigh": Landmark("thigh", "hip", front=1.3, out=4.0, up=-18.0, weight=0.5),
-        "outer knee": Landmark("thigh", "knee", out=3.2),
-        "inner knee": Landmark("thigh", "knee", out=-3.2),
-        "kneecap": Landmark("thigh", "knee", front=3.3, weight=0.5),
-        "knee": Landmark("thigh", "knee"),
-        "shank": Landmark("shin", "ankle", out=3.0, up=10.0, weight=0.5),
-        "upper shank": Landmark("shin", "knee", front=-0.5, out=3.5, up=-4.0, weight=0.5),
-        "front of shank": Landmark("shin", "knee", front=3.0, up=-6.0, weight=0.5),
-        "rear of shank": Landmark("shin", "knee", front=-0.5, out=3.7, up=-8.5, weight=0.5),
-        "tibial tuberosity": Landmark("shin", "knee", front=2.8, up=-3.5, weight=0.5),
-        "outer ankle": Landmark("shin", "ankle", out=2.7),
-        "inner ankle": Landmark("shin", "ankle", out=-2.0),
-        "ankle": Landmark("shin", "ankle"),
-        "heel": Landmark("foot", "ankle", front=-3.7, up=-2.2),
-        "outer heel": Landmark("foot", "ankle", front=-2.0, out=1.7, up=-3.0),
-        "inner heel": Landmark("foot", "ankle", front=-2.0, out=-1.7, up=-3.0),
-        "top of foot": Landmark("foot", "ankle", front=4.0, up=-1.0),
-        "outer side of foot": Landmark("foot", "ankle", front=3.5, out=3.0, up=-2.7),
-        "second toe's ball": Landmark("foot", "ball", up=1.0),
-        "big toe's ball": Landmark("foot", "ball", front=1.0, out=-2.0),
-        "little toe's ball": Landmark("foot", "ball", out=3.2),
-        "little toe": Landmark("foot", "ball", front=1.0, out=2.5, weight=0.5),
-        "big toe": Landmark("toe", "toe tip", out=-1.0, weight=0.5),
-        "tip of toes": Landmark("toe", "toe tip", up=0.5, weight=0.5),
-    }
-)
+ON_THE_BODY: Final[Mapping[str, Landmark]] = {
+    # pelvis
+    "asis": Landmark("hips", "hip", front=4.3, out=2.3, up=5.0),
+    "psis": Landmark("hips", "hip", front=-5.5, out=-2.3, up=5.0),
+    "back of waist": Landmark("hips", "hip", front=-5.0, up=6.0),
+    "sacrum": Landmark("hips", "mid hip", front=-5.8, up=5.0),
+    "front of waist": Landmark("hips", "mid hip", front=6.0, up=6.0, weight=0.5),
+    "iliac crest": Landmark("hips", "hip", out=3.0, up=8.0, weight=0.5),
+    "hip": Landmark("hips", "hip"),
+    "middle of hips": Landmark("hips", "mid hip"),
+    # trunk
+    "c7": Landmark("chest", "neck", front=-3.5, up=2.0),
+    "lumbar spine": Landmark("spine", "mid hip", front=-6.0, up=11.0, weight=0.5),
+    "t2": Landmark("chest", "neck", front=-5.0, up=-2.5),
+    "t8": Landmark("chest", "neck", front=-6.0, up=-10.5),
+    "t10": Landmark("chest", "neck", front=-6.0, up=-13.0),
+    "back": Landmark("chest", "neck", front=-6.0, out=4.5, up=-8.0, weight=0.5),
+    "jugular notch": Landmark("chest", "neck", front=4.5, up=-2.0),
+    "sternum": Landmark("chest", "neck", front=5.5, up=-6.0),
+    "xiphoid": Landmark("chest", "neck", front=6.0, up=-12.0),
+    "middle of shoulders": Landmark("chest", "mid shoulder"),
+    "acromion": Landmark("shoulder", "shoulder", up=3.0),
+    "front of shoulder": Landmark("shoulder", "shoulder", front=3.0, up=0.5, weight=0.5),
+    "back of shoulder": Landmark("shoulder", "shoulder", front=-3.5, weight=0.5),
+    "shoulder": Landmark("shoulder", "shoulder"),
+    # head
+    "forehead": Landmark("head", "skull", front=5.5, up=6.0),
+    "front of head": Landmark("head", "skull", front=4.5, out=4.0, up=6.0),
+    "back of head": Landmark("head", "skull", front=-5.5, out=4.0, up=6.0),
+    "rear of head": Landmark("head", "skull", front=-6.0, up=6.0),
+    "temple": Landmark("head", "skull", front=3.0, out=4.2, up=5.5),
+    "crown": Landmark("head", "skull", up=11.0),
+    "base of skull": Landmark("head", "skull", weight=0.5),
+    "middle of head": Landmark("head", "skull", up=5.0, weight=0.5),
+    "nose": Landmark("head", "skull", front=6.5, up=3.5, weight=0.5),
+    "eye": Landmark("head", "skull", front=5.0, out=1.8, up=5.5, weight=0.3),
+    "inner eye": Landmark("head", "skull", front=5.2, out=1.0, up=5.5, weight=0.2),
+    "outer eye": Landmark("head", "skull", front=4.7, out=2.6, up=5.5, weight=0.2),
+    "ear": Landmark("head", "skull", front=0.5, out=4.2, up=4.0, weight=0.5),
+    "mouth": Landmark("head", "skull", front=5.5, out=1.4, up=1.5, weight=0.2),
+    # arms
+    "upper arm": Landmark("upper_arm", "elbow", out=2.2, up=9.0, weight=0.5),
+    "biceps": Landmark("upper_arm", "elbow", front=2.5, up=9.0, weight=0.3),
+    "outer elbow": Landmark("upper_arm", "elbow", out=2.0),
+    "inner elbow": Landmark("upper_arm", "elbow", out=-2.0),
+    "elbow": Landmark("upper_arm", "elbow"),
+    "olecranon": Landmark("forearm", "elbow", front=-2.0, weight=0.3),
+    "forearm": Landmark("forearm", "wrist", out=1.8, up=7.0, weight=0.5),
+    "thumb side of wrist": Landmark("forearm", "wrist", front=1.9),
+    "little finger side of wrist": Landmark("forearm", "wrist", front=-1.9),
+    "back of wrist": Landmark("forearm", "wrist", out=1.5),
+    "wrist": Landmark("forearm", "wrist"),
+    "knuckles": Landmark("hand", "wrist", out=1.3, up=-5.0),
+    "middle of hand": Landmark("hand", "wrist", up=-5.0, weight=0.5),
+    "index knuckle": Landmark("hand", "wrist", front=1.6, up=-5.2, weight=0.5),
+    "little knuckle": Landmark("hand", "wrist", front=-1.6, up=-4.7, weight=0.5),
+    "thumb": Landmark("hand", "wrist", front=2.5, up=-3.5, weight=0.3),
+    # legs
+    "trochanter": Landmark("thigh", "hip", out=4.5),
+    "thigh": Landmark("thigh", "knee", out=4.2, up=10.0, weight=0.5),
+    "upper thigh": Landmark("thigh", "hip", front=2.0, out=4.5, up=-11.0, weight=0.5),
+    "front of thigh": Landmark("thigh", "hip", front=5.3, up=-15.0, weight=0.5),
+    "rear of thigh": Landmark("thigh", "hip", front=1.3, out=4.0, up=-18.0, weight=0.5),
+    "outer knee": Landmark("thigh", "knee", out=3.2),
+    "inner knee": Landmark("thigh", "knee", out=-3.2),
+    "kneecap": Landmark("thigh", "knee", front=3.3, weight=0.5),
+    "knee": Landmark("thigh", "knee"),
+    "shank": Landmark("shin", "ankle", out=3.0, up=10.0, weight=0.5),
+    "upper shank": Landmark("shin", "knee", front=-0.5, out=3.5, up=-4.0, weight=0.5),
+    "front of shank": Landmark("shin", "knee", front=3.0, up=-6.0, weight=0.5),
+    "rear of shank": Landmark("shin", "knee", front=-0.5, out=3.7, up=-8.5, weight=0.5),
+    "tibial tuberosity": Landmark("shin", "knee", front=2.8, up=-3.5, weight=0.5),
+    "outer ankle": Landmark("shin", "ankle", out=2.7),
+    "inner ankle": Landmark("shin", "ankle", out=-2.0),
+    "ankle": Landmark("shin", "ankle"),
+    "heel": Landmark("foot", "ankle", front=-3.7, up=-2.2),
+    "outer heel": Landmark("foot", "ankle", front=-2.0, out=1.7, up=-3.0),
+    "inner heel": Landmark("foot", "ankle", front=-2.0, out=-1.7, up=-3.0),
+    "top of foot": Landmark("foot", "ankle", front=4.0, up=-1.0),
+    "outer side of foot": Landmark("foot", "ankle", front=3.5, out=3.0, up=-2.7),
+    "second toe's ball": Landmark("foot", "ball", up=1.0),
+    "big toe's ball": Landmark("foot", "ball", front=1.0, out=-2.0),
+    "little toe's ball": Landmark("foot", "ball", out=3.2),
+    "little toe": Landmark("foot", "ball", front=1.0, out=2.5, weight=0.5),
+    "big toe": Landmark("toe", "toe tip", out=-1.0, weight=0.5),
+    "tip of toes": Landmark("toe", "toe tip", up=0.5, weight=0.5),
+}
 
 
 def _finger_landmarks() -> dict[str, Landmark]:
@@ -202,22 +197,20 @@ def _finger_landmarks() -> dict[str, Landmark]:
     return places
 
 
-LANDMARKS: Final[Mapping[str, Landmark]] = MappingProxyType({**ON_THE_BODY, **_finger_landmarks()})
+LANDMARKS: Final[Mapping[str, Landmark]] = {**ON_THE_BODY, **_finger_landmarks()}
 # The first joints of fingers on a hand without finger bones.
-_KNUCKLES: Final[Mapping[str, Landmark]] = MappingProxyType(
-    {
-        "thumb 1": Landmark("hand", "wrist", front=1.4, up=-1.4),
-        "index 1": ON_THE_BODY["index knuckle"],
-        "middle 1": Landmark("hand", "wrist", front=0.5, up=-5.2),
-        "ring 1": Landmark("hand", "wrist", front=-0.6, up=-5.0),
-        "pinky 1": ON_THE_BODY["little knuckle"],
-    }
-)
+_KNUCKLES: Final[Mapping[str, Landmark]] = {
+    "thumb 1": Landmark("hand", "wrist", front=1.4, up=-1.4),
+    "index 1": ON_THE_BODY["index knuckle"],
+    "middle 1": Landmark("hand", "wrist", front=0.5, up=-5.2),
+    "ring 1": Landmark("hand", "wrist", front=-0.6, up=-5.0),
+    "pinky 1": ON_THE_BODY["little knuckle"],
+}
 
 # The lines from right to left landmarks of these parts show the direction of a body's left.
 _BROAD: Final = frozenset({"hips", "shoulder", "thigh"})
 # Percent of the body's height: how far these joints are in front of the ankle.
-_LONG: Final[Mapping[str, float]] = MappingProxyType({"ankle": 0.0, "ball": 7.0, "toe tip": 12.0})
+_LONG: Final[Mapping[str, float]] = {"ankle": 0.0, "ball": 7.0, "toe tip": 12.0}
 # The joints at both ends of a bone. The distance between their markers hardly changes with the pose.
 _LIMB_ENDS: Final = (("knee", "ankle"), ("hip", "knee"), ("elbow", "wrist"))
 # Percent of the body's height: a part can vote on the front if its foremost and rearmost landmarks are this far apart.

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
 from ...core.errors import FabrikError
-from ...core.readers import shown
+from ...core.readers import number, shown, three_numbers
 from ..whole_files import write_text
 
 Point = Literal["HEAD", "TAIL", "OFFSET"]
@@ -57,10 +57,10 @@ class MappedMarker:
             raise MapError(f"{who}: the point must be HEAD, TAIL or OFFSET, not {shown(self.point)}")
         if (self.point == "OFFSET") != (self.offset is not None):
             raise MapError(f"{who}: with an offset the point must be OFFSET, not {self.point}")
-        if self.offset is not None and not all(map(math.isfinite, self.offset)):
-            raise MapError(f"{who}: the offset must be finite, not {self.offset}")
-        if not (math.isfinite(self.weight) and self.weight >= 0.0):
-            raise MapError(f"{who}: the weight must be 0 or more, not {self.weight}")
+        if self.offset is not None and three_numbers(self.offset) is None:
+            raise MapError(f"{who}: the offset must be three finite numbers, not {shown(self.offset)}")
+        if not 0.0 <= number(self.weight) < math.inf:
+            raise MapError(f"{who}: the weight must be a number of 0 or more, not {shown(self.weight)}")
 
 
 def read_map(path: str | os.PathLike[str]) -> tuple[MappedMarker, ...]:
@@ -192,27 +192,11 @@ def _entry(marker: str, raw_value: object) -> MappedMarker:
     bone = raw_value.get("bone")
     if not isinstance(bone, str):
         raise MapError(f"marker {marker!r}: 'bone' must be a bone's name, not {shown(bone)}")
-    offset = _offset(marker, raw_value.get("offset"))
+    offset: Any = raw_value.get("offset")
+    offset = tuple(offset) if isinstance(offset, list) else offset
     point: Any = raw_value.get("point", "TAIL" if offset is None else "OFFSET")
     point = point.upper() if isinstance(point, str) else point
-    return MappedMarker(marker, bone, point, offset, _real(marker, "weight", raw_value.get("weight", 1.0)))
-
-
-def _offset(marker: str, raw_value: object) -> tuple[float, float, float] | None:
-    """Three numbers, or None if there are none."""
-    if raw_value is None:
-        return None
-    if not isinstance(raw_value, list) or len(raw_value) != 3:
-        raise MapError(f"marker {marker!r}: the offset must be three numbers, not {shown(raw_value)}")
-    x, y, z = (_real(marker, "offset", value) for value in raw_value)
-    return x, y, z
-
-
-def _real(marker: str, what: str, raw_value: object) -> float:
-    """A number that is not a boolean."""
-    if isinstance(raw_value, bool) or not isinstance(raw_value, int | float):
-        raise MapError(f"marker {marker!r}: the {what} must be numbers, not {shown(raw_value)}")
-    return float(raw_value)
+    return MappedMarker(marker, bone, point, offset, raw_value.get("weight", 1.0))
 
 
 def _as_json(entry: MappedMarker) -> object:

@@ -5,7 +5,6 @@ Labels are written here in lower case without side, prefix or separators: "R.Kne
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final
 
 from ...human.body_parts import FINGER_JOINTS
@@ -215,15 +214,13 @@ _MEDIAPIPE: Final = MarkerSet(
     },
 )  # fmt: skip
 
-PRESETS: Final[Mapping[str, MarkerSet]] = MappingProxyType(
-    {
-        "PLUG_IN_GAIT": _PLUG_IN_GAIT,
-        "VICON_41": _VICON_41,
-        "HELEN_HAYES": _HELEN_HAYES,
-        "RAJAGOPAL": _RAJAGOPAL,
-        "BONY_LANDMARKS": _BONY_LANDMARKS,
-        "OPTITRACK": _OPTITRACK,
-        "OPENPOSE": _OPENPOSE,
-        "MEDIAPIPE": _MEDIAPIPE,
-    }
-)
+PRESETS: Final[Mapping[str, MarkerSet]] = {
+    "PLUG_IN_GAIT": _PLUG_IN_GAIT,
+    "VICON_41": _VICON_41,
+    "HELEN_HAYES": _HELEN_HAYES,
+    "RAJAGOPAL": _RAJAGOPAL,
+    "BONY_LANDMARKS": _BONY_LANDMARKS,
+    "OPTITRACK": _OPTITRACK,
+    "OPENPOSE": _OPENPOSE,
+    "MEDIAPIPE": _MEDIAPIPE,
+}

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core import Solution, Solver, forward_kinematics
 from ...core.arrays import TINY, IntArray, evenly_spread
-from ...core.model.bodies import participants
+from ...core.model.effector import participants
 from ...core.model.targets import PosePrior
 from ...core.rotations import IDENTITY
 from ..calibrate.expected_pose import moving_pose

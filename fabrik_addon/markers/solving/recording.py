@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core import Skeleton, Solution, Solver, Status, forward_kinematics
 from ...core.arrays import TINY, IntArray, lengths
-from ...core.model.bodies import effector_offset
+from ...core.model.effector import effector_offset
 from ...core.model.targets import PosePrior
 from ..calibrate.size import points_on
 from ..clip import BoolArray, FloatArray

@@ -30,9 +30,10 @@ from ...core.rotations import (
     quaternion_from_rotation_vector,
 )
 from ...human.body_parts import FINGERS
+from ...markers.clip import LOOKED_AT
 from ...markers.files.arrays import RATES, arrays_in, rate_in
 from ...markers.files.reading import IN_PLACE, rate_or_usual, unknown_up
-from ...markers.person import FLOOR_OFF, LOOKED_AT, up_of_person
+from ...markers.person import FLOOR_OFF, up_of_person
 from ..motion import RetargetError
 from .recorded import Recorded, in_meters, in_other_axes, whole_frames
 

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from support.families import FAMILIES
 
-from fabrik_addon.core import Options, Status, solve
+from fabrik_addon.core import Options, Solver, Status, solve
 from fabrik_addon.core.attempt import bend_straight_limbs
 from fabrik_addon.core.backend import array as many
 from fabrik_addon.core.fabrik.limbs import attached_effectors, find_hinge_limbs, place_bodies
 from fabrik_addon.core.fabrik.passes import Passes, SweepTargets
-from fabrik_addon.core.problem import make_problem
 
 FRAMES = 200
 SWEEPS = 20
@@ -23,7 +22,7 @@ def share_solved(name, *, carrying=True, linking=True):
     """The share of reachable targets that sweeps alone meet, with either rule switched off."""
     family = FAMILIES[name]
     targets = family.targets(np.random.default_rng(21), FRAMES)
-    problem = make_problem(family.skeleton, family.effectors, family.limits, None, "FIXED", None)
+    problem = Solver(family.skeleton, family.effectors, limits=family.limits).problem
     bodies, count = problem.links, targets.shape[1]
     sweeper = Passes(many, bodies, find_hinge_limbs(bodies) if linking else [], free_root=False, plain=False)
     points = [many.vector(column) for column in np.moveaxis(targets, 1, 0)]
@@ -32,7 +31,7 @@ def share_solved(name, *, carrying=True, linking=True):
     pose = problem.bodies.pose(legal, np.tile(family.skeleton.rest[0, :3, 3], (FRAMES, 1)))
     bent = bend_straight_limbs(problem, pose)
     root = many.vector(np.tile(family.skeleton.rest[0, :3, 3], (FRAMES, 1)))
-    start = local = many.quaternions(bent, range(len(bodies)))
+    start = local = many.quaternions(bent)
     bound = [np.zeros(FRAMES, dtype=bool) for _ in bodies]
     for _ in range(SWEEPS):
         if not carrying:

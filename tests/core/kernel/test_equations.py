@@ -7,7 +7,7 @@ from fabrik_addon.core import Effector, Hinge, Skeleton
 from fabrik_addon.core.kernel.bodies import Bodies
 from fabrik_addon.core.kernel.goals import Goals
 from fabrik_addon.core.kernel.posture import Coupled, Masses, PostureTerm
-from fabrik_addon.core.model.bodies import participants
+from fabrik_addon.core.model.effector import participants
 from fabrik_addon.core.rotations import (
     matrix_from_quaternion,
     quaternion_from_matrix,
