@@ -7,7 +7,8 @@ axes or from bone roll. Every limit allows the rest pose. Plain Python.
 A ball's four angles are along the bone's own X and Z axes. If flexion is between them, the nearer one is used, and the
 bone is reported as rotated. The table has no ranges between these four directions: there, an ellipse is the limit. For
 example, an arm that rests in a T or A pose swings back less far when it hangs than the table allows. Twist is measured
-from rest along the shortest arc. The forearm is a pure hinge: its pronation is the hand's twist.
+from rest along the shortest arc. The forearm is a pure hinge: its pronation is the hand's twist. If none of a bone's
+axes is near that of its hinge, the limit is a narrow strip of swings instead.
 """
 
 from collections.abc import Collection, Mapping
@@ -17,7 +18,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from ..core import Ball, Fixed, Hinge
+from ..core import Ball, Fixed, Hinge, Polygon
 from ..core.arrays import FloatArray
 from ..core.limits import Limit
 from .body_parts import TRUNK, Role
@@ -27,6 +28,8 @@ from .rest_body import ALONG, RestBody, RestBone, signed_angle
 # A bone's axes may differ from those of its joint by this many degrees without a report. Thumbs are excluded, since
 # their rest rotation differs from hand to hand.
 _TURNED: Final = 20.0
+# Degrees: half the width of the strip of swings that replaces a hinge.
+_STRIP: Final = 1.0
 # A rig with this many trunk bones, but without arms and legs, is that of an animal, such as a shark. The rig of a hand
 # has no trunk.
 _LONG_TRUNK: Final = 3
@@ -122,7 +125,7 @@ def _limit(body: RestBody, name: str, role: Role) -> tuple[Limit, float]:
     if joint is None:
         return Fixed(), 0.0
     if isinstance(joint, HingeJoint):
-        return _hinge(body.bones[name], body.direction(name), joint)
+        return _hinge(body.bones[name], body.direction(name), joint, role)
     return _ball(body.bones[name], body.direction(name), joint)
 
 
@@ -144,17 +147,27 @@ def _ball(bone: RestBone, along: FloatArray, joint: BallJoint) -> tuple[Ball, fl
     return Ball([_radians(min(max(lean, 0.0), 180.0)) for lean in cone], _range(low, high)), abs(angle - 90.0 * quarter)
 
 
-def _hinge(bone: RestBone, along: FloatArray, joint: HingeJoint) -> tuple[Hinge, float]:
-    """A hinge limit about the bone's axis that is nearest to that of the joint."""
-    ideal = np.cross(along, perpendicular_unit(joint.flexion, along))
+def _hinge(bone: RestBone, along: FloatArray, joint: HingeJoint, role: Role) -> tuple[Hinge | Polygon, float]:
+    """A hinge limit about the bone's axis that is nearest to that of the joint.
+
+    If that axis is far off, because the bone's roll is odd, it is a narrow strip of swings about the joint's own axis.
+    """
+    toward = perpendicular_unit(joint.flexion, along)
+    ideal = np.cross(along, toward)
     shares = bone.axes.T @ ideal
     index = int(np.argmax(np.abs(shares)))
-    axis = np.sign(shares[index]) * bone.axes[:, index]
+    off = float(np.degrees(np.arccos(min(abs(shares[index]), 1.0))))
+    is_strip = off > _TURNED and role.finger != "thumb" and bone.axes[:, 1] @ along > ALONG
+    axis = ideal if is_strip else np.sign(shares[index]) * bone.axes[:, index]
     bent = 0.0 if joint.straight is None else signed_angle(joint.straight, along, axis)
     low, high = min(-joint.range.extension - bent, 0.0), max(joint.range.flexion - bent, 0.0)
+    if is_strip:
+        x, z = bone.axes[:, [0, 2]].T @ toward / np.hypot(*bone.axes[:, [0, 2]].T @ toward)
+        corners = ((min(low, -_STRIP), 1), (min(low, -_STRIP), -1), (high, -1), (high, 1))
+        window = [(end * x - side * _STRIP * z, end * z + side * _STRIP * x) for end, side in corners]
+        return Polygon([_range(*point) for point in window], (0.0, 0.0)), 0.0
     if shares[index] < 0.0:
         low, high = -high, -low
-    off = float(np.degrees(np.arccos(min(abs(shares[index]), 1.0))))
     return Hinge(_AXES[index], *_range(low, high)), off
 
 

@@ -35,12 +35,12 @@ _NEXT: Final = {"upper_arm": "forearm", "forearm": "hand", "thigh": "shin", "shi
 
 @dataclass(frozen=True, eq=False)
 class RestBone:
-    """A bone at rest in armature space.
+    """A bone at rest in armature space; posed on F frames, its arrays have F in front.
 
     Attributes:
         parent: its parent's name, "" for a root.
-        head: (3,) the position of its head.
-        axes: (3, 3) its local X, Y and Z axes as columns; Y points to its tail.
+        head: (..., 3) the position of its head.
+        axes: (..., 3, 3) its local X, Y and Z axes as columns; Y points to its tail.
         length: from head to tail.
     """
 
@@ -51,18 +51,18 @@ class RestBone:
 
     @property
     def tail(self) -> FloatArray:
-        """(3,) the position of its tail."""
-        return np.asarray(self.head + self.length * self.axes[:, 1])
+        """(..., 3) the position of its tail."""
+        return np.asarray(self.head + self.length * self.axes[..., 1])
 
 
 def bones_of(names: Sequence[str], parents: IntArray, matrices: FloatArray, sizes: FloatArray) -> dict[str, RestBone]:
     """N bones by name.
 
-    parents: (N,) indices, -1 for roots. matrices: (N, 4, 4) rest matrices, armature space. sizes: (N,) lengths.
+    parents: (N,) indices, -1 for roots. matrices: (N, ..., 4, 4) matrices, armature space. sizes: (N,) lengths.
     """
     rows = zip(names, parents, matrices, sizes, strict=True)
     return {
-        name: RestBone(names[parent] if parent >= 0 else "", matrix[:3, 3], matrix[:3, :3], float(length))
+        name: RestBone(names[parent] if parent >= 0 else "", matrix[..., :3, 3], matrix[..., :3, :3], float(length))
         for name, parent, matrix, length in rows
     }
 
@@ -77,8 +77,8 @@ class BodyAxes(NamedTuple):
 
     @property
     def columns(self) -> FloatArray:
-        """(3, 3) forward, left and up as columns."""
-        return np.stack([self.forward, self.left, self.up], axis=1)
+        """(..., 3, 3) forward, left and up as columns."""
+        return np.stack([self.forward, self.left, self.up], axis=-1)
 
 
 class Palm(NamedTuple):
@@ -106,7 +106,7 @@ class RestBody:
         self._named: dict[tuple[str, str | None, str | None, int | None], list[str]] = {}
 
     def posed(self, bones: Mapping[str, RestBone]) -> "RestBody":
-        """The same body with its bones in another pose."""
+        """The same body with its bones in another pose, or in F poses: then all positions and directions are (F, 3)."""
         body = copy(self)
         body.bones = bones
         body.__dict__.pop("axes", None)
@@ -127,7 +127,7 @@ class RestBody:
         return self._named[asked]
 
     def head_of(self, part: str, side: str | None = None, number: int | None = None) -> FloatArray | None:
-        """(3,) mean of the heads of all bones with a role; None if there are none."""
+        """(..., 3) mean of the heads of all bones with a role; None if there are none."""
         heads = [self.bones[name].head for name in self.named(part, side, number=number)]
         return sum(heads[1:], heads[0]) / len(heads) if heads else None
 
@@ -137,7 +137,7 @@ class RestBody:
         return bone.head + (bone.length * self.direction(name) if span is None else span)
 
     def direction(self, name: str) -> FloatArray:
-        """(3,) unit vector from a bone's head to the joint at its end.
+        """(..., 3) unit vector from a bone's head to the joint at its end.
 
         If there is no such joint, it is the direction of the bone itself. If that bone lies across the limb, it is the
         direction from its parent's head to its own head.
@@ -148,15 +148,15 @@ class RestBody:
             before = bone.head - self.bones[bone.parent].head
             role = self.roles[name]
             goes_on = role.part == "hand" or (role.part == "finger" and role.number > 1)
-            if not self._lie_along or (goes_on and before @ bone.axes[:, 1] < _ON * length(before)):
+            if not self._lie_along or (goes_on and (_cosine(before, bone.axes[..., 1]) < _ON).all()):
                 span = before
-        return bone.axes[:, 1] if span is None or length(span) < SINGLE else unit(span)
+        return bone.axes[..., 1] if span is None or (lengths(span) < SINGLE).any() else unit(span)
 
     @cached_property
     def _lie_along(self) -> bool:
         """Whether the bones point along their limbs, as in most rigs; after some imports they point across them."""
-        spans = {name: span for name in self.roles if (span := self._span(name)) is not None and length(span) > SINGLE}
-        shares = [unit(span) @ self.bones[name].axes[:, 1] for name, span in spans.items()]
+        spans = [(self.bones[name], span) for name in self.roles if (span := self._span(name)) is not None]
+        shares = [_cosine(span, bone.axes[..., 1]) for bone, span in spans if (lengths(span) > SINGLE).all()]
         return not shares or float(np.median(shares)) > ALONG
 
     def _span(self, name: str) -> FloatArray | None:
@@ -178,7 +178,7 @@ class RestBody:
     def axes(self) -> BodyAxes | None:
         """The body's up, forward and left directions, armature space; None if there are too few joints."""
         low, high = self.first_of("hips", "thigh"), self.first_of("head", "neck", "upper_arm", "shoulder", "chest")
-        if low is None or high is None or length(high - low) < SINGLE:
+        if low is None or high is None or (lengths(high - low) < SINGLE).any():
             return None
         up = _snapped(high - low)
         forward = self._forward(up)
@@ -190,13 +190,13 @@ class RestBody:
 
     def _forward(self, up: FloatArray) -> FloatArray | None:
         """The direction of the feet; if unknown, the one perpendicular to up and to the line from right to left."""
-        feet = [self._foot(side) for side in ("L", "R")]
-        span = np.sum([foot for foot in feet if foot is not None], axis=0)
-        if all(foot is not None for foot in feet) and length(square(span, up)) > FLAT_FOOT * length(span):
-            return _snapped(square(span, up))
-        across = np.sum([self.across(part) for part in ("thigh", "upper_arm", "shoulder", "hand")], axis=0)
-        forward = np.cross(across, up)
-        return _snapped(forward) if length(forward) > SINGLE else None
+        across = sum((self.across(part) for part in ("thigh", "upper_arm", "shoulder", "hand")), np.zeros(3))
+        forward, feet = np.cross(across, up), [foot for side in ("L", "R") if (foot := self._foot(side)) is not None]
+        if len(feet) == 2:
+            ahead = square(feet[0] + feet[1], up)
+            is_seen = lengths(ahead) > FLAT_FOOT * lengths(feet[0] + feet[1])
+            forward = np.where(is_seen[..., None], ahead, forward)
+        return _snapped(forward) if (lengths(forward) > SINGLE).all() else None
 
     def _foot(self, side: str) -> FloatArray | None:
         """(3,) from the ankle to the toes, or along the foot."""
@@ -207,7 +207,7 @@ class RestBody:
         return foot.tail - foot.head if toes is None else toes - foot.head
 
     def across(self, part: str) -> FloatArray:
-        """(3,) from the right bone of a pair to the left one; zero if there is no pair."""
+        """(..., 3) from the right bone of a pair to the left one; zero if there is no pair."""
         left, right = self.head_of(part, "L"), self.head_of(part, "R")
         return np.zeros(3) if left is None or right is None else left - right
 
@@ -270,13 +270,13 @@ class RestBody:
 
 
 def unit(vector: FloatArray) -> FloatArray:
-    """A vector (3,) scaled to length one."""
-    return np.asarray(vector / length(vector))
+    """Vectors (..., 3) scaled to length one."""
+    return np.asarray(vector / lengths(vector)[..., None])
 
 
 def square(vector: FloatArray, along: FloatArray) -> FloatArray:
-    """(3,) the component of a vector perpendicular to the unit vector `along`."""
-    return np.asarray(vector - (vector @ along) * along)
+    """(..., 3) the components of vectors perpendicular to the unit vectors `along`."""
+    return np.asarray(vector - (vector * along).sum(axis=-1, keepdims=True) * along)
 
 
 def length(vector: FloatArray) -> float:
@@ -291,15 +291,19 @@ def signed_angle(start: FloatArray, end: FloatArray, axis: FloatArray) -> float:
 
 def degrees_between(one: FloatArray, other: FloatArray) -> FloatArray:
     """(...) angles between directions (..., 3), degrees."""
-    cosines = (one * other).sum(axis=-1) / np.maximum(lengths(one) * lengths(other), ROUNDING)
-    return np.asarray(np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0))))
+    return np.asarray(np.degrees(np.arccos(np.clip(_cosine(one, other), -1.0, 1.0))))
+
+
+def _cosine(one: FloatArray, other: FloatArray) -> FloatArray:
+    """(...) cosines of the angles between directions (..., 3)."""
+    return np.asarray((one * other).sum(axis=-1) / np.maximum(lengths(one) * lengths(other), ROUNDING))
 
 
 def _snapped(direction: FloatArray) -> FloatArray:
-    """The direction, replaced by an axis of the armature if it is nearly aligned with one."""
+    """(..., 3) unit vectors, each replaced by an axis of the armature if it is nearly aligned with one."""
     exact = unit(direction)
-    axis = int(np.argmax(np.abs(exact)))
-    return np.sign(exact[axis]) * np.eye(3)[axis] if abs(exact[axis]) > _SNAP else exact
+    is_near = np.abs(exact) > _SNAP
+    return np.where(is_near.any(axis=-1, keepdims=True), np.sign(exact) * is_near, exact)
 
 
 Point = tuple[str, tuple[float, float, float]]

@@ -48,6 +48,12 @@ _MISPLACED: Final = 0.1
 # A difference between the positions of a left and a right marker counts as this many times its size, because rigs and
 # marker sets differ from people on both sides alike. It is at most 0.041 of the height in these recordings.
 _UNLIKE: Final = 2.0
+# A wrong marker is farther from its label's position than that of the other side by at least this factor. If both are
+# equally far, their bones are rotated, since few markers leave the rotation of a bone undetermined.
+_FARTHER: Final = 1.25
+# A left and a right marker swap sides or coincide if their distance from side to side is below this fraction of the
+# usual one. It is at least 0.52 in these recordings.
+_BESIDE: Final = 0.3
 # The parts at both ends of the trunk, of the trunk without the neck, and of the legs.
 _BODY: Final = (
     ("head", "neck"),
@@ -94,20 +100,28 @@ def matching_doubts(
 
 
 def placing_doubts(
-    moved: Mapping[str, FloatArray], height: float, others: Mapping[str, str] = MappingProxyType({})
+    places: Mapping[str, FloatArray],
+    usual: Mapping[str, FloatArray],
+    height: float,
+    others: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[str]:
     """Warnings about marker positions measured by a calibration.
 
-    moved: (3,) from the positions of markers' labels to their own, forward, left and up. height: the largest extent of
-    the rig's joints at rest along an axis, in the same units. others: the markers of the other side.
+    places, usual: (3,) positions of markers and of their labels at rest, forward, left and up. height: the largest
+    extent of the rig's joints at rest along an axis, in the same units. others: the markers of the other side.
     """
-    off, unlike = {label: length(vector) for label, vector in moved.items()}, dict[str, float]()
+    moved = {label: place - usual[label] for label, place in places.items()}
+    off, unlike, swapped = {label: length(vector) for label, vector in moved.items()}, dict[str, float](), list[str]()
     for label, other in others.items():
-        # Of two unlike markers, the one that is farther from its label's position is wrong.
-        if label in off and other in off and off[label] >= off[other]:
+        if label not in off or other not in off:
+            continue
+        if off[label] >= _FARTHER * off[other]:
             unlike[label] = _UNLIKE * length(moved[label] - moved[other] * (1.0, -1.0, 1.0))
+        apart, usually = (each[label][1] - each[other][1] for each in (places, usual))
+        if apart * usually < _BESIDE * usually**2:
+            swapped.append(label)
     # A marker that is far off makes its neighbors unlike those of the other side.
-    if far := _over(off, _MISPLACED * height) or _over(unlike, _MISPLACED * height):
+    if far := _over(off, _MISPLACED * height) or _over(unlike, _MISPLACED * height) or swapped:
         yield (
             f"Markers are far from where their labels belong: {listed(far)}; check their bones, and whether "
             "the labels swap left and right or the axes are mirrored"

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from ..core import Skeleton, forward_kinematics
-from ..core.arrays import ROUNDING, FloatArray, IntArray, evenly_spread
+from ..core.arrays import ROUNDING, FloatArray, IntArray, evenly_spread, lengths, times
 from ..core.rotations import (
     IDENTITY,
     conjugate,
@@ -133,50 +133,55 @@ class Alignment:
 def find_reference(motion: Motion, rest: RestBody, target: RestBody, frame: int | None) -> Reference:
     """The rest pose if it is like that of the rig, else the frame on which the source is most like the rig.
 
-    rest: the source's. frame: use this frame instead, counted from 0. Raises RetargetError if the source has no body.
+    rest: the source's. frame: use this frame instead, counted from 0. Raises RetargetError if either is not a body.
     """
-    wanted = {} if target.axes is None else _directions(target, facing(target, target.axes.up))
+    if target.axes is None:
+        raise RetargetError(
+            "The rig's hips, head, or left and right bones are not known, so its up and forward directions are "
+            "unknown: map these bones"
+        )
+    wanted = _directions(target, facing(target, target.axes.up))
     at_rest = rest.axes if frame is None else None
-    if at_rest is not None and _difference(rest, at_rest.up, wanted) > _LIKE:
+    if at_rest is not None and _differences(rest, at_rest.up, wanted) > _LIKE:
         at_rest = None
     if at_rest is not None and at_rest.up @ _UP > ALONG:
         return Reference(rest, at_rest, None)
-    frames = evenly_spread(len(motion), _LOOKED_AT).tolist()
-    bodies = {each: rest.posed(motion.bones_at(each)) for each in frames}
-    known = {each: body.axes for each, body in bodies.items() if body.axes is not None}
-    up = _up_of([bodies[each] for each in known])
+    frames = evenly_spread(len(motion), _LOOKED_AT)
+    bodies = rest.posed(motion.bones_at(frames))
+    up = _up_of(bodies)
     if at_rest is not None:
         # Some files have a rest pose with Y up, and a motion with Z up.
         stood = rest if up @ _UP < ALONG else rest.posed(_rotated(rest, rotation_between(at_rest.up, _UP)))
         assert stood.axes is not None
         return Reference(stood, stood.axes, None)
-    if frame is not None:
-        bodies[frame] = rest.posed(motion.bones_at(frame))
-    if not known or (frame is not None and bodies[frame].axes is None):
+    if frame is None:
+        frame = int(frames[_differences(bodies, up, wanted).argmin()])
+    body, forward = rest.posed(motion.bones_at(frame)), _FORWARD
+    if body.axes is None:
         raise RetargetError(
             f"{motion.name!r}: its hips, head, or left and right bones are not known, so its up and forward "
             "directions are unknown: map these bones"
         )
-    if frame is None:
-        frame = min(known, key=lambda each: _difference(bodies[each], up, wanted))
-    body, forward = bodies[frame], _FORWARD
     if abs(up @ forward) > 0.0:
         forward = _nearest_axis(facing(body, up)[:, 0])
     axes = BodyAxes(up, forward, np.cross(up, forward), np.zeros(3))
     return Reference(body, axes, frame)
 
 
-def _up_of(bodies: Sequence[RestBody]) -> FloatArray:
-    """(3,) up in the world of a source, from its bodies on some frames.
+def _up_of(bodies: RestBody) -> FloatArray:
+    """(3,) up in the world of a source, from its body as posed on some frames.
 
     This is the axis along which most bodies point, because on a single frame the source may be lying. If someone lies
     on most frames but stands on a few, it is Z.
     """
-    known = [(body, body.axes.up) for body in bodies if body.axes is not None]
-    stands = sum(up @ _UP > ALONG and _legs(body) @ _UP < -ALONG for body, up in known)
-    if not known or stands >= max(_STANDS * len(known), 1.0):
+    if bodies.axes is None:
         return _UP
-    return _nearest_axis(np.sum([up for _, up in known], axis=0))
+    ups, hips, feet = bodies.axes.up, bodies.head_of("thigh"), bodies.head_of("foot")
+    if hips is not None and feet is not None:
+        stands = (ups @ _UP > ALONG) & (unit(feet - hips) @ _UP < -ALONG)
+        if stands.mean() >= _STANDS:
+            return _UP
+    return _nearest_axis(ups.sum(axis=0))
 
 
 def _nearest_axis(direction: FloatArray) -> FloatArray:
@@ -185,45 +190,39 @@ def _nearest_axis(direction: FloatArray) -> FloatArray:
     return np.asarray(np.sign(direction[axis]) * np.eye(3)[axis])
 
 
-def _legs(body: RestBody) -> FloatArray:
-    """(3,) the direction from the hip joints to the feet; zero if either are missing."""
-    hips, feet = body.head_of("thigh"), body.head_of("foot")
-    return np.zeros(3) if hips is None or feet is None else unit(feet - hips)
-
-
 def _rotated(body: RestBody, turn: FloatArray) -> dict[str, RestBone]:
     """The bones of a body rotated as a whole about the origin; turn: (4,)."""
     matrix = matrix_from_quaternion(turn)
     return {name: replace(bone, head=matrix @ bone.head, axes=matrix @ bone.axes) for name, bone in body.bones.items()}
 
 
-def _difference(body: RestBody, up: FloatArray, other: Mapping[tuple[str, str], FloatArray]) -> float:
-    """RMS degrees between a body's pose and a rig at rest. up: (3,) of the body; other: the rig's `_directions`."""
-    if body.axes is None or not other:
-        return 180.0
+def _differences(body: RestBody, up: FloatArray, other: Mapping[tuple[str, str], FloatArray]) -> FloatArray:
+    """(...) RMS degrees between a body's poses and a rig at rest. up: (3,) of the body; other: of `_directions`."""
+    if body.axes is None:
+        return np.array(180.0)
     axes = facing(body, up)
     own = _directions(body, axes)
-    # For each compared angle: its weight, its usual value, and the two directions that form it.
-    angles = [(1.0, 0.0, own[key], other[key]) for key in own if key in other]
+    # The degrees by which each compared angle differs from its usual value, with the weight of the angle.
+    off = [(1.0, degrees_between(own[key], other[key])) for key in own if key in other]
     for side in ("L", "R"):
         arm = [body.direction(name) for part in ("upper_arm", "forearm") for name in body.named(part, side)[:1]]
         if len(arm) == 2:
-            angles += [(_ARMS_COUNT, 90.0, arm[0], axes[:, 0]), (_ARMS_COUNT, 0.0, arm[0], arm[1])]
-    weights, usual, one, two = map(np.array, zip(*angles, strict=True))
-    return float(np.sqrt(np.average((degrees_between(one, two) - usual) ** 2, weights=weights)))
+            off += [(_ARMS_COUNT, degrees_between(arm[0], axes[..., 0]) - 90.0), (_ARMS_COUNT, degrees_between(*arm))]
+    weights, angles = zip(*off, strict=True)
+    return np.asarray(np.sqrt(np.average(np.square(angles), axis=0, weights=weights)))
 
 
 def _directions(body: RestBody, axes: FloatArray) -> dict[tuple[str, str], FloatArray]:
-    """(3,) the direction of each part in the body's own axes (3, 3), by part and side."""
+    """(..., 3) the direction of each part in the body's own axes (..., 3, 3), by part and side."""
     found = {(role.part, role.side): body.direction(name) for name, role in body.roles.items() if role.part in _KEPT}
     found["trunk", ""] = _trunk(body)
-    if length(shoulders := body.across("upper_arm")) > ROUNDING:
+    if (lengths(shoulders := body.across("upper_arm")) > ROUNDING).all():
         found["shoulders", ""] = unit(shoulders)
-    return {key: direction @ axes for key, direction in found.items()}
+    return {key: times(np.swapaxes(axes, -1, -2), direction) for key, direction in found.items()}
 
 
 def _trunk(body: RestBody) -> FloatArray:
-    """(3,) the direction from the hip joints to the neck of a body that has axes."""
+    """(..., 3) the direction from the hip joints to the neck of a body that has axes."""
     low, high = body.first_of("thigh", "hips"), body.first_of(*_TOPS)
     assert low is not None
     assert high is not None
@@ -231,26 +230,22 @@ def _trunk(body: RestBody) -> FloatArray:
 
 
 def facing(body: RestBody, up: FloatArray) -> FloatArray:
-    """(3, 3) forward, left and up of a body as columns; left is along the line between its hip joints.
+    """(..., 3, 3) forward, left and up of a body as columns; left is along the line between its hip joints.
 
-    The axes of the body must be known.
+    The axes of the body must be known. up: (3,).
     """
     assert body.axes is not None
     left = square(body.across("thigh"), up)
-    if length(left) <= ROUNDING:
-        left = np.cross(up, body.axes.forward)
-    left = unit(left if length(left) > ROUNDING else body.axes.left)
-    return np.asarray(np.stack([np.cross(left, up), left, up], axis=1))
+    for other in (np.cross(up, body.axes.forward), body.axes.left):
+        left = np.where(lengths(left)[..., None] > ROUNDING, left, other)
+    left = unit(left)
+    return np.asarray(np.stack([np.cross(left, up), left, np.broadcast_to(up, left.shape)], axis=-1))
 
 
 def align(motion: Motion, reference: Reference, target: RestBody, pairs: Sequence[Pair]) -> Alignment:
-    """Align a source, in its reference pose, with a rig at rest; raises RetargetError if either is not a body."""
+    """Align a source, in its reference pose, with a rig at rest."""
     source = reference.body
-    if source.axes is None or target.axes is None:
-        raise RetargetError(
-            "The rig's hips, head, or left and right bones are not known, so its up and forward directions are "
-            "unknown: map these bones"
-        )
+    assert target.axes is not None
     axes = target.axes.columns @ reference.axes.columns.T
     leg = leg_length(source)
     up = reference.axes.up
@@ -340,14 +335,16 @@ def _lowest_ankle(body: RestBody, up: FloatArray) -> float:
 def leg_length(body: RestBody) -> float:
     """The length of a body's legs from hip to ankle; that of its trunk if it has no legs."""
     for parts in (("thigh", "shin", "foot"), ("hips", "head"), ("hips", "neck"), ("spine", "neck")):
-        spans = []
-        for side in ("L", "R", ""):
-            joints = [joint for part in parts if (joint := body.head_of(part, side)) is not None]
-            if len(joints) == len(parts):
-                spans.append(path_length(joints))
-        if spans and np.mean(spans) > 0.0:
+        spans = [span for side in ("L", "R", "") if (span := limb_length(body, parts, side)) > 0.0]
+        if spans:
             return float(np.mean(spans))
     raise RetargetError("There are neither legs nor a trunk, so the size is unknown: map the bones of the legs")
+
+
+def limb_length(body: RestBody, parts: Sequence[str], side: str | None) -> float:
+    """The length along the heads of some parts on a side, None for any; 0 if the body lacks one of them."""
+    joints = [joint for part in parts if (joint := body.head_of(part, side)) is not None]
+    return path_length(joints) if len(joints) == len(parts) else 0.0
 
 
 def path_length(points: Sequence[FloatArray] | FloatArray) -> float:

@@ -12,7 +12,7 @@ from ..human.naming_schemes import match
 from ..human.rest_body import RestBody
 from ..markers.doubts import LOOKED_AT, limbs_without_markers, listed, median_angle, named_figures
 from ..markers.person import cadence_doubts
-from .alignment import MAX_TILT, USUAL_LEG, Reference, facing, leg_length, path_length
+from .alignment import MAX_TILT, USUAL_LEG, Reference, facing, leg_length, limb_length
 from .motion import Motion
 from .pairs import Pair
 
@@ -51,6 +51,8 @@ _WALKS: Final = 2.0
 # never below the origin, but less than _LOW above it, with feet that are _BELOW lower than the origin.
 _HIGH: Final = 6.0
 _LOW, _BELOW = 0.15, 0.5
+# Radians: it shows if a body moves in a direction that is off by more.
+_ASIDE: Final = 0.1
 
 
 def retarget_doubts(
@@ -82,6 +84,12 @@ def retarget_doubts(
         yield (
             f"The source leans by {reference.trunk_tilt:.0f}° in the pose that is compared with the rig's rest pose: "
             "set Rest Frame to a frame on which it is upright"
+        )
+    is_ahead = -reference.axes.forward[1] > np.cos(_ASIDE)
+    if reference.frame is None and abs(motion.heading) > _ASIDE and not is_ahead:
+        yield (
+            f"The source's object is rotated by {np.degrees(motion.heading):.0f}° about Z, which was ignored: rotate "
+            "the rig's object as well if it should move in the same direction"
         )
     if reference.frame is not None and reference.axes.up[2] < ROUNDING and not _walks(motion, bodies[0], reference):
         yield (
@@ -196,10 +204,7 @@ def _size_doubts(bodies: tuple[RestBody, RestBody]) -> Iterator[str]:
         ("the arms", "L", ("upper_arm", "forearm", "hand")),
         ("the trunk", None, ("thigh", "upper_arm")),
     ):
-        sizes = []
-        for body in bodies:
-            joints = [joint for part in parts if (joint := body.head_of(part, side)) is not None]
-            sizes.append(path_length(joints) if len(joints) == len(parts) else 0.0)
+        sizes = [limb_length(body, parts, side) for body in bodies]
         if min(sizes) > 0.0 and not 1.0 / _OTHER_SIZE < (ratio := sizes[1] / sizes[0] / legs) < _OTHER_SIZE:
             other.append(f"{words} ({ratio:.1f} times the source's)")
     if other:

@@ -36,6 +36,7 @@ class Motion:
         heads: (F, N, 3) heads of the bones.
         origin: (3,) the armature's location.
         rate: frames per second.
+        heading: radians by which the armature's object is rotated about Z.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Motion:
     heads: FloatArray
     origin: FloatArray
     rate: float
+    heading: float = 0.0
 
     def __len__(self) -> int:
         return len(self.heads)
@@ -65,11 +67,12 @@ class Motion:
         order = np.arange(-beside, len(self) + beside) % (len(self) - 1)
         return replace(self, rotations=self.rotations[order], heads=self.heads[order])
 
-    def bones_at(self, frame: int | None) -> dict[str, RestBone]:
-        """The bones as posed on a frame, counted from 0; at rest if None."""
-        if frame is None:
+    def bones_at(self, frames: int | IntArray | None) -> dict[str, RestBone]:
+        """The bones as posed on a frame, or on frames (F,), counted from 0; at rest if None."""
+        if frames is None:
             return bones_of(self.names, self.parents, self.rest, self.lengths)
-        matrices = np.tile(np.eye(4), (len(self.names), 1, 1))
-        matrices[:, :3, :3] = matrix_from_quaternion(self.rotations[frame])
-        matrices[:, :3, 3] = self.heads[frame]
-        return bones_of(self.names, self.parents, matrices, self.lengths)
+        heads = self.heads[frames]
+        matrices = np.broadcast_to(np.eye(4), (*heads.shape[:-1], 4, 4)).copy()
+        matrices[..., :3, :3] = matrix_from_quaternion(self.rotations[frames])
+        matrices[..., :3, 3] = heads
+        return bones_of(self.names, self.parents, np.moveaxis(matrices, -3, 0), self.lengths)

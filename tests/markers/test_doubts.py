@@ -57,30 +57,50 @@ class TestPlaces:
 
     def test_markers_near_the_positions_of_their_labels(self) -> None:
         moved = {"LASI": (0.05, 0, 0), "RASI": (0, 0, 0.04), "LHEE": (0, -0.14, 0), "C7": (0.01, 0, 0)}
-        assert list(placing_doubts({}, 1.5)) == []
-        assert list(placing_doubts(vectors(moved), 1.5, {"LASI": "RASI", "RASI": "LASI", "LHEE": "RHEE"})) == []
+        assert list(placing_doubts({}, {}, 1.5)) == []
+        assert (
+            list(
+                placing_doubts(vectors(moved), at_origin(moved), 1.5, {"LASI": "RASI", "RASI": "LASI", "LHEE": "RHEE"})
+            )
+            == []
+        )
 
     @pytest.mark.parametrize(("off", "named"), [(0.2, "LHEE and RASI"), (0.04, "LHEE")])
     def test_misplaced_markers_give_a_warning(self, off: float, named: str) -> None:
         moved = vectors({"LASI": (0.05, 0, 0), "RASI": (off, 0, 0), "LHEE": (0, 0, 0.3), "C7": (0.01, 0, 0)})
-        (doubt,) = placing_doubts(moved, 1.5)
+        (doubt,) = placing_doubts(moved, at_origin(moved), 1.5)
         assert doubt.startswith(f"Markers are far from where their labels belong: {named}; check")
-        assert list(placing_doubts(moved, 15.0)) == []
+        assert list(placing_doubts(moved, at_origin(moved), 15.0)) == []
 
     @pytest.mark.parametrize(
         ("left", "right", "named"),
         [
             ((0.06, 0.05, 0), (0.06, -0.05, 0), ""),
             ((0.06, 0.05, 0), (0.01, -0.02, 0), ""),
-            ((0.06, 0.05, 0), (0.06, 0.03, 0), "LTOE"),
+            ((0.06, 0.08, 0), (0.06, 0.03, 0), "LTOE"),
+            # The bone of both is rotated about up.
+            ((0.06, 0, 0), (-0.06, 0, 0), ""),
             ((0, 0, 0.02), (0, 0, -0.06), "RTOE"),
         ],
     )
     def test_a_marker_unlike_that_of_the_other_side_gives_a_warning(self, left, right, named) -> None:
         """Both feet of a rig may be longer than those of the person, but not one of them."""
         moved = vectors({"LTOE": left, "RTOE": right, "C7": (0, 0, 0.01)})
-        doubts = list(placing_doubts(moved, 1.5, {"LTOE": "RTOE", "RTOE": "LTOE"}))
+        doubts = list(placing_doubts(moved, at_origin(moved), 1.5, {"LTOE": "RTOE", "RTOE": "LTOE"}))
         assert [doubt.split(": ")[1].split(";")[0] for doubt in doubts] == [named] * bool(named)
+
+    @pytest.mark.parametrize(("left", "right", "doubted"), [(0.05, -0.06, False), (0.03, -0.03, False), (0, 0, True)])
+    def test_two_markers_that_do_not_lie_on_their_sides_give_a_warning(self, left, right, doubted) -> None:
+        """A mirrored marker of the head or pelvis tilts the bone, so that both markers are half as far off."""
+        usual = vectors({"LFHD": (0.1, 0.07, 1.6), "RFHD": (0.1, -0.07, 1.6)})
+        places = vectors({"LFHD": (0.1, left, 1.6), "RFHD": (0.1, right, 1.6)})
+        doubts = list(placing_doubts(places, usual, 1.5, {"LFHD": "RFHD", "RFHD": "LFHD"}))
+        assert [": LFHD and RFHD; check" in doubt for doubt in doubts] == [True] * doubted
+
+
+def at_origin(moved):
+    """The positions of labels from which markers that are at `moved` have moved by it."""
+    return dict.fromkeys(moved, np.zeros(3))
 
 
 def vectors(moved):

@@ -184,19 +184,22 @@ def matching_doubts_of(rig: Object, unseen: Collection[str] = ()) -> tuple[str, 
         guesses = {entry.marker: entry for entry in matched}
         body = RestBody(rest, roles).axes
         axes = np.eye(3) if body is None else body.columns
-        moved = {
-            entry.marker: np.subtract(_place(entry, rest), _place(guess, rest)) @ rest[entry.bone].axes.T @ axes
+        known = [
+            (entry, guess)
             for entry in mapping
             if (guess := guesses.get(entry.marker)) is not None and guess.bone == entry.bone
-        }
-        doubts += placing_doubts(moved, height, {} if body is None else other_sides(labels))
+        ]
+        places, usual = ({each[index].marker: _place(each[index], rest) @ axes for each in known} for index in (0, 1))
+        doubts += placing_doubts(places, usual, height, {} if body is None else other_sides(labels))
         doubts += capture.calibration_doubts.splitlines()
     return tuple(doubts)
 
 
-def _place(entry: MappedMarker, rest: Mapping[str, RestBone]) -> tuple[float, float, float]:
-    """(3,) the position of a marker in its bone's frame, in armature units."""
-    return entry.offset or (0.0, rest[entry.bone].length if entry.point == "TAIL" else 0.0, 0.0)
+def _place(entry: MappedMarker, rest: Mapping[str, RestBone]) -> FloatArray:
+    """(3,) the position of a marker at rest, armature space."""
+    bone = rest[entry.bone]
+    offset = entry.offset or (0.0, bone.length if entry.point == "TAIL" else 0.0, 0.0)
+    return np.asarray(bone.head + bone.axes @ offset)
 
 
 def set_entry(entry: FabrikMarker, mapped: MappedMarker, guess: float = -1.0) -> None:

@@ -141,7 +141,8 @@ def sample_source(context: Context, source: Object, frames: IntArray) -> Generat
     parents = np.array([names.index(bone.parent.name) if bone.parent else -1 for bone in bones])
     sizes = float(object_scale(worlds[0])) * np.array([bone.length for bone in bones])
     origin, rate = worlds[0, :3, 3], scene_rate(context.scene)
-    return Motion(source.name, names, parents, sizes, rest, rotations, heads, origin, rate)
+    heading = float(np.arctan2(worlds[0, 1, 0], worlds[0, 0, 0]))
+    return Motion(source.name, names, parents, sizes, rest, rotations, heads, origin, rate, heading)
 
 
 def _sample_recorded(body: Recorded, name: str, usual_rate: float, frames: IntArray) -> Generator[float, None, Motion]:

@@ -17,8 +17,7 @@ from ..person import GRAVITY, cadence_doubts
 from .arrays import NPY_START, NPZ_START, PICKLE_START, PICKLED, parse_npz
 from .c3d import MAGIC, parse_c3d
 from .keypoints import parse_csv, parse_npy
-from .motive import START as MOTIVE_START
-from .motive import parse_motive
+from .motive import is_motive, parse_motive
 from .nexus import has_sections, parse_nexus
 from .reading import Chosen, Parser, extent, read_file
 from .suffixes import ARMATURE_SUFFIXES, SUFFIXES
@@ -204,7 +203,7 @@ def _parser(content: bytes, suffix: str) -> Parser:
     letters = start.replace(b"\0", b"").lower()
     if _TRC_START in letters:
         return parse_trc
-    if MOTIVE_START in letters:
+    if is_motive(content):
         return parse_motive
     if start.startswith(NPY_START):
         return parse_npy

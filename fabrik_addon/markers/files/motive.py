@@ -37,7 +37,13 @@ from .reading import (
     unit_name,
 )
 
-START: Final = b"format version"
+# The start of a file: its first key or, if it was exported without Header Information, the kind of the first column
+# after one or two blank cells.
+_START: Final = re.compile(
+    r'^\W*format version|^["\s]*[,;]\W*(type\W+)?(rigid ?body|bone|marker)( marker)?"?[,;]', re.IGNORECASE
+)
+_LONGEST_START: Final = 64
+_KEY: Final = re.compile(r"(?i)format version")
 # Matches a header, from its first line ("Format Version") to the names of the columns ("Frame").
 _HEADER: Final = re.compile(r'^\W*format version.*?^"?frame"?\W[^\n]*\n\s*', re.IGNORECASE | re.DOTALL | re.MULTILINE)
 _TYPES: Final = frozenset({"marker", "rigidbody", "rigidbodymarker", "bone", "bonemarker"})
@@ -48,6 +54,11 @@ _MEASURED_FIRST: Final = ("marker", "rigidbodymarker", "bonemarker")
 _ARM: Final = 0.05
 
 
+def is_motive(content: bytes) -> bool:
+    """Whether a file is an export of Motive."""
+    return _START.match(decoded(content[:_LONGEST_START])) is not None
+
+
 def parse_motive(content: bytes, chosen: Chosen) -> Clip:
     """The clip in a file's bytes, in meters and the file's own axes.
 
@@ -55,7 +66,9 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
     or no known unit.
     """
     rows = CsvRows(_with_one_header(decoded(content)))
-    first = rows.next() or []
+    first = rows.next() or [""]
+    if not first[0]:
+        rows.back(first)
     # All pairs of neighboring cells, since the name of a take may contain commas.
     fields = {_plain(key): value for key, value in pairwise(first)}
     columns, timed = _columns(rows)
@@ -109,7 +122,7 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
 
 def _with_one_header(text: str) -> str:
     """The text of concatenated files without their repeated headers."""
-    header = _HEADER.match(text) if text.lower().count(START.decode()) > 1 else None
+    header = _HEADER.match(text) if len(_KEY.findall(text)) > 1 else None
     return text if header is None else f"{header[0].rstrip()}\n{_HEADER.sub('', text)}"
 
 

@@ -40,9 +40,11 @@ def parse_nexus(content: bytes, chosen: Chosen) -> Clip:
     own = next((line for line in lines if line[1].lower() == "trajectories"), None)
     if own is None:
         raise MarkerFileError("it has no section Trajectories: export it with trajectories")
-    after = next(lines, None)
+    following = list(lines)
+    if any(line[1].lower() == "trajectories" for line in following):
+        raise MarkerFileError("it has several sections Trajectories: export each trial to a file of its own")
     # Spreadsheets fill the empty row before the next section with separators.
-    text = text[own.end() :] if after is None else f"{text[own.end() : after.start()].rstrip(_BLANK)}\n"
+    text = f"{text[own.end() : following[0].start()].rstrip(_BLANK)}\n" if following else text[own.end() :]
     rows = CsvRows(text)
     rate_row, names, axes, unit_row = ((rows.next() or [""]) for _ in range(4))
     capitals = [axis.upper() for axis in axes]

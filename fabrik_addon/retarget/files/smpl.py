@@ -236,7 +236,6 @@ def _quaternions(name: str, array: npt.NDArray[Any]) -> FloatArray:
 
 def _skeleton(count: int) -> tuple[list[str], npt.NDArray[np.intp], FloatArray, FloatArray]:
     """Names, parents, heads and tails of the body's first joints, and of the hands if there are more."""
-    joints: dict[str, _Joint] = {}
     rest = dict(_REST)
     if count > _BODY_JOINTS + 2:
         wrist = np.array(_REST["left_wrist"].head)
@@ -251,16 +250,15 @@ def _skeleton(count: int) -> tuple[list[str], npt.NDArray[np.intp], FloatArray, 
     names = _SPINE.split()
     names += [name for name in rest if name not in names]
     names += [name.replace("left", "right") for name in names[_BODY_JOINTS:]]
-    for name in names:
-        joint = rest[name.replace("right", "left")]
-        side = -1.0 if name.startswith("right") else 1.0
-        joints[name] = _Joint(
-            joint.parent.replace("left", "right") if side < 0 else joint.parent,
-            (side * joint.head[0], *joint.head[1:]),
-            (side * joint.tail[0], *joint.tail[1:]),
-        )
-    parents = np.array([names.index(joint.parent) if joint.parent else -1 for joint in joints.values()])
-    heads, tails = (np.array([getattr(joint, end) for joint in joints.values()]) for end in ("head", "tail"))
+    joints = [rest[name.replace("right", "left")] for name in names]
+    is_right = np.array([name.startswith("right") for name in names])
+    above = [
+        joint.parent.replace("left", "right" if right else "left")
+        for joint, right in zip(joints, is_right, strict=True)
+    ]
+    parents = np.array([names.index(name) if name else -1 for name in above])
+    mirror = np.where(is_right[:, None], [-1.0, 1.0, 1.0], 1.0)
+    heads, tails = (mirror * [getattr(joint, end) for joint in joints] for end in ("head", "tail"))
     return names, parents, heads, tails
 
 

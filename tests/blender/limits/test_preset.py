@@ -16,8 +16,9 @@ from support.processes import run_python
 
 from fabrik_addon.blender.limits.editing import apply_preset, described, read_rest
 from fabrik_addon.blender.settings.limit_properties import read_limit, read_limits
-from fabrik_addon.core import Ball, Fixed, Hinge, Skeleton, forward_kinematics
+from fabrik_addon.core import Ball, Fixed, Hinge, Polygon, Skeleton, forward_kinematics
 from fabrik_addon.core.backend import array as many
+from fabrik_addon.core.limits import compose_arrays
 from fabrik_addon.core.rotations import matrix_from_quaternion, quaternion_from_matrix
 from fabrik_addon.human.preset import human_limits, swing_names, why_not_human
 from fabrik_addon.human.rest_body import RestBone
@@ -83,8 +84,16 @@ def ends_of(bones, rotations):
     return dict(zip(names, tails, strict=True))
 
 
+def strip_ends(limit):
+    """(2, 2) the swings at both ends of the strip that replaces a hinge on a rolled bone."""
+    return np.reshape(limit.window, (2, 2, 2)).mean(axis=1)
+
+
 def bent_by(limit, degrees):
     """The quaternion of a hinge bent by an angle to the side that is farther open."""
+    if isinstance(limit, Polygon):
+        far = max(strip_ends(limit), key=np.linalg.norm)
+        return compose_arrays(*(np.radians(degrees) * far / np.linalg.norm(far)), 0.0)
     half = np.radians(degrees) / 2 * np.sign(limit.low + limit.high)
     return np.array([np.cos(half), *(np.sin(half) * np.array(limit.rotation_axis))])
 
@@ -96,9 +105,12 @@ def numbers_of(limit):
     return [limit.low, limit.high] if isinstance(limit, Hinge) else []
 
 
-def middle_of(limit):
-    """The quaternion in the middle of a hinge's range."""
-    return limit.sample(np.array([0.5, 0.5, 0.5]))
+def share_of(limit, share):
+    """The quaternion at a fraction of a hinge's range."""
+    if isinstance(limit, Polygon):
+        low, high = strip_ends(limit)
+        return compose_arrays(*(low + share * (high - low)), 0.0)
+    return limit.sample(np.full(3, share))
 
 
 @pytest.mark.parametrize("scheme", humans.SCHEMES)
@@ -138,15 +150,14 @@ def test_hinges_bend_as_they_do_in_life_at_every_roll(pose, bend, roll):
     rest = ends_of(bones, {})
     for side in "LR":
         elbow, knee, toe = (limits[f"{part}.{side}"] for part in ("forearm", "shin", "toe"))
-        assert all(isinstance(limit, Hinge) for limit in (elbow, knee, toe))
-        posed = ends_of(bones, {f"forearm.{side}": middle_of(elbow), f"shin.{side}": middle_of(knee)})
+        posed = ends_of(bones, {f"forearm.{side}": share_of(elbow, 0.5), f"shin.{side}": share_of(knee, 0.5)})
         hand, foot = (posed[f"{part}.{side}"] - rest[f"{part}.{side}"] for part in ("hand", "foot"))
         assert hand @ AHEAD > 0.1, "the elbow takes the hand to the front"
         shoulder = bones[f"upper_arm.{side}"].head
         assert np.linalg.norm(posed[f"hand.{side}"] - shoulder) < np.linalg.norm(rest[f"hand.{side}"] - shoulder)
         assert foot @ BACK > 0.1, "the knee takes the foot to the back"
         assert foot @ UP > 0.1
-        up, down = (ends_of(bones, {f"toe.{side}": toe.sample(np.full(3, share))}) for share in (0.0, 1.0))
+        up, down = (ends_of(bones, {f"toe.{side}": share_of(toe, share)}) for share in (0.0, 1.0))
         higher = max(up[f"toe.{side}"][2], down[f"toe.{side}"][2]) - rest[f"toe.{side}"][2]
         assert higher > 0.03, "toes bend up more than down"
         assert higher > rest[f"toe.{side}"][2] - min(up[f"toe.{side}"][2], down[f"toe.{side}"][2])
@@ -345,7 +356,7 @@ def test_the_rotation_of_the_armature_changes_nothing(axes):
     """A rig with Y up or X ahead, as importers leave them, gets the same limits."""
     spin = np.asarray(axes, dtype=float)
     spin *= np.sign(np.linalg.det(spin))
-    bones, limits, _ = preset(30.0, 6.0, 20.0)
+    bones, limits, _ = preset(30.0, 6.0, 25.0)
     moved = {
         name: RestBone(bone.parent, spin @ bone.head + 3.0, spin @ bone.axes, bone.length)
         for name, bone in bones.items()
@@ -428,8 +439,22 @@ def test_a_hand_alone_is_recognized_by_its_fingers():
 
 
 def test_bones_with_large_roll_errors_are_reported():
-    _, _, found = preset(rolls={"forearm.L": 40.0, "thigh.L": 30.0, "thumb_2.L": 40.0}, fingers=True)
-    assert found.turned == pytest.approx({"forearm.L": 40, "forearm.R": 40, "thigh.L": 30, "thigh.R": 30}, abs=1.0)
+    _, _, found = preset(rolls={"upper_arm.L": 40.0, "thigh.L": 30.0, "thumb_2.L": 40.0}, fingers=True)
+    assert found.turned == pytest.approx({"upper_arm.L": 40, "upper_arm.R": 40, "thigh.L": 30, "thigh.R": 30}, abs=1.0)
+
+
+@pytest.mark.parametrize("roll", [0.0, 25.0, 44.0, 120.0])
+def test_knees_and_elbows_bend_about_the_same_axis_at_every_roll(roll):
+    """It was up to 45° off, so that the feet of a retargeted dance went through the floor."""
+    bones, limits, found = preset(rolls=dict.fromkeys(("forearm.L", "shin.L"), roll), fingers=False)
+    assert not found.turned
+    for name, toward, aside in (("shin.L", BACK, LEFT), ("forearm.L", AHEAD, UP)):
+        assert leans(
+            limits, bones, name, humans.unit(toward - toward @ bones[name].axes[:, 1] * bones[name].axes[:, 1]), 100
+        )
+        assert not leans(limits, bones, name, -toward, 3)
+        assert not leans(limits, bones, name, aside, 3)
+        assert not twists(limits, name, 3)
 
 
 def test_bones_not_aligned_with_their_limbs_get_only_hinges():
@@ -442,7 +467,7 @@ def test_bones_not_aligned_with_their_limbs_get_only_hinges():
     assert "does not point along the limb" in found.unplaced["upper_arm.L"]
     assert isinstance(found.limits["forearm.L"], Hinge)
     elbow = found.limits["forearm.L"]
-    posed = across["forearm.L"].axes @ matrix_from_quaternion(middle_of(elbow)) @ across["forearm.L"].axes.T
+    posed = across["forearm.L"].axes @ matrix_from_quaternion(share_of(elbow, 0.5)) @ across["forearm.L"].axes.T
     assert (posed @ LEFT) @ AHEAD > 0.7
 
 
@@ -493,7 +518,7 @@ def test_only_the_selected_or_the_named_bones(clean_scene):
 
 
 def test_the_result_names_the_bones(clean_scene):
-    rows = humans.human(fingers=False, rolls={"forearm.L": 44.0})
+    rows = humans.human(fingers=False, rolls={"thigh.L": 44.0})
     rows += [humans.Row(f"tail_{place}", "hips", np.zeros(3), np.array([0, 1.0, 0]), UP) for place in range(6)]
     build(rows)
     line, sentences = described(apply_preset(bpy.context.object, list(bpy.context.object.pose.bones)))
@@ -501,7 +526,7 @@ def test_the_result_names_the_bones(clean_scene):
         line == "Human limits set on 20 bones; not changed, because their names are unknown: "
         "tail_0, tail_1, tail_2, tail_3, and 2 more"
     )
-    bones = "forearm.L by 44°, forearm.R by 44°"
+    bones = "thigh.L by 44°, thigh.R by 44°"
     assert sentences == [f"These bones are rolled relative to their joints, so their limits are rotated too: {bones}"]
 
 
@@ -648,7 +673,7 @@ def test_rigifys_meta_rig_gets_limits(metarig):
         assert leans(found.limits, metarig, f"upper_arm.{side}", UP, 60)
         assert not leans(found.limits, metarig, f"thigh.{side}", way, 100)
         curled = metarig[f"f_index.02.{side}"].axes @ matrix_from_quaternion(
-            middle_of(found.limits[f"f_index.02.{side}"])
+            share_of(found.limits[f"f_index.02.{side}"], 0.5)
         )
         assert curled[:, 1] @ DOWN > 0.7
 

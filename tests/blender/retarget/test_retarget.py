@@ -8,6 +8,7 @@ from pathlib import Path
 import bpy
 import numpy as np
 import pytest
+from mathutils import Matrix
 from support.layouts import drawn
 from support.limited import select
 from support.scenes import PERSON, SNAKE, make_active, make_rig
@@ -62,6 +63,20 @@ def test_a_locked_root_gives_a_warning(moving, locked):
     rig.pose.bones["hips"].lock_location = (False, False, False)
     assert bpy.ops.fabrik.retarget(source="Source") == {"FINISHED"}
     assert doubt not in rig_settings(rig).capture.doubts
+
+
+@pytest.mark.parametrize(
+    ("turned", "faces_ahead", "doubted"), [(0, True, False), (-90, False, True), (180, True, False)]
+)
+def test_a_rotated_source_gives_a_warning(moving, turned, faces_ahead, doubted):
+    """The rig moved in another direction than the source, without a word."""
+    source, rig = moving
+    source.rotation_euler.z = np.radians(turned)
+    if faces_ahead:
+        source.data.transform(Matrix.Rotation(-np.radians(turned), 4, "Z"))
+    assert bpy.ops.fabrik.retarget(source="Source") == {"FINISHED"}
+    doubt = f"The source's object is rotated by {turned}° about Z, which was ignored: rotate the rig's object as well"
+    assert (doubt in rig_settings(rig).capture.doubts) == doubted
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,20 @@ class TestMotive:
         np.testing.assert_allclose(to_z_up(clip).positions, positions, atol=1e-6)
         assert not clip.notes
 
+    @pytest.mark.parametrize("version", ["1.23", "1.25"])
+    @pytest.mark.parametrize("kinds", ["", "Type"])
+    @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+    def test_without_the_header_information(self, tmp_path, version, kinds, encoding):
+        """An option of the export. The message was that it has no columns such as nose_x."""
+        _, table = of_markers(version).text().split("\n\n", 1)
+        file = written(tmp_path / "take.csv", table.replace("Type", kinds, 1), encoding)
+        with pytest.raises(MarkerFileError, match="the header has no units: choose them"):
+            read_markers(file)
+        clip = read_markers(file, units="m")
+        positions, names = truth()
+        assert (clip.names, clip.rate, clip.doubts) == (tuple(names), pytest.approx(120.0, abs=0.01), ())
+        np.testing.assert_allclose(to_z_up(clip).positions, positions, atol=1e-6)
+
     def test_missing_frames_give_a_warning(self, tmp_path):
         """A file that was cut between two rows was read as if it were whole."""
         lines = of_markers().text().splitlines()
@@ -256,6 +270,13 @@ class TestNexus:
         clip = read_markers(written(tmp_path / "walk.csv", text))
         assert clip.notes == ()
         np.testing.assert_allclose(clip.positions, truth()[0], atol=1e-5)
+
+    @pytest.mark.parametrize("between", ["", "\n", "\nModel Outputs\n100\n,,A\nFrame,Sub Frame,X\n,,deg\n101,0,5\n\n"])
+    def test_several_sections_of_trajectories_are_refused(self, tmp_path, between):
+        """Two trials in one file: only the first was read, without a word."""
+        file = written(tmp_path / "walk.csv", nexus_text(after=between + nexus_text()))
+        with pytest.raises(MarkerFileError, match="it has several sections Trajectories: export each trial to a file"):
+            read_markers(file)
 
     @pytest.mark.parametrize("frame", ["Frame", "Field #"])
     @pytest.mark.parametrize("has_units", [True, False])
