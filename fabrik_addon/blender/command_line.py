@@ -174,8 +174,8 @@ def _read(chosen: argparse.Namespace, path: Path) -> Clip:
 def open_rig(path: Path, name: str) -> tuple[Object, list[str]]:
     """Open a .blend and find its armature: the one with the given name, or the only one.
 
-    Returns also sentences about how the armature was prepared: a control rig is set up if it has not been. Python in
-    the file is not run. Raises a FabrikError if the file can't be opened or the armature can't be posed.
+    Also returns sentences about the setup of a control rig, which is set up if it has not been. Python in the file is
+    not run. Raises a FabrikError if the file can't be opened or the armature can't be posed.
     """
     try:
         bpy.ops.wm.open_mainfile(filepath=str(path.resolve()), load_ui=False, use_scripts=False)
@@ -184,7 +184,7 @@ def open_rig(path: Path, name: str) -> tuple[Object, list[str]]:
             f"{path}: Blender {bpy.app.version_string} can't open it: choose a .blend, or save it again in this version"
         ) from None
     scene = bpy.context.scene
-    # Objects of this file come last, so that they replace linked ones with the same name.
+    # Objects of this file come last, so that they replace linked objects with the same name.
     things = sorted(scene.objects, key=lambda thing: thing.library is None)
     armatures = {found.name: found for found in things if found.type == "ARMATURE"}
     listed = ", ".join(repr(found) for found in armatures)

@@ -10,7 +10,7 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
-# Smaller numbers count as zero, and divisors are at least this. Single precision can represent it too.
+# Smaller numbers count as zero, and divisors are at least this. It is above the smallest number in single precision.
 TINY: Final = 1e-30
 # Rounding error of numbers near one after a few operations: sines, shares, radians.
 ROUNDING: Final = 1e-12

@@ -18,8 +18,7 @@ from .rotations import (
 )
 from .state import State
 
-# Radians by which a straight limb is bent. With 0.3, one more of 60 arms ended with its elbow on the wrong side of its
-# pole.
+# Radians by which a straight limb is bent. With 0.3, one more of 60 elbows ended on the wrong side of its pole.
 _BEND = 0.5
 # A target is far if its distance exceeds this fraction of the effector's path.
 _FAR = 0.1

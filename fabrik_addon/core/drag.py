@@ -51,7 +51,7 @@ from .solve import Solver
 Lock: TypeAlias = Callable[[FloatArray], FloatArray]
 
 # The force at which a goal is released, as a multiple of the body's size. In this unit, moving the whole body by its
-# size takes a force of 1. With 10, goals near the edge of reach are missed; with 100, joints rotate twice as far in a
+# size takes a force of 1. With 10, goals near the edge of reach are missed. With 100, joints rotate twice as far per
 # step.
 _CAP: Final = 30.0
 # A target that jumps is followed in several moves: the length of each, as a fraction of the body's size, and the
@@ -95,14 +95,13 @@ _FULL_SHIFT: Final = 0.1
 # 5.5 degrees while the target moves by 1 cm, unless goals would be missed. With less, straight knees lag when the chest
 # is lowered, and then bend too far in one step.
 _RADIAN: Final = 0.22
-# For joints of limbs without goals, that fraction is multiplied by this one. With 1, a forearm that begins to hang lags
-# by 9 degrees. With less, the free leg of a person on one foot swings faster: by 17 to 27 degrees in a centimeter
-# without a bound.
+# For joints of limbs without goals, _RADIAN is multiplied by this number. With 1, a forearm that begins to hang lags by
+# 9 degrees. With less, the free leg of a person on one foot swings faster: by 17 to 27 degrees per centimeter without a
+# bound.
 _FREE: Final = 0.5
 # The lever at which torques of joint limits are compared with forces, as a fraction of the body's size.
 _LEVER: Final = 0.17
-# A constraint is not reported as blocking if its force is less than this fraction of the largest force on missed
-# targets.
+# A constraint is not reported as blocking if its force is below this fraction of the largest force on missed goals.
 _BLOCKING_SHARE: Final = 0.05
 
 
@@ -226,7 +225,7 @@ class DragSolver:
 
     Attributes:
         rotations: (J, 4) local rotations of the current pose.
-        location: (3,) the root's head in it, armature space.
+        location: (3,) the root's head in that pose, armature space.
     """
 
     def __init__(  # noqa: PLR0913  each is a part of the problem
@@ -246,7 +245,7 @@ class DragSolver:
         separate: bool = False,
         side_bends: Mapping[str, FloatArray] | None = None,
     ) -> None:
-        """Begin in the rest pose and prefer it.
+        """Start in the rest pose, which is also the first preferred pose.
 
         Args:
             skeleton: J bones.
@@ -292,8 +291,8 @@ class DragSolver:
         self.tolerance = SINGLE * float(self.goals.lengths.max())
         ranks = np.unique([each.priority for each in effectors], return_inverse=True)[1].reshape(-1)
         caps = np.array([each.weight for each in effectors]) * _CAP * self.size * PRIORITY ** (ranks.max() - ranks)
-        # The torque that holds an orientation depends on the body's size. With `arms`, the path to the bone's end, it
-        # would be three times as large for hips whose bone is three times as long.
+        # The torque that holds an orientation depends on the body's size. With `arms`, the lengths of paths to bones'
+        # ends, it would be three times as large for hips whose bone is three times as long.
         torques = caps[self.goals.oriented] * self.goals.shares * LEVER * self.size
         self.caps: FloatArray = np.concatenate([caps, torques / self.goals.arms])
         self.begin(*self.preferred)
@@ -304,7 +303,7 @@ class DragSolver:
         return self.skeleton.extent
 
     def prefer(self, rotations: npt.ArrayLike, location: npt.ArrayLike) -> None:
-        """Prefer a pose from now on: (J, 4) local rotations and the root's head at (3,), armature space."""
+        """Set the preferred pose: (J, 4) local rotations and the root's head at (3,), armature space."""
         self.preferred = np.asarray(rotations, dtype=np.float64), np.asarray(location, dtype=np.float64)
         coupled, bends = self._limbs.coupled, self._side_bends
         self.posture = PostureTerm(self.bodies, self.masses, *self.preferred, self._free, coupled, bends)
@@ -313,14 +312,14 @@ class DragSolver:
         self._limbs.prefer(self._preferred_pose)
 
     def lock(self, locks: Mapping[int, Lock]) -> None:
-        """Use these locks from now on, by index of a bone."""
+        """Replace the locks; their keys are the indices of bones."""
         body_of = {int(bone): body for body, bone in enumerate(self.bodies.bones)}
         pairs = [(body_of[bone], lock) for bone, lock in locks.items() if bone in body_of]
         self._locked = [(body, lock) for body, lock in pairs if self.bodies.counts[body]]
         self._pose: Pose | None = None
 
     def begin(self, rotations: FloatArray, location: FloatArray) -> None:
-        """Start from a pose, (J, 4) local rotations and root (3,), without history."""
+        """Start from a pose, (J, 4) local rotations and root (3,); forget the last forces and active set."""
         if not self._separate:
             self.bounds.capsules.allow(self.bodies.pose(rotations[self.bodies.bones], location))
         self._restart(rotations, location)
@@ -366,7 +365,7 @@ class DragSolver:
             lever = _LEVER if holder.kind == "LIMIT" else 1.0
             found[holder] = found.get(holder, 0.0) + multiplier / lever
         # The floor's force is the sum over all points. If a foot and its toes touch it, the foot is named. If the bone
-        # also has a goal, the floor only presses against that goal, so its force is subtracted from that of the goal.
+        # also has a goal, the floor only presses against that goal, so the goal's force is reduced by the floor's.
         floor = {holder: force for holder, force in found.items() if holder.kind == "FLOOR"}
         for holder in [each for each in floor if Holder("GOAL", each.bone) in found]:
             goal, pressing = Holder("GOAL", holder.bone), floor.pop(holder)
@@ -421,8 +420,8 @@ class DragSolver:
         local = self.rotations[self.bodies.bones]
         first = _State(self, self._pose or self.bodies.pose(self._clamped(local), self.location), wanted)
         moved_distance = self._moved_distance(first)
-        # While targets move, an orientation that was missed before may stay missed, such as that of hips while ankles
-        # are at their limits.
+        # While targets move, an orientation that was missed before may stay missed. For example, hips cannot keep
+        # theirs while ankles are at their limits.
         kept_goals = (
             (np.arange(len(self.caps)) < self.goals.count)
             | ~self._is_missed(first if self._wanted is None else self._last)
@@ -446,7 +445,7 @@ class DragSolver:
         state, steps, is_at_rest = self._minimized(state, most, settled=settled or moved_distance == 0.0)
         missed = self._is_missed(state)
         if not missed[: self.goals.count].any():
-            # The next target may be far away, so how far the last small steps could go says nothing about it.
+            # The next target may be far away, so the lengths of the last small steps do not apply to it.
             self._reach = MAX_ROTATION
         self._bends_straight |= settled or not missed.any()
         if missed.any() and self._bends_straight:
@@ -485,7 +484,7 @@ class DragSolver:
                 return state, step, True
             if settled:
                 continue
-            # Stop early, or close to rest: the next moves bring the remaining gain, or the steps once the mouse rests.
+            # Stop early, or close to rest: the next moves bring the rest of the gain, or steps while the mouse rests.
             is_done = np.abs(state.residual[self._compliance <= RIGID]).max(initial=0.0) <= _MET * self.tolerance
             is_close = is_done and longest < _REST_SHARE * float(np.abs(state.away.turned).max(initial=0.0))
             is_little = last - state.merit < _MIN_FALL * (first - state.merit) or not self._is_missed(state).any()
@@ -609,7 +608,8 @@ class DragSolver:
         self._compliance = np.where(pulled, distances / self.caps, self._compliance)
         self._forces = np.where(pulled[:, None], state.residual / self._compliance[:, None], self._forces)
         active, met = multipliers > 0.0, np.repeat(self._compliance <= RIGID, 3)
-        # Constraints with compliance or an open gap get no stiffness: as they are not met exactly, it would push.
+        # Constraints with compliance or an open gap get no stiffness: stiffness would push, because they are not met
+        # exactly.
         exact = constraints.compliance == 0.0
         closed = active & exact & (constraints.gaps <= CLOSE * self.size)
         goals = np.minimum(self.caps / distances, _FIRMEST) if settled else np.full(len(distances), _MET_STIFFNESS)
@@ -638,7 +638,7 @@ class DragSolver:
         )
         longest = float(np.abs(found.step[: self.bodies.turning]).max(initial=0.0))
         met = found.compliance <= RIGID
-        # Meeting goals more exactly may raise the merit by their forces times the distance, so that much is allowed.
+        # Meeting goals more exactly may raise the merit by their forces times the distance, so such a rise is allowed.
         least = float(np.abs(found.forces[met] * residual[met]).sum()) + ROUNDING * max(state.merit, self.size**2)
         share = min(1.0, self._reach / max(longest, ROUNDING))
         closed = found.active & exact
@@ -650,7 +650,7 @@ class DragSolver:
                 self._reach = min(MAX_ROTATION, share * longest / SHORTER) if share < 1.0 else MAX_ROTATION
                 return trial, 0.1 * damping if damping > 0.1 else 0.0, share * longest
             share *= SHORTER
-        # Forces from another pose can give the model far too much curvature, so the next step begins without them.
+        # Forces from another pose can make the model's curvature far too large, so the next step begins without them.
         self._forces, self._active = np.zeros_like(self._forces), _NONE_ACTIVE
         return state, max(10.0 * damping, 0.3), np.inf
 
@@ -680,8 +680,8 @@ class DragSolver:
     def _positive(self, matrix: FloatArray, state: _State) -> FloatArray:
         """(D, D) a matrix that is positive definite by a margin.
 
-        Negative curvature, in units of mass, changes its sign. So steps along it go downhill, and the sharper it is,
-        the shorter they are. All other directions stay as they are (modified eigenvalues: Nocedal and Wright,
+        Negative curvature, in units of mass, changes its sign. So steps along it go downhill; the larger the curvature,
+        the shorter the steps. All other directions stay as they are (modified eigenvalues: Nocedal and Wright,
         *Numerical Optimization*, section 3.4; Dauphin et al., NeurIPS 2014).
         """
         mass = state.equations[0]
@@ -774,7 +774,7 @@ class DragSolver:
         rotated = np.where(self._free, _FREE, 1.0) * angle_between(first.pose.local, state.pose.local)
         turned = float(rotated.max()) if moved_distance > 0.0 else 0.0
         held = state
-        # First limit how far joints rotate; if that misses goals, only how far they move.
+        # First limit the rotations of joints. If goals are then missed, limit only their movements.
         for distance in dict.fromkeys((max(farthest, _RADIAN * self.size * turned), farthest)):
             if distance <= max_distance:
                 return state
@@ -782,7 +782,7 @@ class DragSolver:
             root = first.pose.root + max_distance / distance * (state.pose.root - first.pose.root)
             held = self._state(local, root, state.wanted)
             met = self._with_goals_met(held, kept)
-            # While the targets rest, goals stay met, however far the joints have to move for that.
+            # While the targets rest, goals stay met, even if joints have to move far for that.
             near = moved_distance == 0.0 or self._farthest(first, met) <= _DETOUR * max_distance
             if near and not (self._is_missed(met) & kept).any():
                 return met

@@ -1,12 +1,12 @@
 """Edits over time: the poses of many frames follow changed goals smoothly.
 
-If each frame were solved by itself, poses would jump: the best pose switches from one minimum to another, as an arm can
-bend two ways, and limbs jerk as they become straight. So all frames are solved at once, for the most probable change
-that is smooth over time (see `optimize.over_time`) and meets the goals inside joint limits, without self-collision.
+If each frame were solved by itself, poses would jump: the best pose switches from one minimum to another, because an
+arm can bend in two ways, and limbs jerk as they become straight. So all frames are solved at once. The result is the
+most probable change that is smooth over time (see `optimize.over_time`) and meets the goals inside joint limits,
+without self-collision.
 
-Each step is a Gauss-Newton step for the change of all frames. Limits and capsules are equations while they push. Held
-goals are then met exactly on each frame, since their paths are curved, and the step is shortened until the remaining
-errors fall.
+Each step is a Gauss-Newton step for the change of all frames. Limits and capsules that push are equations. Held goals
+are then met exactly on each frame, since their paths are curved, and the step is shortened until the other errors fall.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -38,18 +38,19 @@ from .rotations import (
 # Radians. No joint rotates by more than _MAX_TURN in a step; with 0.5, as in drags, a hand stays 17 mm inside the body.
 # A change whose held goals are met is found once no joint rotates by more than _LAST_TURN. In a drag, it is also found
 # once a step reduces the misses of the other goals by less than the fraction _LEAST_GAIN: more steps only toggle
-# contacts, for a hand over 240 frames 5 of 12.
+# contacts. For a hand over 240 frames, 5 of 12 steps did.
 _MAX_TURN, _LAST_TURN, _LEAST_GAIN = 1.0, 1e-3, 0.01
 # The largest number of steps.
 _MAX_STEPS: Final = 12
-# The largest number of solves of a step, which add and drop stops in between. No more follow once a solve changes no
-# rotation by more than this many radians, because the next step continues from there.
+# The largest number of solves in a step; stops are added and dropped between them. A solve that changes no rotation by
+# more than this many radians is the last, because the next step continues from there.
 _ROUNDS, _SETTLED = 4, 1e-2
-# A limit replaces one that the joint met before if the cosine between their rows is above this.
+# A side of a joint's limit replaces an earlier one if the cosine between their rows is above this.
 _ALIKE: Final = 0.9
-# The slack of points that are not held: the variance of their errors, as a fraction of that of their movements. Paths
-# within reach are followed to 1 %. With a tenth of it, points that are held near the edge of reach miss by millimeters;
-# with ten times as much, dragged feet go through the floor. On frames with the whole change of a drag, they are exact.
+# The slack of points that are not held: the variance of their errors, as a fraction of the variance of their movements.
+# Paths within reach are followed to 1 %. With a tenth of it, points that are held near the edge of reach miss by
+# millimeters; with ten times as much, dragged feet go through the floor. On frames with the whole change of a drag,
+# they are exact.
 _FOLLOWING: Final = 1e-2
 # The slack of capsules that touch. With that of exact equations, feet that are held slip by 0.5 mm to keep parts apart.
 _TOUCHING: Final = 1e-3
@@ -61,7 +62,7 @@ class EditModel:
 
     Attributes:
         skeleton: J bones.
-        effectors: E points on them; those of priority 0 are held exactly, others give way to them.
+        effectors: E points on them; those of priority 0 are held exactly, others give way.
         masses: of the bones.
         limits: bone name to limit.
         turning: names of the bones that may rotate.
@@ -117,8 +118,8 @@ class EditSolver:
     ) -> None:
         """Prefer local rotations (F, J, 4) and the root's head at (F, 3), armature space.
 
-        shares: (F,) the fraction of a change that each frame gets. Original poses beyond limits are clamped by that
-        share, so that nothing jumps at the ends of the change; None: all of it.
+        shares: (F,) the fraction of a change on each frame. Original poses beyond limits are clamped by that fraction,
+        so that nothing jumps at the ends of the change. None: 1 on every frame.
         """
         skeleton = model.skeleton
         self._rotations, self._size = rotations, skeleton.extent
@@ -168,7 +169,7 @@ class EditSolver:
 
         targets: (F, E, 3) and rotations: (F, E, 4) of the effectors' bones, armature space; NaN for none. frames: (F,)
         increasing frame numbers. ease: the number of frames over which the change fades. known: the pose on one frame.
-        The other frames follow its change by their shares, and all targets are shifted so that it meets them.
+        The other frames follow its change by their shares, and all targets are shifted to match the known pose.
         """
         if known is not None:
             targets, rotations = self._through(known, targets, rotations)
@@ -188,7 +189,7 @@ class EditSolver:
     def _through(self, known: KnownPose, targets: FloatArray, rotations: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Targets (F, E, 3) and rotations (F, E, 4) shifted so that a known pose meets them on its frame.
 
-        On other frames, they are shifted by the frame's fraction of that.
+        On other frames, the shift is multiplied by the frame's share.
         """
         points, turned = self._effectors(self._bodies.pose(known.rotations[None, self._bones], known.root[None]))
         off = rotation_vector_from_quaternion(product(turned[0], conjugate(rotations[known.frame])))
@@ -212,7 +213,7 @@ class EditSolver:
         bodies, goals, own, count = self._bodies, self._goals, self._own, len(frames)
         wanted, exact = goals.wanted(targets, rotations), self._is_held
         units = np.where(np.arange(bodies.columns) < bodies.turning, 1.0, self._size)
-        # The equations that keep a known pose, in units in which all are equally probable.
+        # The equations that keep a known pose, in units in which changes of all columns are equally probable.
         fixed, expected = _Equations.none(bodies.columns), np.zeros((count, bodies.columns))
         if known is not None:
             wanted.seen[known.frame] = False
@@ -249,7 +250,7 @@ class EditSolver:
             near = _Equations(on, touching[on, used], bounds[on, used], np.full(len(on), _TOUCHING))
             step = stops.least(prior, joined([asked, fixed]), near, gaps[on, used] <= SINGLE * self._size) - change
             longest = float(np.abs(step[:, : bodies.turning]).max(initial=0.0))
-            # Along curved paths of goals, each step may turn against the last one. Aitken's relaxation shortens these
+            # Along curved paths of goals, each step may partly undo the last one. Aitken's relaxation shortens these
             # steps (Irons and Tuck, International Journal for Numerical Methods in Engineering 1, 1969).
             even = step / units
             if last.any():
@@ -262,7 +263,7 @@ class EditSolver:
                 stopped = self._moved(own, change + step)
                 trial = self._corrected(stopped, wanted)
                 left = goals.residual(trial, wanted)
-                # Goals that are met must not be compared by their rounding errors.
+                # Goals that are met must not be compared, because their errors are only rounding errors.
                 if cost(trial, left, change + step) <= before + (SINGLE * self._size) ** 2:
                     break
                 step = SHORTER * step
@@ -368,15 +369,15 @@ class _Equations(NamedTuple):
 
 
 class _Stops:
-    """What stops joints in a change over time, as equations in its columns: limits, and capsules that touch."""
+    """The equations that stop joints in a change over time, in its columns: for limits, and for capsules that touch."""
 
     def __init__(self, bodies: Bodies, unit: float) -> None:
-        """Begin without stops; unit: the length that counts as much as a radian."""
+        """Start without stops; unit: the length that counts as much as a radian."""
         self._bodies, self._unit = bodies, unit
         self._at_limits = _Equations.none(bodies.columns)
 
     def least(self, prior: ChangeOverTime, asked: _Equations, near: _Equations, touching: BoolArray) -> FloatArray:
-        """(F, D) the least change for some equations, while joints that have met limits stop there.
+        """(F, D) the least change that meets some equations, while joints at their limits stop there.
 
         near: N upper bounds of pairs of capsules. touching: (N,) those that probably stop the bodies. Stops whose
         multiplier has the wrong sign are dropped, so that bodies can move away; bounds that are exceeded are added.
@@ -397,7 +398,7 @@ class _Stops:
         return change
 
     def add(self, change: FloatArray, allowed: FloatArray) -> None:
-        """Stop the joints that limits keep from a change (F, D); `allowed` (F, D) is the part within the limits."""
+        """Add stops for joints whose limits prevent a part of a change (F, D); `allowed` (F, D) is the other part."""
         bodies = self._bodies
         over = change - allowed
         for first, columns in zip(bodies.first.tolist(), bodies.counts.tolist(), strict=True):

@@ -30,5 +30,5 @@ def first_few(names: Collection[str], count: int = 4) -> str:
 
 
 def bones_of(number: int) -> str:
-    """A number of bones as text: "1 bone", "2 bones"."""
+    """The number of bones as text: "1 bone", "2 bones"."""
     return f"{number} bone" if number == 1 else f"{number} bones"

@@ -79,8 +79,8 @@ def spread(ends: Range, share: FloatArray) -> FloatArray:
 
 
 FULL_TURN = 2.0 * pi
-# At 180° the twist of a bone is only rounding error. Clamped swings are slightly smaller, so that the twist is right to
-# 1e-9.
+# At 180°, the computed twist of a bone is only rounding errors. Clamped swings are slightly smaller, so that the twist
+# is right to 1e-9.
 MAX_SWING = pi - SINGLE
 # The ends of a range of angles, infinite for a full turn or more, and the middle between them.
 Between: TypeAlias = tuple[float, float, float]
@@ -286,8 +286,8 @@ def ellipse_root(backend: Backend, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -
 
     The paper's Newton iteration (section 4.3) for the root t of (a x / (t + a²))² + (b z / (t + b²))² = 1, which is
     below zero inside. Newton's method is applied to one over the square root of the left side, which increases nearly
-    linearly and is concave (Conn, Gould and Toint, *Trust-Region Methods*, 2000, lemma 7.3.1). So few steps are needed,
-    and steps that start below the root stay below it. This also works on the axes, and if a half-axis is zero.
+    linearly and is concave (Conn, Gould and Toint, *Trust-Region Methods*, 2000, lemma 7.3.1). Therefore few steps are
+    needed, and steps that start below the root stay below it. This also works on the axes, and if a half-axis is zero.
     """
     aa, bb, ax, bz = a * a, b * b, a * backend.absolute(x), b * backend.absolute(z)
     t = backend.maximum(ax - aa, bz - bb)
@@ -437,7 +437,7 @@ class Polygon(SwingTwist):
         count, ends = len(starts), np.roll(starts, -1, axis=0)
         along = ends - starts
         size = np.hypot(*along.T)
-        # (N, N) on which side of an edge a corner is: more than zero to its left.
+        # (N, N) the side of an edge on which a corner is: positive on its left.
         away = starts - starts[:, None]
         left = along[:, None, 0] * away[..., 1] - along[:, None, 1] * away[..., 0]
         spans = left * np.roll(left, -1, axis=1) <= 0.0
@@ -449,7 +449,7 @@ class Polygon(SwingTwist):
         if abs(area) < ROUNDING:
             raise LimitError("A polygon limit has no area: its points must not be on one line")
         outward = np.sign(area)
-        # The corner at the end of an edge is convex if the outline turns there as it does on the whole.
+        # The corner at the end of an edge is convex if the outline turns there in the same direction as in total.
         beyond = np.where(outward * left[number, (number + 2) % count] > 0.0, CLOSE, -CLOSE)
         normals = outward * np.stack([along[:, 1], -along[:, 0]], axis=1) / size[:, None]
         return _Edges(starts, along, normals, -np.roll(beyond, 1) / size, 1.0 + beyond / size)

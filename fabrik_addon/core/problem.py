@@ -207,7 +207,7 @@ class Problem:
 
     @cached_property
     def _all_limits(self) -> tuple[list[int], JointLimits]:
-        """The bones that have limits, and their limits as those of separate bodies."""
+        """The bones that have limits, and their limits, evaluated as if each bone were a body."""
         bones = [self.skeleton.index(name) for name in self.limits]
         bodies = Bodies(self.skeleton, bones, [np.eye(3)] * len(bones), free_root=False)
         return bones, JointLimits(bodies, list(self.limits.values()))
@@ -258,7 +258,7 @@ class Problem:
         return np.asarray(3 * (weights > 0).sum(axis=1) <= times * self.bodies.columns)
 
     def is_beyond_lengths(self, targets: FloatArray, weights: FloatArray, roots: FloatArray) -> BoolArray:
-        """(F,) whether a target (F, E, 3) with a weight is beyond the lengths, with the root's head at (F, 3)."""
+        """(F,) whether a target (F, E, 3) with a weight is out of reach from the root's head at (F, 3)."""
         if self.free_root:
             return np.zeros(len(targets), dtype=bool)
         return self.reaches.misses(lengths(targets - roots[:, None]), weights[:, : self.goals.count] > 0)

@@ -13,7 +13,7 @@ from .model.skeleton import Skeleton
 
 
 class Status(IntEnum):
-    """How a frame ended."""
+    """The outcome of a frame."""
 
     SOLVED = 0
     """Every target is met within its tolerance, position and rotation."""

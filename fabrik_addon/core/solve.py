@@ -32,7 +32,7 @@ from .strategy.chains import ChainSolver
 from .strategy.restarts import STEPS, restart, take_better
 from .strategy.temporal import repair_pops
 
-# Weight of a priority relative to the previous one. It counts squared distances, and PRIORITY the distances themselves.
+# Weight of a priority relative to the previous one. It applies to squared distances, and `PRIORITY` to distances.
 _GRADE = PRIORITY**-2.0
 
 
@@ -279,7 +279,7 @@ def _meet_in_order(problem: Problem, state: State) -> None:
         stationary = part.stationary.copy() if rank == last else stationary
     part.stationary = stationary
     state.put(frames, part)
-    # A priority gives way slightly to later ones, so the status is judged with these weights.
+    # A priority gives way slightly to later ones, so the status is found with these weights.
     state.weights[frames] *= _GRADE**ranks
 
 

@@ -25,9 +25,9 @@ class Role:
 
     Attributes:
         part: one of PARTS; "rigid" is a bone without a joint of its own: half a pelvis, the far half of a limb's bone.
-        side: "L", "R", or "" for the middle and if the name does not show it.
+        side: "L" or "R"; "" in the middle, or if the name does not show the side.
         finger: one of FINGERS, for fingers and palms.
-        number: which bone of a finger or toe, 1 at its root; 0 elsewhere.
+        number: the position of a bone in its finger or toe, 1 at the root; 0 for other parts.
     """
 
     part: str

@@ -49,7 +49,7 @@ _LIMBS: Final = {
 # The fraction of a thigh's capsule, from its start, that does not collide with the trunk: belly and thighs are soft.
 # With the whole capsule the knees of a person who sits down end 36 cm apart instead of 18.
 _LAP: Final = 0.3
-# A radius from a mesh must be within these factors of the one from the height: skirts and capes are not the body.
+# A radius from a mesh, divided by that from the height, must be within these bounds: skirts and capes are not the body.
 _THINNEST, _THICKEST = 0.6, 1.6
 # A radius is measured from at least this many vertices.
 _ENOUGH: Final = 8
@@ -61,12 +61,11 @@ _SHORT: Final = 0.02
 # The number of a finger's second bone.
 _SECOND: Final = 2
 # Flat parts: on some sides their skin is outside their capsule, by up to 3 cm at the toes. Vertices up to a bone's
-# length away from the bone are skin; those farther away belong to things that are held.
+# length away from the bone are skin; vertices farther away belong to objects in the hand.
 _FLAT: Final = frozenset({"hand", "foot", "toe"})
 # The outermost vertices in _DIRECTIONS represent a part's skin. These are evenly spread by the golden angle (Gonzalez,
-# *Mathematical Geosciences*, 2010). _MARGIN, a fraction of the height (0.7 mm), is for the skin between these vertices
-# and for vertices that other bones pull a little. With 200 directions and no margin, toes are up to 2 mm below the
-# floor.
+# *Mathematical Geosciences*, 2010). _MARGIN, a fraction of the height (0.7 mm), allows for the skin between these
+# vertices, which other bones may move slightly. With 200 directions and no margin, toes are up to 2 mm below the floor.
 _DIRECTIONS, _MARGIN = 400, 0.0004
 
 
@@ -122,7 +121,7 @@ def skin_points(
 ) -> tuple[tuple[str, Place, float], ...]:
     """The points of a person that stay above a floor: their bones, positions in the bones' frames, and radii.
 
-    These are the outermost vertices of a part, without things that are worn or held. Parts without vertices use the
+    These are the outermost vertices of a part, without clothes or objects in the hand. Parts without vertices use the
     ends of their capsules, and fingers the ends of their bones.
 
     Args:

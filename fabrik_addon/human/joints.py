@@ -8,10 +8,11 @@ Motion* (1994). AMA: American Medical Association, *Guides to the Evaluation of 
 tabulated in Norkin and White, *Measurement of Joint Motion*, and in Reese and Bandy, *Joint Range of Motion and Muscle
 Length Testing*. Figures without a norm are marked "chosen".
 
-Figures are larger than the norm if recorded people exceeded it (`make bench`, part "natural-hidden": one waves, one
-dabs, one dances). With the norm, the 95th percentile of their poses was outside by 12.5 degrees at the trunk, 9.2 at
-the head, 1.3 at the upper arm and 39 at the thigh. Now it is 3.4, 0.1, 0 and 0.9 degrees. Elbows and knees are outside
-by 5.6 and 6.2 degrees because the rest pose is slightly bent, so their ranges still end at straight.
+Figures are larger than the norm if recorded people exceeded it (`make bench`, part "natural-hidden": a wave, a dab and
+a dance). With the norm, the 95th percentile of their poses was outside by 12.5 degrees at the trunk, 9.2 at the head,
+1.3 at the upper arm and 39 at the thigh. With the larger ranges it is outside by 3.4, 0.1, 0 and 0.9 degrees. Elbows
+and knees are outside by 5.6 and 6.2 degrees only because the rest pose is slightly bent, so their ranges still end at
+straight.
 """
 
 from collections.abc import Callable, Mapping
@@ -63,7 +64,7 @@ class BallRange:
 
 @dataclass(frozen=True)
 class HingeRange:
-    """The range of a hinge joint in degrees: how far it bends, and how far it extends beyond straight."""
+    """The range of a hinge joint in degrees: how far it bends, and how far it extends past straight."""
 
     flexion: float
     extension: float
@@ -71,18 +72,18 @@ class HingeRange:
 
 Range: TypeAlias = BallRange | HingeRange
 
-# The whole lumbar and thoracic spine, and the whole neck with the head: divided among the bones that a rig has.
+# The whole lumbar and thoracic spine, and the whole neck with the head. Rigs divide these among several bones.
 TRUNK: Final = BallRange(80, 25, 35, 35, 45, 45)  # AAOS
 # Higher bones of the trunk twist farther: lumbar vertebrae by 1...3 degrees each, thoracic ones by 4...9 (White and
 # Panjabi, *Clinical Biomechanics of the Spine*, 1990). Divided evenly, people twisted 20 degrees too far at the top.
-NECK: Final = BallRange(50, 60, 45, 45, 80, 80)  # AMA; AAOS has 45 forward, back and sideways, twist 60
+NECK: Final = BallRange(50, 60, 45, 45, 80, 80)  # AMA; AAOS has 45 forward, back and sideways, and a twist of 60
 
 # Sternoclavicular joint: up 45, down 5…10, forward and back 15; the acromioclavicular joint adds about 10. Twist:
-# chosen; raising the arm rolls the real bone back much farther.
+# chosen; the real bone rolls back much farther when the arm is raised.
 COLLAR: Final = BallRange(25, 25, 45, 10, 10, 10)
 
-# AAOS, the whole shoulder; inward twist from AMA (AAOS: 70). Adduction is chosen between an arm beside the trunk (0)
-# and one in front of it (up to 75).
+# AAOS, the whole shoulder; inward twist from AMA (AAOS: 70). Adduction is chosen between an arm at the side of the
+# trunk (0) and one in front of it (up to 75).
 SHOULDER_HANGING: Final = BallRange(180, 60, 180, 30, 90, 90)
 # The same joint with the arm held level to the side: horizontal flexion 135 and extension 45 (AAOS).
 SHOULDER_LEVEL: Final = replace(SHOULDER_HANGING, flexion=135, extension=45)
@@ -95,15 +96,15 @@ WRIST: Final = BallRange(80, 70, 20, 30, 80, 80)  # AAOS; the twist is the forea
 # in a squat. Sideways: chosen.
 ANKLE: Final = BallRange(35, 50, 10, 20, 15, 35)
 KNUCKLE: Final = BallRange(90, 45, 20, 20)  # AAOS; sideways 10…40, which differs from finger to finger
-# Carpometacarpal: across the palm 15…45 and back 20 (AAOS: 15 and 20), away from the palm 70 from the side of the hand.
-# Rigs rest with the thumb about 30 degrees out.
+# Carpometacarpal: across the palm 15…45 and back 20 (AAOS: 15 and 20), and away from the palm 70, measured from the
+# side of the hand. Rigs rest with the thumb about 30 degrees out.
 THUMB_ROOT: Final = BallRange(40, 20, 40, 30)
 # The ring and little finger's metacarpals cup the palm by 10…25; the index and middle finger's hardly move.
 PALM: Final = BallRange(15, 0, 5, 5)
 CUPPING_PALMS: Final = ("ring", "pinky")
 
 ELBOW: Final = HingeRange(150, 0)  # AAOS
-KNEE: Final = HingeRange(150, 0)  # AMA; AAOS has 135, with which nobody can squat
+KNEE: Final = HingeRange(150, 0)  # AMA; with the 135 of AAOS, nobody could squat
 TOE_ROOT: Final = HingeRange(45, 70)  # AAOS, the big toe
 TOE: Final = HingeRange(60, 0)  # AAOS 35…60
 FINGER_MIDDLE: Final = HingeRange(100, 0)  # AAOS
@@ -116,7 +117,7 @@ THUMB_END: Final = HingeRange(80, 20)  # AAOS
 _VISIBLE_BEND: Final = 3.0
 # The smallest sine (12 degrees) between a bone and the direction of its bend; below it, that direction is undefined.
 _SQUARE: Final = 0.2
-# Degrees: the forearm's largest pronation (AAOS); more at rest means that the palm was not recognized.
+# Degrees: the forearm's largest pronation (AAOS). If it is larger at rest, the palm was not recognized.
 _MAX_PRONATION: Final = 80.0
 
 
@@ -168,7 +169,7 @@ def _axes(body: RestBody) -> BodyAxes:
 def _side(body: RestBody, name: str) -> int:
     sign = body.side_sign(name)
     if not sign:
-        raise UnplacedError("left and right cannot be told apart")
+        raise UnplacedError("left and right cannot be distinguished")
     return sign
 
 
@@ -232,7 +233,7 @@ def _forearm(body: RestBody, name: str, role: Role) -> HingeJoint:
 
 
 def _limb_fold(body: RestBody, name: str, range_: HingeRange, before: list[str], toward: FloatArray) -> HingeJoint:
-    """A hinge that bends in the given direction, or in that of its bend at rest if this is visible and similar."""
+    """A hinge that bends in the given direction, or as it is bent at rest if that bend is visible and similar."""
     along = body.direction(name)
     toward = perpendicular_unit(toward, along)
     if not before:
@@ -273,7 +274,7 @@ def _palm_bone(body: RestBody, _name: str, role: Role) -> BallJoint | None:
 
 
 def _finger(body: RestBody, name: str, role: Role) -> BallJoint | HingeJoint:
-    """The thumb's root flexes across the palm and abducts away from it; its rest folds toward the little finger."""
+    """A finger's joint: the thumb's root flexes across the palm, its other joints toward the little finger."""
     palm, is_thumb = _palm(body, role), role.finger == "thumb"
     if role.number == 1 and is_thumb:
         return BallJoint(THUMB_ROOT, -palm.thumb, palm.normal)
@@ -297,7 +298,7 @@ def _thigh(body: RestBody, name: str, _role: Role) -> BallJoint:
 
 
 def _foot(body: RestBody, name: str, _role: Role) -> BallJoint:
-    """The joint of a foot. Its zero is a foot flat on the floor, whatever the slope of its bone."""
+    """The joint of a foot. Its zero is a foot flat on the floor, even if its bone slopes."""
     axes, side = _axes(body), _side(body, name)
     return BallJoint(ANKLE, axes.up, side * axes.left, side)
 

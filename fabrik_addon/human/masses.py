@@ -33,7 +33,7 @@ class BoneMass(NamedTuple):
 
 
 class _Segment(NamedTuple):
-    """Percentage of the body's mass, center of mass, parts, and the segment that gets its mass if it has no bones."""
+    """Percentage of the body's mass, center of mass, parts, and the segment that gets the mass of one without bones."""
 
     percent: float
     center: float
@@ -41,8 +41,7 @@ class _Segment(NamedTuple):
     else_on: str
 
 
-# Segments with two sides are listed once. A hand's center is between wrist and finger tips, since rigs have finger
-# bones.
+# Segments with two sides are listed once. A hand's center is between wrist and finger tips, as rigs have fingers.
 _SEGMENTS: Final = {
     "head": _Segment(6.81, 0.50, ("head", "neck"), "chest"),
     "chest": _Segment(15.705, 0.50, ("chest", "shoulder"), "spine"),
@@ -60,11 +59,10 @@ _SIDED: Final = ("upper_arm", "forearm", "hand", "thigh", "shin", "foot")
 # pelvis. For a hand 70 cm forward, the hips move by 2.2 cm with 4, and by 1.2 with 8.
 _PELVIS_KEEPS: Final = 8.0
 # Joint stiffness as a multiple of that from the bone's inertia.
-# Spine and thigh: people who bend forward also bend at the hips. The pelvis takes 45 to 65 % of the trunk's tilt; Esola
-# et al. (*Spine* 21, 1996) measured 35 to 70 %. A softer thigh lets straight legs swivel. A spine with half the
-# stiffness buckles if the head is pushed down.
-# Shoulder: the collar takes a third of the arm's elevation (Inman, Saunders and Abbott, *J. Bone Joint Surg.* 26,
-# 1944). As soft as the upper arm, it takes half.
+# Spine and thigh: people who bend forward bend at the hips too. Here the pelvis takes 45 to 65 % of the trunk's tilt;
+# Esola et al. (*Spine* 21, 1996) measured 35 to 70 %. A softer thigh lets straight legs swivel. A spine with half the
+# stiffness buckles if the head is pushed down. Shoulder: the collar takes a third of the arm's elevation (Inman,
+# Saunders and Abbott, *J. Bone Joint Surg.* 26, 1944). With the stiffness of the upper arm, it takes half.
 _BENDS: Final = {
     "hips": 0.45,
     "thigh": 0.25,
@@ -79,21 +77,20 @@ _BENDS: Final = {
 _HANGS: Final = {"upper_arm": 1.0, "forearm": 1.0, "thigh": 1.0, "shin": 1.0, "neck": 0.4, "head": 0.6}
 # Shin: degrees by which a knee bends once its foot is dragged away. With 0, a foot that is dragged back along the floor
 # by 20 cm bends the knee by at most 4 degrees, instead of 36.
-# Upper arm: degrees by which a level arm is lowered once its hand is dragged away; less above or below level. With 0,
+# Upper arm: degrees by which a level arm is lowered once its hand is dragged away; other arms are lowered less. With 0,
 # the elbows of a rig in a T pose are above its shoulders when its hands are at a wall.
 _EASED: Final = {"shin": 90.0, "upper_arm": 40.0}
-# How strongly a dragged bone keeps its orientation, as a fraction of the torque that holds a target rotation.
+# The torque with which a dragged bone keeps its orientation, as a fraction of the torque that holds a target rotation.
 # Foot: if lifted by 30 cm, it tilts by 13 degrees; if free to rotate, by 46. With 0.017, the heel stays down even with
 # the ankle at its limit, and the pelvis tilts instead.
-# Toe: held like the head, so that only the heel of a dragged foot rises. With 0.0011, a foot led 40 cm aside rolls and
-# turns by 36 degrees, and its toes go 4 cm into the floor. With 0.1, crossed legs snap.
-# Head: if dragged forward and down, it tilts by 40 degrees; with 0.004, by 89.
-# Hips tilt only for balance. With 0.11, the trunk tilts back in a squat instead of forward.
-# Hands are free: with a fraction of 0.0001 or more, wrists jerk when released.
+# Toe: held like the head, so that only the heel of a dragged foot rises. With 0.0011, a foot that is dragged 40 cm
+# sideways rolls and turns by 36 degrees, and its toes go 4 cm into the floor. With 0.1, crossed legs snap. Head: if
+# dragged forward and down, it tilts by 40 degrees; with 0.004, by 89. Hips tilt only for balance. With 0.11, the trunk
+# tilts back in a squat instead of forward. Hands are free: with 0.0001 or more, wrists jerk when released.
 KEEPS_ORIENTATION: Final = {"foot": 0.0011, "toe": 0.0075, "head": 0.0075, "hips": 0.097}
 # Hips that are dragged or have a target are released at this fraction of the force that releases other bones. The same
 # holds for bones that move with such hips. With 1, the trunk folds by 45 degrees or more if ankles at their limits stop
-# hips that are lowered. With a tenth, balance keeps hips that are dragged sideways 11 mm farther from the mouse.
+# hips that are lowered. With a tenth, balance keeps hips that are dragged sideways 11 mm farther away from the mouse.
 LEADS_WITH: Final = {"hips": 1.0 / 7.0}
 # A rig is a human's if all of these parts are known.
 _TELLING: Final = ("hips", "upper_arm", "forearm", "thigh", "shin")

@@ -56,7 +56,7 @@ _RIGIFY_SPINE: Final = {
     "spine": "hips", "spine.001": "spine", "spine.002": "spine", "spine.003": "chest",
     "spine.004": "neck", "spine.005": "neck", "spine.006": "head",
 }  # fmt: skip
-# The bone used as hips if a rig has none by that name (MakeHuman's default rig, Auto-Rig Pro).
+# The bone used as hips if no bone of a rig is named hips (MakeHuman's default rig, Auto-Rig Pro).
 _STANDS_FOR_HIPS: Final = {"root", "root.x"}
 
 # MVN names the spine's segments after vertebrae.
@@ -119,7 +119,7 @@ def _has_hips(roles: Mapping[str, Role]) -> bool:
 
 
 def _without_shared(names: Collection[str]) -> dict[str, str]:
-    """Each name without the beginning and end that most have in common."""
+    """Each name without the beginning and the end that most names have in common."""
     gaps = [(name, gap) for name in names for gap in _SEPARATOR.finditer(name)]
     counts = Counter(name[: gap.end()] for name, gap in gaps), Counter(name[gap.start() :] for name, gap in gaps)
     begin, end = (
@@ -198,7 +198,7 @@ def _finger(side: str, finger: str, number: int, last_number: int = 3) -> Role |
 
 
 def _named_hips(names: list[str]) -> dict[str, Role]:
-    """The hips of a rig without a bone of that name, and the roles that follow from them."""
+    """The hips of a rig without a bone named hips, and the roles of other bones that follow."""
     if {"spine", "spine.003"} <= set(names):
         return {name: Role(part) for name, part in _RIGIFY_SPINE.items() if name in names}
     return {name: Role("hips") for name in names if name.lower() in _STANDS_FOR_HIPS}

@@ -44,7 +44,7 @@ class LimitPreset:
     Attributes:
         limits: by bone.
         turned: by bone, degrees between its X and Z axes and those of the joint, if the angle is large.
-        unplaced: by bone, why it cannot be limited although its name is known.
+        unplaced: by bone, the reason why it cannot be limited although its name is known.
         free: hips, and other bones without a parent.
         unknown: bones with unknown names.
     """
@@ -57,7 +57,7 @@ class LimitPreset:
 
 
 def why_not_human(bones: Mapping[str, RestBone]) -> str:
-    """Why an armature at rest is not a human's, as a clause that ends a sentence; "" if it may be a human's.
+    """The reason why an armature at rest is not a human's, as the last clause of a sentence; "" if it may be a human's.
 
     A human's trunk is above its legs, an animal's trunk lies across them. Part of a body, such as a hand, may be human.
     """

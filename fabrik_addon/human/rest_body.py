@@ -1,7 +1,7 @@
 """A human rig at rest: roles of bones, up and forward directions, palms, and the points that touch the floor.
 
 Everything follows from the positions of joints in armature space, not from bone roll. Soles, palms and knees touch the
-floor at points on their bones; the rig is assumed to stand on its feet. Plain Python.
+floor at points on their bones; the feet of the rig are assumed to be on the floor. Plain Python.
 """
 
 import math
@@ -19,15 +19,16 @@ from .naming_schemes import match
 
 # The fields of a role other than its part.
 _TOLD: Final = ("side", "finger", "number")
-# The smallest cosine (45 degrees) between directions that count as alike: a bone's Y axis and its limb, trunk and legs.
+# The smallest cosine (45 degrees) between directions that count as equal: of a bone's Y axis and its limb, or of trunk
+# and legs.
 ALONG: Final = 0.7
-# The smallest cosine between a hand, or a finger's last bone, and its parent. If it is smaller, an importer made up the
-# tail: in Blender, bones point along Y if a file does not contain their ends.
+# The smallest cosine between a hand, or a finger's last bone, and its parent. If it is smaller, the tail was invented
+# by an importer: in Blender, bones point along Y if a file does not contain their ends.
 _ON: Final = 0.5
 # A direction of the body within this angle of an armature axis is replaced by that axis, since people slouch and feet
 # point out.
 _SNAP: Final = np.cos(np.radians(10.0))
-# If a foot's horizontal part is less than this fraction of its length, the foot does not show which way is forward.
+# If a foot's horizontal part is less than this fraction of its length, the foot does not show the forward direction.
 FLAT_FOOT: Final = 0.3
 # For each part of a limb, the next part. The head of the next bone is the end of the bone before it.
 _NEXT: Final = {"upper_arm": "forearm", "forearm": "hand", "thigh": "shin", "shin": "foot", "foot": "toe"}
@@ -160,7 +161,7 @@ class RestBody:
         return not shares or float(np.median(shares)) > ALONG
 
     def _span(self, name: str) -> FloatArray | None:
-        """(3,) from a bone's head to the joint at its end; None if there is none."""
+        """(3,) the vector from a bone's head to the joint at its end; None if there is none."""
         end = self._end(self.roles[name])
         return None if end is None else end - self.bones[name].head
 
@@ -199,7 +200,7 @@ class RestBody:
         return _snapped(forward) if (lengths(forward) > SINGLE).all() else None
 
     def _foot(self, side: str) -> FloatArray | None:
-        """(3,) from the ankle to the toes, or along the foot."""
+        """(3,) the vector from the ankle to the toes, or along the foot."""
         feet = self.named("foot", side)
         if not feet:
             return None
@@ -207,7 +208,7 @@ class RestBody:
         return foot.tail - foot.head if toes is None else toes - foot.head
 
     def across(self, part: str) -> FloatArray:
-        """(..., 3) from the right bone of a pair to the left one; zero if there is no pair."""
+        """(..., 3) the vector from the right bone of a pair to the left one; zero without a pair."""
         left, right = self.head_of(part, "L"), self.head_of(part, "R")
         return np.zeros(3) if left is None or right is None else left - right
 
@@ -300,7 +301,7 @@ def _cosine(one: FloatArray, other: FloatArray) -> FloatArray:
 
 
 def _snapped(direction: FloatArray) -> FloatArray:
-    """(..., 3) unit vectors, each replaced by an axis of the armature if it is nearly aligned with one."""
+    """(..., 3) the unit vectors of directions, or the armature's axes that are nearly equal to them."""
     exact = unit(direction)
     is_near = np.abs(exact) > _SNAP
     return np.where(is_near.any(axis=-1, keepdims=True), np.sign(exact) * is_near, exact)
@@ -314,8 +315,7 @@ _WIDTH: Final = 0.055 / 0.152
 _HEEL: Final = 0.25
 # Without toe bones the foot's bone ends at the ball, at about this fraction of the distance to the tips of the toes.
 _BALL: Final = 0.65
-# A rig whose lowest joint is within this fraction of its feet's length above the armature's origin stands on the
-# origin.
+# A rig's floor is at the armature's origin if its lowest joint is within this fraction of its feet's length above it.
 _ON_ORIGIN: Final = 0.5
 
 
@@ -335,7 +335,7 @@ def soles_of(body: RestBody) -> dict[str, tuple[Point, ...]]:
 
 
 def floor_points(body: RestBody) -> tuple[Point, ...]:
-    """The points of a rig that stay above the floor: those of its soles, the ends of its palms, and its knees.
+    """The points of a rig that stay above the floor: the corners of its soles, the ends of its palms, and its knees.
 
     Heels and tips of the toes have two points each. Those of the heel are as far apart as those of the ball, so that a
     rig's heel bone stays above the floor, too. Those of the tip are half as far apart.
@@ -407,6 +407,6 @@ def _at(bones: Mapping[str, RestBone], point: Point) -> FloatArray:
 
 
 def _on(bones: Mapping[str, RestBone], name: str, point: FloatArray) -> Point:
-    """A point in armature space converted to a bone's own frame."""
+    """A point in armature space as a point on a bone, in the bone's frame."""
     x, y, z = bones[name].axes.T @ (point - bones[name].head)
     return name, (float(x), float(y), float(z))

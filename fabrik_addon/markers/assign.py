@@ -49,7 +49,7 @@ class ByMotion:
     Attributes:
         bones: (M,) indices into the candidates; -1 if none fits.
         residuals: (M,) meters, the median distance of a marker from its usual position on that bone.
-        margins: (M,) how much worse the second-best bone fits, in units of a marker's noise; larger is more certain.
+        margins: (M,) the margin over the second-best bone, in units of a marker's noise; larger is more certain.
         offsets: (M, 3) the usual positions, in the frames of the bones.
     """
 
@@ -118,16 +118,16 @@ def usual_positions(points: FloatArray, matrices: FloatArray) -> tuple[FloatArra
     return usual, residuals
 
 
-# Number of frames, evenly spread over a take, that show how its markers move. 150 did no better than 40.
+# Number of frames, evenly spread over a take, that show how its markers move. 150 frames were no better than 40.
 _FRAMES: Final = 40
 # The smallest numbers of known markers and of their bones: with fewer, poses are not determined.
 _FEWEST_KNOWN, _FEWEST_BONES = 6, 4
 # Radians: expected deviation from rest. With it, half a radian at a joint counts as much as 2 cm at its markers.
 _BENDS: Final = 0.06
 _SCALED_FRAMES: Final = 5
-# For each round: the margin (see `ByMotion`) from which a marker is used in the next round, and how many meters markers
-# may move on their bone. At first limbs without known markers are still at rest, so the distance is large. In the last
-# round, skin and keypoints are within it, but carts and balls are not.
+# For each round: the margin (see `ByMotion`) from which a marker is used in the next round, and the meters by which
+# markers may move on their bone. At first limbs without known markers are still at rest, so the distance is large. In
+# the last round, skin and keypoints are within it, but carts and balls are not.
 _ROUNDS: Final = ((1.0, 0.15), (0.7, 0.15), (0.5, 0.1), (0.3, 0.06), (0.3, 0.035))
 # Marker weight of a guess, its weight if its margin is small, and the margin below which it counts as small.
 _WEIGHT, _DOUBTED_WEIGHT, _DOUBTED = 0.2, 0.1, 0.5

@@ -22,8 +22,8 @@ _CLEAR_RATIO: Final = 1.25
 # The lowest marker may be this far below or above zero, as a fraction of the markers' extent.
 _LOWEST: Final = -0.25
 _HIGHEST: Final = 1.0
-# Fraction of the frames that must vote for the same axis. While a person crawls toward the origin, up to half are
-# wrong.
+# Fraction of the frames that must vote for the same axis. While a person crawls toward the origin, up to half of the
+# votes are wrong.
 _SURE: Final = 0.8
 # A person travels along an axis if the smallest coordinate on it changes by more than this fraction of the markers'
 # extent. If a person stays in place, it changes by a few tenths of the extent.

@@ -16,8 +16,7 @@ from ..human.rest_body import degrees_between, length
 from .mapping.labels import is_named
 from .report import Report
 
-# Each limb in words, its parts, and its side. The words begin with an article, so that a bone named "head" is not
-# translated.
+# Each limb in words, its parts, and its side. With the article, a bone named "head" is not translated.
 _LIMBS: Final = (
     ("the head", ("head", "neck"), ""),
     ("the trunk", ("chest", "spine", "shoulder"), ""),
@@ -32,18 +31,18 @@ _FEW: Final = 0.5
 _MOSTLY: Final = 50.0
 # A marker that was left out on more than this percentage of the frames is wrong throughout.
 _OFTEN_WRONG: Final = 10.0
-# A person crouches below this fraction of the stature at rest. Upright people have at least 0.88.
+# A person crouches if the stature, divided by that at rest, is below this. For upright people, it is at least 0.88.
 _CROUCHING: Final = 0.82
 # The distance from the ankles to the base of the head, as a fraction of a person's height.
 _FEET_TO_HEAD: Final = 0.82
 # Meters: nearly all people who stand are between these heights. Inches read as centimeters make adults 0.7 m tall.
 _SHORTEST, _TALLEST = 0.8, 2.3
-# An RMS error above this fraction of a rig's size from end to end (30 mm on a person) is too large. Keypoints have up
-# to 15 mm, people of other sizes up to 25 mm.
+# An RMS error above this fraction of a rig's size from end to end (30 mm on a person) is too large. It is up to 15 mm
+# for keypoints, and up to 25 mm on rigs of other proportions.
 _FAR: Final = 0.0127
 # A marker is misplaced if it is farther from its label's position than this fraction of the rig's height at rest (15 cm
-# on a person). In six recordings on six rigs, none is more than 0.072 off. A marker on the other shoulder, hip, knee or
-# ankle is 0.11 to 0.18 off.
+# on a person). In six recordings on six rigs, this distance is at most 0.072. For markers on the other shoulder, hip,
+# knee or ankle, it is 0.11 to 0.18.
 _MISPLACED: Final = 0.1
 # A difference between the positions of a left and a right marker counts as this many times its size, because rigs and
 # marker sets differ from people on both sides alike. It is at most 0.041 of the height in these recordings.
@@ -107,8 +106,8 @@ def placing_doubts(
 ) -> Iterator[str]:
     """Warnings about marker positions measured by a calibration.
 
-    places, usual: (3,) positions of markers and of their labels at rest, forward, left and up. height: the largest
-    extent of the rig's joints at rest along an axis, in the same units. others: the markers of the other side.
+    places, usual: by label, (3,) positions of markers, and those usual for their labels: forward, left, up. height: the
+    largest extent of the rig's joints at rest along an axis, in the same units. others: the markers of the other side.
     """
     moved = {label: place - usual[label] for label, place in places.items()}
     off, unlike, swapped = {label: length(vector) for label, vector in moved.items()}, dict[str, float](), list[str]()
@@ -123,7 +122,7 @@ def placing_doubts(
     # A marker that is far off makes its neighbors unlike those of the other side.
     if far := _over(off, _MISPLACED * height) or _over(unlike, _MISPLACED * height) or swapped:
         yield (
-            f"Markers are far from where their labels belong: {listed(far)}; check their bones, and whether "
+            f"Markers are far from the usual positions for their labels: {listed(far)}; check their bones, and whether "
             "the labels swap left and right or the axes are mirrored"
         )
 
@@ -134,12 +133,12 @@ def calibration_doubts(
     """Warnings about a calibration.
 
     stature, is_unsure: see `Calibration`. height: from feet to head of the person, meters; NaN if it is not known.
-    left_out: None, or if the static recording was left out, the take's RMS errors with it and without it, meters.
+    left_out: the take's RMS errors in meters, with and without a static recording that was left out; else None.
     """
     if left_out is not None:
         yield (
-            f"The static recording was left out: with it, markers are {1000.0 * left_out[0]:.0f} mm off; without it, "
-            f"{1000.0 * left_out[1]:.0f} mm: check that it shows this person with these markers"
+            f"The static recording was left out, because markers are {1000.0 * left_out[0]:.0f} mm off with "
+            f"it and {1000.0 * left_out[1]:.0f} mm without it: check that it shows this person with these markers"
         )
     if is_unsure:
         yield (
@@ -198,7 +197,7 @@ def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
     posed = forward_kinematics(skeleton, solution.rotations[places], solution.root_location[places])
 
     def line(bones: FloatArray, low: list[int], high: list[int]) -> FloatArray:
-        """(..., 3) from the mean head of bones `low` to that of bones `high`; bones: (..., J, 4, 4), armature space."""
+        """(..., 3) vectors between the mean heads of bones `low` and `high`; bones: (..., J, 4, 4), armature space."""
         return np.asarray(np.subtract(*(bones[..., :3, 3][..., end, :].mean(axis=-2) for end in (high, low))))
 
     if not tops or not hips:

@@ -161,8 +161,7 @@ _STANDING: Final = 20.0
 # more than a fraction of the body's size (10 cm on a person), which is more than a foot rolls.
 _LOWEST: Final = 4.0
 _STEP: Final = 0.04
-# A foot that stays higher than the other by more than this fraction of the body's size (5 cm on a person) is in the
-# air.
+# A foot is in the air if it stays higher than the other by more than this fraction of the body's size (5 cm).
 _LIFTED: Final = 0.02
 
 
@@ -220,7 +219,7 @@ def plant_feet(
         rate: frames per second.
         limits: bone name to limit; they are respected.
         up: index of the axis that points up.
-        settings: when a point is in contact, and how long transitions last.
+        settings: the thresholds for contact, and the length of transitions.
 
     Raises:
         SkeletonError: if a bone does not exist.

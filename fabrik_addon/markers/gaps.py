@@ -113,7 +113,7 @@ _LONG: Final = CARRIED / 3.0
 _LAG: Final = 0.08
 # Motion is learned from frames within this many seconds of a gap.
 _WITHIN: Final = 4.0
-# At most this many of these frames are used, evenly spread, and always this many on either side next to the gap.
+# At most _MAX_FRAMES of these frames are used, evenly spread, and always _ALWAYS frames next to each end of the gap.
 _MAX_FRAMES: Final = 120
 _ALWAYS: Final = 12
 _NOISE: Final = 1e-4

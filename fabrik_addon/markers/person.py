@@ -1,4 +1,4 @@
-"""What the motion of a person shows about a file: which way is up, and whether the frame rate is right.
+"""Detects from the motion of a person which axis of a file is up, and whether the frame rate is right.
 
 Steps that are too quick or too slow for the length of the legs show a wrong frame rate.
 """
@@ -45,8 +45,8 @@ def up_of_person(trunks: FloatArray, lowest: FloatArray, hips: FloatArray) -> tu
     The trunk of most people points up on most frames. If it does not, but the body stays on a floor at height 0 of Y or
     Z, the person lies, crawls or is upside down, and the floor shows the axis.
 
-    trunks: (F, 3) from the hips toward the head, NaN if not seen. lowest: (F, 3) the smallest coordinates of the body,
-    meters. hips: (F, 3) meters.
+    trunks: (F, 3) vectors from the hips toward the head, NaN if not seen. lowest: (F, 3) the smallest coordinates of
+    the body, meters. hips: (F, 3) meters.
     """
     along = trunks / np.maximum(lengths(trunks), np.finfo(np.float64).tiny)[:, None]
     seen = np.isfinite(along).all(axis=1)
@@ -76,8 +76,7 @@ def up_of_person(trunks: FloatArray, lowest: FloatArray, hips: FloatArray) -> tu
 _FEWEST: Final = 3
 # From one step to the next, the logarithm of the duration changes by less than this.
 _EVEN: Final = 0.3
-# In each step, the feet are first closer than the first fraction of their largest distance, then farther apart than the
-# second.
+# In each step, the feet are first closer than _CLOSE, then farther apart than _WIDE, times their largest distance.
 _CLOSE, _WIDE = 0.45, 0.7
 # The largest distance is this percentile. In a walk it is at least this fraction of a leg's length.
 _OFTEN: Final = 95.0
@@ -86,7 +85,7 @@ _LONG: Final = 0.55
 _IN_THE_AIR: Final = 0.05
 _RUNNING: Final = 0.1
 # Steps per √(leg / gravity), in which children and adults walk alike (Alexander, Principles of Animal Locomotion,
-# 2003). Real walks have about 0.5. Beyond these limits, a frame rate wrong by a factor of 2 is more likely.
+# 2003). In real walks, this is about 0.5. Beyond these limits, a frame rate wrong by a factor of 2 is more likely.
 _SLOWEST, _QUICKEST = 0.33, 0.8
 # m/s².
 GRAVITY: Final = 9.81

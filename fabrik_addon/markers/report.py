@@ -16,8 +16,9 @@ The CSV has one header and these rows, by ``scope``, with ``name``, ``frame`` an
 ``mean_m``, ``rms_m``, ``max_m`` are meters, blank if nothing was seen. ``coverage`` is a percentage: for a marker, of
 the frames on which it was seen; for a frame, of the markers seen on it; for the total, of all samples seen; for a
 limit, of the frames on which it is active. ``status`` is the status of a frame, the number of frames for each status
-(total), or how a gap was filled. Retargets also have ``mean_deg`` and ``max_deg``, the degrees between the rotations of
-bones and the wanted ones. A name that a spreadsheet would run as a formula, such as ``=Head``, is preceded by ``'``.
+(total), or the method by which a gap was filled. Retargets also have ``mean_deg`` and ``max_deg``, the degrees between
+the rotations of bones and the wanted ones. A name that a spreadsheet would run as a formula, such as ``=Head``, is
+preceded by ``'``.
 """
 
 import csv

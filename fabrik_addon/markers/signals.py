@@ -1,4 +1,4 @@
-"""Changes markers over time: resamples, bridges short gaps, filters noise; and means that exclude outliers.
+"""Changes markers over time: resamples them, bridges short gaps, filters noise. Also computes means without outliers.
 
 Outliers are swapped, fallen or badly reconstructed markers.
 """
@@ -18,7 +18,7 @@ Timing = Literal["KEEP_TIME", "KEEP_FRAMES", "SET_SCENE_RATE"]
 
 # Sample times closer than this fraction of a frame are the same.
 _SAME_SAMPLE: Final = 1e-6
-# Seconds: in a gap, a marker moves at most as far as it would in this time at its speed next to the gap.
+# Seconds: in a gap, a marker moves by at most the distance that it covers in this time at its speed next to the gap.
 _CARRIED: Final = 0.25
 # The usual second-order filter of biomechanics, applied forward and backward.
 _ORDER: Final = 4
@@ -99,7 +99,7 @@ def bridge(positions: FloatArray, rate: float, longest: int) -> FloatArray:
     start, end = positions[before, markers], positions[after, markers]
     across = (end - start) / steps
     # Slopes at both edges of the cubic through two samples on either side (Newton's form). If one side has a single
-    # sample, the curve is a parabola; if both have, it is a straight line.
+    # sample, the curve is a parabola; if both sides have one, it is a straight line.
     last = len(positions) - 1
     # A marker's movement per frame before and after a gap; NaN if it is seen on one frame only.
     leaving = np.where(before[:, None] > 0, start - positions[np.maximum(before - 1, 0), markers], np.nan)

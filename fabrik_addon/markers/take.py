@@ -26,11 +26,10 @@ class TakeSettings:
 
     Attributes:
         rate: frames per second.
-        gaps: what happens to undetermined bones: SOLVE uses the visible markers, INTERPOLATE ignores them and
+        gaps: the method for undetermined bones: SOLVE uses the visible markers, INTERPOLATE ignores them and
             interpolates, HOLD keeps the last pose, UNKEYED interpolates without keyframes.
         robust: leave out samples that cannot be right.
-        steady: bones that the markers do not determine follow the neighboring frames; with SOLVE, jumps are smoothed
-            too.
+        steady: bones that markers do not determine follow the neighboring frames; with SOLVE, jumps are smoothed too.
         plant_feet: keep planted feet in place.
         up: index of armature space's up axis.
         meter: armature units in a meter.

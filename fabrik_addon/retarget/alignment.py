@@ -1,8 +1,8 @@
 """Aligns two bodies (pose, axes, size, floor, directions of limbs), and transfers rotations from one to the other.
 
 Each bone gets the rotation of its source bones, both relative to the poses in which the bodies are compared: the
-rig's rest pose, and the source's or the frame on which the source is most like the rig. In some files the rest pose is
-not that of a body: all limbs may be along one axis.
+rig's rest pose, and the source's or the frame on which the source is most similar to the rig. In some files the rest
+pose is no pose of a body: all limbs may be along one axis.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,14 +27,14 @@ from ..human.rest_body import ALONG, FLAT_FOOT, BodyAxes, RestBody, RestBone, de
 from .motion import Motion, RetargetError
 from .pairs import Pair, above, depth
 
-# Parts whose directions are compared to choose a reference pose, in addition to the trunk and the line between the
-# shoulders.
+# Parts whose directions are compared to choose a reference pose, beyond the trunk and the line of the shoulders.
 _KEPT: Final = ("chest", "neck", "thigh", "shin", "foot")
-# Weight of the bend of arms, and of their angle forward or back: in a T or an A pose both are zero. With a
-# larger weight, hips are 0.3 degrees farther off on the chosen frames. With none, upper arms are up to 80 degrees off.
+# Weight of the bend of arms, and of their angle forward or back: in a T or an A pose both are zero. With a larger
+# weight, hips have an error that is 0.3 degrees larger on the chosen frames. With 0, upper arms are up to 80 degrees
+# off.
 _ARMS_COUNT: Final = 0.3
-# Degrees (RMS): a rest pose is used if it is at most this far from that of the rig. T poses are 3 to 8 off, poses
-# with all limbs along one axis 85 to 100.
+# Degrees: the largest RMS difference from the rig's rest pose with which a source's rest pose is used. It is 3 to 8 for
+# T poses, and 85 to 100 for poses with all limbs along one axis.
 _LIKE: Final = 30.0
 # Number of frames that are compared.
 _LOOKED_AT: Final = 100
@@ -59,8 +59,8 @@ _FORWARD: Final = np.array([0.0, -1.0, 0.0])
 # Parts whose direction at rest depends on the pose, such as a T or an A pose. A trunk's curve and a foot's slope belong
 # to the body's shape instead.
 _POSED: Final = frozenset({"upper_arm", "forearm", "hand", "finger", "palm", "thigh", "shin"})
-# The rest pose determines the floor if planted ankles of the take are as high as there, to within this fraction of the
-# legs' length.
+# The rest pose determines the floor if planted ankles of the take are as high as at rest, to within this fraction of
+# the legs' length.
 _SAME_FLOOR: Final = 0.1
 # The height of planted ankles is this percentile of their heights in the take.
 _STANDING_PERCENT: Final = 5.0
@@ -115,7 +115,8 @@ class Alignment:
         turn: (4,) the rotation, a unit quaternion; axes: (3, 3) the same as a matrix.
         scale: rig's units for one meter of the source's movement.
         source_origin, target_origin: (3,) points that correspond: below the body, at the height of planted ankles.
-        corrections: by bone of the rig, (4,) the rotation of its limb from rest to that of the source, armature space.
+        corrections: by bone of the rig, (4,) the rotation of its limb from its direction at rest to that of the source,
+            armature space.
     """
 
     turn: FloatArray
@@ -131,7 +132,7 @@ class Alignment:
 
 
 def find_reference(motion: Motion, rest: RestBody, target: RestBody, frame: int | None) -> Reference:
-    """The rest pose if it is like that of the rig, else the frame on which the source is most like the rig.
+    """The rest pose if it is similar to that of the rig, else the frame on which the source is most similar to the rig.
 
     rest: the source's. frame: use this frame instead, counted from 0. Raises RetargetError if either is not a body.
     """
@@ -276,10 +277,10 @@ def align(motion: Motion, reference: Reference, target: RestBody, pairs: Sequenc
 
 
 def _base(reference: Reference, target: RestBody, axes: FloatArray, bone: str) -> FloatArray:
-    """(4,) the rotation in armature space from a part of the rig at rest to the source's part, without that of limbs.
+    """(4,) the rotation from a part of the rig at rest to the source's, armature space, without rotations of limbs.
 
-    A rest pose is rotated as a whole. On a frame of the take hips, shoulders and feet face different directions, so
-    each has its own rotation; the spine's are interpolated between those of hips and shoulders.
+    A rest pose is rotated as a whole. On a frame of the take, hips, shoulders and feet face different directions, so
+    each has its own rotation. Rotations of the spine are interpolated between those of hips and shoulders.
     """
     source, role = reference.body, target.roles[bone]
     assert source.axes is not None

@@ -29,8 +29,8 @@ _LIMBS: Final = (
     ("the right shin", "shin", "foot", "R"),
 )
 _ACROSS: Final = (("the line across the hips", "thigh"), ("the line across the shoulders", "upper_arm"))
-# Median degrees over the frames. In three takes of people on six rigs with limits, trunks are at most 5.4 off, the
-# lines across hips or shoulders 5.8, and limbs 6.8.
+# Median degrees over the frames. In three takes of people on six rigs with limits, this is at most 5.4 for trunks, 5.8
+# for the lines across hips or shoulders, and 6.8 for limbs.
 _FAR_TRUNK: Final = 18.0
 _FAR_LIMB: Final = 25.0
 _OPPOSITE: Final = 100.0
@@ -40,7 +40,7 @@ _MISSED: Final = 0.06
 _MOSTLY: Final = 0.5
 # Arms or trunk differ in size if they differ by more than this factor after scaling to equal legs.
 _OTHER_SIZE: Final = 2.5
-# Feet point backward if the cosine between them and the body's back exceeds this.
+# Feet point backward if the cosine of their angle to the body's back exceeds this.
 _BACKWARD: Final = 0.3
 # Degrees: if the largest rotation of any joint from rest is in this range, radians (at most 2 pi) may have been read as
 # degrees. Even people who stand still have larger rotations from most rest poses.
@@ -139,7 +139,7 @@ def _unit_doubts(motion: Motion, source: RestBody, reference: Reference) -> Iter
 
 
 def _walks(motion: Motion, source: RestBody, reference: Reference) -> bool:
-    """Whether the hips travel farther, perpendicular to up, than those of a person who is lying down."""
+    """Whether the hips travel farther, perpendicular to up, than the hips of a person who is lying down."""
     hips, up = motion.heads[:, np.isin(motion.names, source.named("hips"))].mean(axis=1), reference.axes.up
     travelled = np.linalg.norm(np.ptp(hips - (hips @ up)[:, None] * up, axis=0))
     return bool(travelled > _WALKS * leg_length(reference.body))
@@ -222,7 +222,7 @@ def _most_turned(motion: Motion) -> float:
 
 
 def _feet_backward(body: RestBody, up: FloatArray) -> bool:
-    """Whether the feet point opposite to the front that follows from the body's left and right."""
+    """Whether the feet point backward, if the front follows from the body's left and right."""
     ahead = facing(body, up)[:, 0]
     feet = [body.direction(name) @ ahead for name in body.named("foot")]
     return bool(feet) and float(np.mean(feet)) < -_BACKWARD

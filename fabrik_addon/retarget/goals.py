@@ -6,8 +6,8 @@ straight limb does not show this twist, so the take's usual twist is used. Limbs
 
 Contacts of feet are kept: feet planted in the source are planted on the rig, and no foot goes below the floor. Heel and
 ball of each foot have separate contacts, as with markers. One rotation and one translation of the whole foot bring them
-to their planted positions, and blend in and out. The foot then rotates about its ball until neither side of the ball is
-below the floor. Toes that are still below it bend up.
+to their planted positions, and are blended in and out. The foot then rotates about its ball until neither side of the
+ball is below the floor. Toes that are still below the floor bend up.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ from .motion import Motion
 _CERTAIN: Final = 1e-3
 # Points below this fraction of the contact height count as near the ground.
 _NEAR: Final = 0.4
-# A point planted at most this many times the contact height above the floor is put on it.
+# A planted point is moved onto the floor if it is at most this many times the contact height above it.
 _ON_FLOOR: Final = 1.5
 # Radians per second at which toes are raised before they would go through the ground, and lowered afterwards. Toes move
 # faster when people push off, so this hardly changes a step.
@@ -96,7 +96,7 @@ class FootPlan:
     """The planned motion of one foot over F frames.
 
     positions: (F, 3) of its bone's head; rotations: (F, 4) of the bone; both in armature space. stances: contacts of
-    its points. standing: (F, 2) from 0 to 1, how firmly heel and ball are planted, or how near the ground they are.
+    its points. standing: (F, 2) from 0 to 1, the contact of heel and ball with the ground.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class FootPlan:
                 self.stances.append(Stance(point, first, end - 1, drift(seen[first:end, index]), np.nan))
                 # Use the ball, since the pivot is not straight above it unless the foot is flat.
                 planted = np.median(below[first:end, index], axis=0)
-                # Points planted much higher stay there: on a step, or if the recording drifts.
+                # Points that are planted much higher stay there: they may be on a step, or the recording may drift.
                 if planted[2] - floor.height <= _ON_FLOOR * standing.height:
                     planted[2] = floor.height
                 frames, share = faded((first, end), round(rate * standing.blend), len(points))
@@ -144,7 +144,7 @@ class FootPlan:
         self._move(ends, low[..., None] * up, np.maximum(shares, near))
         pivots = self._points(ends)[:, 1]
         # Roll it until neither side of the ball is below the ground: about the ball, or about the pivot if the heel is
-        # not planted. The point that it rolls about does not move sideways.
+        # not planted. The point about which it rolls does not move sideways.
         balls = self._points(grounds)[:, 1]
         aside = matrix_from_quaternion(self.rotations) @ sole.aside
         height, most = aside @ up, np.maximum(floor.above(balls), 0.0)
@@ -230,8 +230,8 @@ def toe_angles(toe: FloatArray, balls: FloatArray, tip: FloatArray, floor: RigFl
 _LIMBS: Final = (("hand", ("upper_arm", "forearm", "hand")), ("foot", ("thigh", "shin", "foot")))
 # The parts that hands may touch, in addition to each other.
 _TOUCHED: Final = ("head", "thigh")
-# Distances as fractions of the leg's length: below the first a hand touches fully, above the second not at all. Wrists
-# are about 10 cm apart in a clap; those of hanging arms are 20 cm from the hip joints.
+# Distances as fractions of the leg's length: below the first, a hand is in full contact, above the second it is not.
+# Wrists are about 10 cm apart in a clap; the wrists of hanging arms are 20 cm from the hip joints.
 _TOUCHING: Final = 0.15
 _FAR: Final = 0.22
 
@@ -241,7 +241,7 @@ class RetargetSettings:
     """How a motion is retargeted to a rig.
 
     Attributes:
-        places: 0 to 1; with 0, rotations and so the silhouette are kept; with 1, positions and so contacts.
+        places: 0 to 1; with 0, rotations are kept; with 1, positions, and therefore contacts.
         hands_in_world: with 0, the distance from shoulder to hand is scaled to the rig's arm; with 1, hands are at the
             positions of the source's hands.
         plant_feet: planted feet of the source stay planted, and no foot goes through the floor.
@@ -293,7 +293,7 @@ def find_ends(motion: Motion, source: RestBody, skeleton: Skeleton, target: Rest
 
 
 class LimbGoals:
-    """Targets for hands and feet, prepared once for all frames.
+    """The targets of hands and feet, prepared once for all frames.
 
     stances: when feet are planted. floor: the floor of the rig.
     """
@@ -350,7 +350,7 @@ class LimbGoals:
         return np.asarray(carried + self._settings.places * (position - carried))
 
     def hands(self, hands: Sequence[End], frames: slice, matrices: FloatArray) -> list[FloatArray]:
-        """(F, 3) target positions of each hand. They keep the source's contacts with the other hand, head and hips.
+        """(F, 3) target positions of each hand, which keep the source's contacts with the other hand, head and hips.
 
         matrices: (F, J, 4, 4) the transferred poses, armature space.
         """
@@ -359,7 +359,8 @@ class LimbGoals:
             return positions
         heads, result = self._motion.heads[frames], []
         for hand, position in zip(hands, positions, strict=True):
-            # Hanging arms pass the hips without touching them, so contacts count by 1 minus the cosine of the bend.
+            # Hanging arms pass the hips without touching them, so contacts are multiplied by 1 minus the cosine of the
+            # bend.
             reach = lengths(heads[:, hand.source] - heads[:, hand.source_begin]) * hand.ratio / hand.length
             bent = np.clip(2.0 * (1.0 - reach**2), 0.0, 1.0)
             touched = [(heads[:, other], matrices[:, bone, :3, 3], bent) for other, bone in self._touched]
@@ -385,7 +386,7 @@ class LimbGoals:
         return quaternion_from_matrix(matrices[:, end.limb[-1], :3, :3]) if plan is None else plan.rotations[frames]
 
     def standing(self, end: End, frames: slice, count: int) -> FloatArray:
-        """(F, 2) how firmly heel and ball of a foot are planted on some frames, 0 to 1."""
+        """(F, 2) the contact, 0 to 1, of heel and ball of a foot with the ground on some frames."""
         plan = self._plans.get(end.name)
         return np.zeros((count, 2)) if plan is None else plan.standing[frames]
 
@@ -404,7 +405,7 @@ _MISSED: Final = 1e-3
 # feet are up to 1 cm too deep.
 _OPTIONS: Final = Options(max_sweeps=0, restarts=0, tolerance=5e-4, most_steps=20)
 # Weights of the hips and of a foot in the air, and the factor for a point that is planted or near the ground. With
-# heavier hips, soles sink farther below the floor. With lighter ones, the hips jitter, and a leg that kicks beyond its
+# heavier hips, soles sink farther below the floor. With lighter hips, they jitter, and a leg that kicks beyond its
 # limits moves them too far.
 _HIPS_WEIGHT: Final = 0.3
 _FOOT_WEIGHT: Final = 0.1
@@ -509,8 +510,8 @@ class LegReach:
     ) -> FloatArray:
         """Solve hips and legs; write their rotations to `local` (F, J, 4), and return the hips' translation (F, 3).
 
-        matrices: (F, J, 4, 4) of the bones. feet: for each foot its location (F, 3), its rotation (F, 4), and how
-        firmly heel and ball are planted (F, 2). All in armature space.
+        matrices: (F, J, 4, 4) of the bones. feet: for each foot its location (F, 3), its rotation (F, 4), and the
+        contact of heel and ball (F, 2), as in `FootPlan`. All in armature space.
         """
         heads = matrices[:, self._hips, :3, 3]
         targets, weights = [heads[:, None]], [np.full((len(heads), 1), _HIPS_WEIGHT)]
@@ -531,7 +532,7 @@ _USUAL: Final = 0.2
 
 
 class LimbSolver:
-    """Brings one limb's end to its targets on many frames; prepared once."""
+    """Moves the end of one limb to its targets on many frames; prepared once."""
 
     def __init__(self, transfer: Transfer, end: End, hinge: Hinge | None) -> None:
         """hinge: the limit of the limb's second bone, if that is a hinge."""
@@ -607,7 +608,7 @@ class LimbSolver:
         return np.clip(middle + wrapped(angle - middle), self._hinge.low, self._hinge.high)
 
     def _twisted(self, upper: FloatArray, lower: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(F,) twists of the upper bone at which the hinge's fold matches the limb's, and (F,) hinge angles, radians.
+        """(F,) twists of the upper bone with which the hinge folds like the source's, and (F,) hinge angles, radians.
 
         The twist of a frame is the argument of a complex number. Its absolute value grows with the bend of the limb,
         since a bent limb shows the twist more clearly. A limb that is nearly straight, or slightly bent the wrong way,
@@ -629,9 +630,8 @@ class LimbSolver:
     def _angle(self, axis: FloatArray, bent: FloatArray, reach: FloatArray) -> FloatArray:
         """(F,) the smallest angles (radians) at which the limb's end is at distances `reach` (F,) from its beginning.
 
-        They are about `axis` (F, 3) of the lower bone, after its rotation `bent` (F, 4).
-
-        They solve |elbow + R(angle) forearm|² = a + b cos(angle) + c sin(angle). A hinge has the solution nearer to the
+        The rotation is about `axis` (F, 3) of the lower bone, after its rotation `bent` (F, 4). The angles solve |elbow
+        + R(angle) forearm|² = a + b cos(angle) + c sin(angle). A hinge has the solution nearer to the
         middle of its range.
         """
         elbow = _turned(conjugate(self._lower), self._elbow)

@@ -63,12 +63,12 @@ class Motion:
         return bool(apart < _SAME and turned < _SAME**2)
 
     def repeated(self, beside: int) -> "Motion":
-        """The loop extended by `beside` frames on either side: its last frames before it, its first frames after it."""
+        """The loop with its last `beside` frames repeated before it, and its first ones after it."""
         order = np.arange(-beside, len(self) + beside) % (len(self) - 1)
         return replace(self, rotations=self.rotations[order], heads=self.heads[order])
 
     def bones_at(self, frames: int | IntArray | None) -> dict[str, RestBone]:
-        """The bones as posed on a frame, or on frames (F,), counted from 0; at rest if None."""
+        """The bones in their pose on a frame, or on frames (F,), counted from 0; None: at rest."""
         if frames is None:
             return bones_of(self.names, self.parents, self.rest, self.lengths)
         heads = self.heads[frames]

@@ -17,7 +17,7 @@ from ..human.rest_body import RestBody, RestBone, bones_of
 from ..markers.mapping.marker_map import MapError, read_json_map, unknown_names, write_json_map
 from .motion import Motion, RetargetError
 
-# Chains whose number of bones differs between rigs: the parts in each chain, and the parts after its end.
+# Chains that have different numbers of bones in different rigs: the parts in each chain, and the parts after its end.
 _CHAINS: Final = ((("spine", "chest"), ("neck", "head", "shoulder", "upper_arm")), (("neck",), ("head",)))
 _IN_CHAINS: Final = frozenset(part for parts, _ in _CHAINS for part in parts)
 
@@ -148,8 +148,8 @@ def _as_json(pair: Pair) -> object:
 
 # Bodies without known names: their bones are recognized from the tree and from positions.
 #
-# Legs are the pair of limbs that ends lowest. Arms are the pair attached to the trunk above them. If arms end on the
-# ground, the body has four legs.
+# Legs are the pair of limbs with the lowest ends. Arms are the pair that is attached to the trunk above the legs. If
+# arms end on the ground, the body has four legs.
 
 # Limbs on the left and right mirror each other to within this fraction of the body's height.
 _MIRRORED: Final = 0.05
@@ -222,7 +222,7 @@ class _Tree:
 def tree_body(bones: Mapping[str, RestBone]) -> TreeBody | None:
     """The roles of a biped's or a quadruped's bones; None if there are no legs, or no trunk above them.
 
-    Z is up if the body can stand that way; else the first of the other axes for which it can.
+    Z is up if the body can stand along it; else the first other axis along which it can stand.
     """
     for up in _UPS:
         aside = np.roll(np.abs(up), 1)
@@ -280,13 +280,13 @@ def _limb(chain: list[str], parts: tuple[str, ...], side: str) -> dict[str, Role
 
 
 def _left(tree: _Tree, legs: tuple[str, str]) -> Callable[[str], str]:
-    """A function that returns the side of a limb. Front is the direction of the feet; -Y if that is unknown."""
+    """A function that returns the side of a limb. The front is the direction of the feet; -Y if that is unknown."""
     ahead = sum(float((tree.tip(leg) - tree.bones[tree.chain(leg)[-1]].head)[1]) for leg in legs)
     sign = -1.0 if ahead > 0.0 else 1.0
     return lambda limb: "L" if sign * (tree.tip(limb)[0] - tree.middle) > 0.0 else "R"
 
 
-# Hips bones closer than this fraction of a body's size belong to one body, such as those of Rigify's DEF and ORG bones.
+# Hips bones that are closer than this fraction of a body's size belong to one body, such as Rigify's DEF and ORG bones.
 _SAME_PLACE: Final = 1e-3
 # The parts of a person; if names show fewer, the bone tree decides. A spine's bones may be named spine or chest.
 _PERSON: Final = frozenset({"spine", "head", "upper_arm", "forearm", "hand", "shin", "foot"})
@@ -323,10 +323,10 @@ def _known_without_root(bones: Mapping[str, RestBone]) -> TreeBody:
     parts: dict[str, list[str]] = {}
     for name, role in named.items():
         parts.setdefault(role.part, []).append(name)
-    # Animals may use human names for other parts: on Rigify's wolf, the bone named like hips is below the neck.
+    # Animal rigs may use human names for other parts: in Rigify's wolf, the bone named like hips is below the neck.
     necks = set(parts.get("neck", ()))
     if "thigh" in parts and any(necks.isdisjoint(above(bones, hips)) for hips in parts.get("hips", ())):
-        # Bones named hips are ignored if they have no legs and others do.
+        # Bones named hips are ignored if they have no legs, and another bone named hips has.
         carried = {bone for thigh in parts["thigh"] for bone in above(bones, thigh)}
         legless = set(parts["hips"]) - carried if carried & set(parts["hips"]) else ()
         roles = {name: role for name, role in named.items() if name not in legless}

@@ -20,9 +20,9 @@ from .pairs import Pair, check_pairs, find_bodies, find_pairs
 
 # Number of frames solved together, so that memory does not grow with the take.
 _CHUNK = 2000
-# Seconds beyond the ends of a loop that are solved too, so that both ends are equal.
+# Seconds before and after a loop that are solved too, so that both ends are equal.
 _LOOPED = 1.0
-# A target is reached within this fraction of the rig's size.
+# A target counts as reached if its error is at most this fraction of the rig's size.
 _MET = 1e-3
 
 
@@ -167,10 +167,10 @@ class _Work:
                 lift.look(frames, matrices)
 
     def finish(self, frames: slice, solution: Solution) -> None:
-        """Bend the toes up on some frames, after all are solved, and measure the poses.
+        """Bend the toes up on some frames, after all frames are solved, and measure the poses.
 
-        The measures are the errors of hips, hands and feet, the angles between the bones and the source's rotations,
-        and which joints are at their limits.
+        Measures the errors of hips, hands and feet, the angles between the bones and the source's rotations, and which
+        joints are at their limits.
         """
         for lift in self.lifts:
             lift.apply(frames, solution.rotations)

@@ -69,7 +69,7 @@ class TestPlaces:
     def test_misplaced_markers_give_a_warning(self, off: float, named: str) -> None:
         moved = vectors({"LASI": (0.05, 0, 0), "RASI": (off, 0, 0), "LHEE": (0, 0, 0.3), "C7": (0.01, 0, 0)})
         (doubt,) = placing_doubts(moved, at_origin(moved), 1.5)
-        assert doubt.startswith(f"Markers are far from where their labels belong: {named}; check")
+        assert doubt.startswith(f"Markers are far from the usual positions for their labels: {named}; check")
         assert list(placing_doubts(moved, at_origin(moved), 15.0)) == []
 
     @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ from ..settings.rig import rig_settings
 from ..settings.selection import selected_bones
 from ..settings.why_not import mapped_markers
 
-# A channel that changes by less than this (armature units for locations, a factor for scales) counts as still.
+# A channel that changes by less than this (armature units for locations, a factor for scales) counts as unchanged.
 _STILL: Final = 1e-4
 # Frames per second. The time constants for filling gaps refer to this rate.
 _RATE: Final = 24.0
@@ -77,7 +77,7 @@ _LEAST: Final = 1e-4
 _SAMPLING_ENDS: Final = 0.33
 _SOLVING_ENDS: Final = 0.9
 _SOLVING_FOR_CONTROLS_ENDS: Final = 0.1
-# If the trees of a rig have different statuses on a frame, the frame gets the first of these.
+# If the trees of a rig have different statuses on a frame, the frame gets the one that comes first here.
 _WORST_FIRST: Final = (Status.STALLED, Status.UNREACHABLE, Status.LIMITED, Status.FITTED, Status.SOLVED, Status.UNSEEN)
 
 
@@ -127,11 +127,11 @@ class BakedTree:
         scale: (F,) world meters per unit of that space.
         keyed: (F, J) whether a bone gets a key on a frame; None if all do.
         travels: whether the location of a free root gets keys.
-        filled: spans without markers for a bone, and how they were filled.
+        filled: spans without markers for a bone, and the methods by which they were filled.
         outliers: (F, E) whether a visible marker was rejected; None if outliers are not rejected.
         stances: spans on which planted feet were prevented from sliding.
         turned_off: for each bone with a source, (F,) radians by which its rotation differs from that of the source.
-        notes: short lines about how the poses were found.
+        notes: short lines about the methods that found the poses.
         doubts: reasons why the poses may be wrong, as sentences.
     """
 
@@ -231,7 +231,7 @@ def keyed_steps(
 ) -> Steps:
     """Key the poses that `find` returns, in small steps like `bake_steps`.
 
-    take: the name of the motion. notes, doubts: those of its file, for the report.
+    take: the name of the motion. notes, doubts: about the motion's file, for the report.
     """
     check_rig(armature)
     keyframes.check_action(armature, new=settings.action != "CURRENT")
@@ -305,7 +305,7 @@ def chosen_range(scene: Scene, rig: Object, source: str) -> tuple[int, int]:
 
 
 def check_still(armature: Object, bones: Sequence[str], frames: IntArray | FloatArray, place: str = "") -> None:
-    """Raise RigError, naming the bone, if the location or scale of a bone to rotate changes on frames (F,).
+    """Raise RigError, naming the bone, if the location or scale of a solved bone changes on frames (F,).
 
     The solver needs constant bone lengths. The location of a root, or of the bone `place` that moves the rig, may
     change, because it belongs to the pose.
@@ -330,7 +330,7 @@ def _found_steps(context: Context, armature: Object, settings: BakeSettings, sec
     scene, frames, by_markers = context.scene, settings.frames, follows_markers(armature, settings.source)
     rate = scene_rate(scene) / settings.step
     with timed(seconds, "sample"):
-        # Bones that are not solved have their pose on the first frame.
+        # Bones that are not solved keep the pose that they have on the first frame.
         if armature.animation_data is not None and scene.frame_current_final != settings.frame_start:
             scene.frame_set(settings.frame_start)
         else:
@@ -478,7 +478,7 @@ def without_self_collisions(armature: Object, tree: BakedTree) -> BakedTree:
             (skeleton.index(each.bone), effector_offset(skeleton, each)) for each in tree.problem.effectors
         )
     ]
-    # An upper bound: each target is at most this much farther away.
+    # An upper bound: the distance of each target grows by at most this.
     solution = replace(solution, errors=solution.errors + np.stack(moved, axis=1))
     deepest = 1000.0 * float((own.overlaps * tree.scale).max())
     note = f"Self-collision: moved limbs out of the body by up to {deepest:.0f} mm on {np.count_nonzero(inside)} frames"
@@ -595,8 +595,7 @@ def _write_curves(
 ) -> dict[str, bool]:
     """Write the keys of trees: of bones or controls, the root or the object, and IK/FK switches.
 
-    Returns the bones with keys, and whether their curves are locked. matrices: (F, 4, 4) world matrices of the
-    armature.
+    Returns the bones with keys, and whether curves are locked. matrices: (F, 4, 4) world matrices of the armature.
     """
     frames, tolerance, keyed = settings.frames, settings.key_angle, dict[str, bool]()
 

@@ -2,8 +2,8 @@
 
 A call is sent to another process as plain values, `Call`, and returns as plain values, `Outcome`. Each take is one job
 of a `concurrent.futures.Executor`: a pool of threads on this machine, or a Dask cluster. Each thread has its own
-Blender process, because Blender can do only one thing at a time. A crash then costs only one take. This
-module does not need Blender, so workers of a cluster start without it.
+Blender process, because Blender can do only one thing at a time. A crash then affects only one take. This module does
+not need Blender, so workers of a cluster start without it.
 """
 
 import os
@@ -232,7 +232,7 @@ class _Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": threads},
-            # Only this process should handle Ctrl-C in a terminal. On Windows a flag does the same.
+            # Only this process should handle Ctrl-C in a terminal. On Windows, a flag has this effect.
             start_new_session=True,
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )

@@ -37,7 +37,7 @@ Frames: TypeAlias = tuple[int, int]
 # The scale model for each choice of proportions.
 _SCALES: Final[Mapping[str, Scale]] = {"UNIFORM": "uniform", "LIMBS": "limbs", "REST": "limbs", "NONE": 1.0}
 
-# How messages name the detected pose on the reference frames.
+# The names of poses that may be detected on the reference frames, for messages.
 _POSES: Final[Mapping[Kind, str]] = {
     "REST": "standing in the rig's rest pose",
     "STANDING": "standing with arms hanging",
@@ -268,7 +268,7 @@ def _usually_off(found: Calibration, take: Clip, limits: Mapping[str, Limit]) ->
 
 
 def _with_markers(found: Calibration, mapping: Sequence[MappedMarker]) -> Calibration:
-    """The calibration with the mapping's markers: measured ones, and guesses for those not seen."""
+    """The calibration with the mapping's markers: measured positions, and guesses for markers that are never seen."""
     indices = {entry.marker: place for place, entry in enumerate(found.markers)}
     scales = {name: found.bone_factors[found.skeleton.index(name)] for name in found.skeleton.names}
     guessed = [matching.scaled_entry(entry, scales[entry.bone]) for entry in mapping]

@@ -106,7 +106,7 @@ def match_markers(
 def find_markers(
     context: Context, rig: Object, take: bpy.types.Collection | None = None, take_armature: Object | None = None
 ) -> Markers:
-    """The markers of a rig: the given ones, else newly imported ones, else the previous ones, else selected empties.
+    """The markers of a rig: those given, else newly imported, else the previous markers, else selected empties.
 
     Newly imported markers are those of the last take imported since the last match, except static trials.
     Raises MarkerError if there are no markers.

@@ -14,6 +14,7 @@ from bpy.types import Context, Object, PoseBone
 
 from ...core import Hinge, Solution, forward_kinematics
 from ...core.arrays import FloatArray, IntArray, times
+from ...core.errors import first_few
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import (
     IDENTITY,
@@ -31,7 +32,7 @@ from ..rig.pose_writer import PoseWriter, has_property, read_switch
 from ..rig.rotation_modes import from_channels, local_rotation, property_name
 from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig, solved_parents
 from . import writer as writing
-from .switches import keyed_switches, limbs_of, with_linked_values
+from .switches import keyed_switches, with_linked_values
 
 # A control's axis equals its bone's if the cosine between them is at least this.
 _ALONG: Final = 0.9994
@@ -58,7 +59,7 @@ class PlainRig:
 
     Attributes:
         rig: the armature object.
-        by_channels: whether the bones' channels, and so their curves, determine the pose. Otherwise Blender must
+        by_channels: whether the bones' channels, and therefore their curves, determine the pose. Otherwise Blender must
             evaluate each frame.
     """
 
@@ -110,12 +111,27 @@ class PlainRig:
         """The bones of limbs with IK or FK on which no bone is dragged. The rig poses them, except above pins."""
         return set()
 
-    def held_by_ik(self, update: writing.Update) -> dict[str, list[str]]:
-        """The bones of limbs on IK that don't stretch, each limb by the bone whose head its IK control holds.
+    def held_by_ik(self, update: writing.Update, known: set[str] | None = None) -> list[writing.LimbOnIk]:
+        """The limbs on IK that don't stretch, whose IK controls hold their ends where they are now.
 
         Excludes limbs whose IK controls move with the body. update: evaluates the rig, which is used for a trial.
+        known: the IK controls of such limbs, if they have been tried before; then there is no trial.
         """
-        return {}
+        return []
+
+    def too_short(self, ends: Mapping[str, FloatArray]) -> list[str]:
+        """A sentence about limbs on IK that the body has moved away from their controls; an empty list without any.
+
+        ends: by name of the bone at a limb's end, (3,) the position in armature space at which its IK control holds it.
+        """
+        bones, scale = self.rig.pose.bones, plain.meters_per_unit(self.rig)
+        apart = {
+            self.shown(name): distance
+            for name, place in ends.items()
+            if (distance := scale * float(np.linalg.norm(np.array(bones[name].head) - place))) > plain.SHOWN
+        }
+        by = plain.length_text(max(apart.values(), default=0.0))
+        return [f"Limbs too short to reach their IK controls (up to {by} short): {first_few(apart)}"] if apart else []
 
     def lock(self, bone: str, rotation: FloatArray) -> WithLocks | None:
         """The locks on a bone's rotation, its own or its control's, relative to `rotation` (4,); None without locks."""
@@ -134,7 +150,7 @@ class PlainRig:
     def hinge(self, bone: str, *, baked: bool = False) -> Hinge | None:
         """The hinge to which locks, or a limb's IK, restrict a joint, such as an elbow or knee.
 
-        baked: for a bake, which keeps different limbs on IK than posing does.
+        baked: for a bake, in which other limbs stay on IK.
         """
         return hinge_of_locks(self.rig.pose.bones[bone])
 
@@ -239,7 +255,7 @@ class PlainRig:
         return {bones[name].path_from_id(channel) for name, channel in channels if name in bones}
 
     def off(self, context: Context, solution: Solution, frames: IntArray) -> list[str]:
-        """Check on some of the frames (F,) whether bones match the solution; returns a warning on each that does not.
+        """Check on some of the frames (F,) that bones match the solution; returns a warning on each bone that doesn't.
 
         Changes the scene's current frame.
         """
@@ -357,17 +373,8 @@ class ControlRig(PlainRig):
         posed = {rows[bone].switch for bone in dragged}
         return {row.name for row in rows if row.switch and row.switch not in posed}
 
-    def held_by_ik(self, update: writing.Update) -> dict[str, list[str]]:
-        setup, limbs = self._setup, list[writing.LimbOnIk]()
-        for path, rows in limbs_of(setup).items():
-            ends = {row.name: row.goes_by for row in rows if row.goes_by in self.rig.pose.bones}
-            if ends and read_switch(self.rig, path) == setup.switches[path].ik:
-                limb = writing.LimbOnIk(self.rig, [row.name for row in rows], [*ends.values()])
-                limb.hold(ends)
-                leader = setup.controls[next(iter(limb.goes_by.values()))]
-                if not (leader.turns_with or leader.moves_with):
-                    limbs.append(limb)
-        return {next(iter(limb.goes_by)): limb.bones for limb in writing.too_short(update, limbs)}
+    def held_by_ik(self, update: writing.Update, known: set[str] | None = None) -> list[writing.LimbOnIk]:
+        return writing.held_by_ik(update, self.rig, self._setup, known)
 
     def lock(self, bone: str, rotation: FloatArray) -> WithLocks | None:
         """As in `PlainRig`, with the locks of the controls that rotate the bone relative to its parent."""
@@ -637,13 +644,13 @@ def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_res
             limbs.setdefault(row.switch, []).append(index)
     at_fk_length = set[int]()
     for bones_of_limb in limbs.values():
-        # IK moves the bones down to the last one that a control holds. The first one that is held ends the bend.
+        # IK moves the bones down to the last one that a control holds. IK bends the limb only up to the first of these.
         places = [place for place, index in enumerate(bones_of_limb) if rows[index].goes_by] or [len(bones_of_limb) - 1]
         limb, held = bones_of_limb[: places[-1] + 1], places[0]
         arms, now = (np.diff(each[limb, :3, 3], axis=0) for each in (size * rest, posed))
         lengths = np.linalg.norm(arms, axis=1)
         # IK shortens bent limbs. The pose is written at their lengths on FK. A limb that IK has lengthened keeps its
-        # current lengths, because at those on FK its end would pull the body.
+        # lengths, because its end would otherwise pull the body.
         if np.linalg.norm(now, axis=1).sum() <= (1.0 + writing.PLACED) * lengths.sum():
             at_fk_length.update(limb[1:])
             if held == _BENT_BY_IK:
@@ -669,7 +676,7 @@ def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_res
 
 
 def _keep_end(posed: FloatArray, limb: Sequence[int], lengths: FloatArray, end: FloatArray) -> None:
-    """Bend a limb that IK has shortened, so that with its lengths on FK it ends at a point (3,).
+    """Bend a limb that IK has shortened until it ends at a point (3,) with its lengths on FK.
 
     posed: (J, 4, 4) matrices; the rotations of the limb's two bones change. limb: their indices, and that of the end.
     lengths: (2,) of the two bones.

@@ -48,7 +48,7 @@ _ALONG: Final = 0.9994
 # The least bend of a limb's joint in radians, or half of its bend at rest if that is less. Blender's IK has an error of
 # 0.01 mm, or 0.2 degrees in a limb of half a meter that is bent by 1 degree. A bend of 0.1 shortens it by 0.6 mm.
 _STRAIGHT: Final = 0.1
-# Fraction of a trial's movement. A bone whose length changes by more is stretched (Rigify's by a tenth to a fifth).
+# Fraction of a trial's movement. A bone whose length changes by more is stretched (in Rigify by a tenth to a fifth).
 _STRETCH: Final = 0.03
 # Fraction of a trial's angle. A bone whose rotation differs by less from the control's follows it rigidly.
 _RIGID: Final = 0.02
@@ -60,8 +60,7 @@ _PARTS: Final = frozenset({"hips", "spine", "chest", "neck", "head", "thigh", "s
 _TRIED: Final = 0.003
 # Effects below this fraction of a trial step's largest effect are ignored.
 _NOTHING: Final = 1e-3
-# A channel that moves a limb's root by more than this fraction of a trial's movement detaches the limb from its
-# control.
+# A channel that moves a limb's root by more than this fraction of a trial's movement detaches limb and control.
 _SAME: Final = 0.01
 # A bone belongs to the limb's end if it moves along all axes by at least _CARRIED of its control's movement. _LAGGING
 # is enough if it rotates, per length, by less than _ROTATED. The end of an almost straight leg lags by 6 %. The bone
@@ -70,7 +69,7 @@ _CARRIED: Final = 0.99
 _LAGGING: Final = 0.9
 _ROTATED: Final = 0.01
 
-# Radians. Large enough to detect movements that are not rigid.
+# Radians. The angle is large enough to detect movements that are not rigid.
 _TURN: Final = 0.4
 # The names of the lists that are stored for a control rig.
 _LISTS: Final = ("carriers", "controls", "switches", "along")
@@ -118,7 +117,7 @@ class _TriedLimb(LimbOnIk):
 
     @property
     def leader(self) -> str:
-        """The IK control, which is the control that the most bones follow."""
+        """The IK control: the control with the most followers among the bones."""
         return self.controls[int(np.argmax(self.carried.sum(axis=1)))]
 
 
@@ -157,7 +156,7 @@ def _hinge(turned: FloatArray, upper: Matrix, lower: Matrix) -> tuple[str, float
 def _chosen(limb: _TriedLimb) -> list[str]:
     """The necessary controls: the IK control, then, from the innermost, those that add an effect.
 
-    An example of a control without an effect is a pole that the rig's IK uses only on request.
+    For example, a pole that the rig's IK does not use by default has no effect.
     """
     chosen, known = [], np.zeros((len(limb.jacobian), 0))
     for name in (limb.leader, *(name for name in reversed(limb.controls) if name != limb.leader)):
@@ -202,7 +201,7 @@ def use_control_rig(context: Context, rig: Object) -> tuple[str, list[str]]:
     by_hand = {carrier.name: carrier.control for carrier in setup.carriers if carrier.found == "HAND"}
     keeper = PoseKeeper(context.scene, rig)
     values = {path: read_switch(rig, path) for path in switching.custom_numbers(rig)}
-    # Without them, each control of a tail rotates its own bone. The writer takes them into account.
+    # Without these constraints, each control of a tail rotates its own bone. The writer takes them into account.
     curling = {bone.name: each for bone in rig.pose.bones if (each := curling_constraint(bone)) is not None}
     try:
         for each in curling.values():
@@ -244,7 +243,7 @@ def set_up_first(context: Context, rig: Object) -> tuple[str, list[str]]:
 
     Returns the result of `use_control_rig`. Returns ("", []) and changes nothing if no constraint moves the trunk, arms
     or legs, or if no control moves the bones that constraints move, for example because IK legs follow an empty. A rig
-    that has targets or pins stays as it is, since they may be on controls that are then no longer solved.
+    that has targets or pins stays as it is, because they may be on controls, which are no longer solved after a setup.
     """
     if not may_be_control_rig(rig) or len(rig_settings(rig).effectors):
         return "", []
@@ -315,7 +314,7 @@ class _Search:
         if not controls:
             raise RigError(f"{self.rig.name!r} has no control that can be rotated: drag its bones directly")
         found = self._tried(controls, switches)
-        # The bones that only a control of the whole body rotates.
+        # The bones that are rotated only by controls of the whole body.
         follows = found.on_fk.follows
         deform = found.on_fk.deform
         has_own = follows[follows[:, deform].mean(axis=1) <= MOST].any(axis=0)
@@ -396,10 +395,9 @@ class _Search:
         for name in _LISTS:
             getattr(self.setup, name).clear()
         for carrier in found.carriers:
-            row = self.setup.carriers.add()
-            row.name, row.control, row.parent = carrier.bone, carrier.control, carrier.parent
-            row.found = "HAND" if carrier.bone in self.by_hand else "TURNS" if carrier.full else "SWINGS"
-            row.switch = _switch_of(found, carrier)
+            kind = "HAND" if carrier.bone in self.by_hand else "TURNS" if carrier.full else "SWINGS"
+            named = {"name": carrier.bone, "control": carrier.control, "parent": carrier.parent}
+            add_item(self.setup.carriers, **named, found=kind, switch=_switch_of(found, carrier))
         for name, frame in found.frames.items():
             add_item(self.setup.controls, name=name, **vars(frame), stands_for=_stands_for(found, name))
         for switch, value in found.switches.items():
@@ -436,7 +434,7 @@ class _Search:
             doubted -= blamed
 
     def _interfering_bones(self, doubted: set[str]) -> tuple[set[str], set[str]]:
-        """Test the bones in `doubted`; returns those to remove from the body, and those to test again afterwards."""
+        """Test the bones in `doubted`; returns bones to remove from the body, and bones to test again afterwards."""
         blamed: set[str] = set()
         again: set[str] = set()
         indices = {bone.name: index for index, bone in enumerate(self.rig.pose.bones)}
@@ -456,7 +454,7 @@ class _Search:
                 }
                 suspects = [control for control, mine in following.items() if mine]
                 if len(suspects) > 1:
-                    # A control may move bones only because the root control is moved as well. So test them one by one.
+                    # A control may move bones only because the root control is moved too. So test such controls singly.
                     waiting += [[control] for control in suspects]
                     suspects = []
                 for control in suspects:
@@ -466,7 +464,7 @@ class _Search:
                         # If rotating this bone moves a limb unexpectedly, remove this bone and keep the limb.
                         found = {name}
                     else:
-                        # Bones below one that misses its pose may be right once that bone is removed.
+                        # Bones below a bone that misses its pose may reach theirs once that bone is removed.
                         found = {each for each in mine if not set(mine) & set(self._above(each))}
                     blamed |= found
                     again |= {name} if found else set()
@@ -496,7 +494,7 @@ class _Search:
                     row.shares_turn, row.share = left.shares_turn, left.share
 
     def _with_rotated_bones(self, tree: Tree, bones: Sequence[str]) -> FloatArray:
-        """(J, 4) local rotations in which some bones are rotated as far as the locks of their controls allow."""
+        """(J, 4) local rotations with some bones rotated to the angles that the locks of their controls allow."""
         rotations = tree.rotations.copy()
         for name in bones:
             row = tree.skeleton.index(name)
@@ -665,7 +663,7 @@ def _has(switch: switching.Switch, carrier: Carrier) -> bool:
 
 
 def _switch_of(found: _Found, carrier: Carrier) -> str:
-    """The path of the switch of a bone, or, as for a paw's toes, of its control's parents; "" for none."""
+    """The path of a bone's switch, or of its control's parents, as for a paw's toes; "" for none."""
     names, parents = found.on_fk.bones, found.on_fk.parents
     body = {name for each in found.carriers for name in (each.bone, each.control)}
     above, bone = [], parents[names.index(carrier.control)]

@@ -1,5 +1,6 @@
 """Finds and sets IK/FK switches. Custom properties in drivers are candidates; trials show which are switches."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -80,8 +81,8 @@ class Switch:
     It is identified by its path from the armature object.
 
     bones: the bones whose constraints it drives. takes_over: the bones that they follow at the switch's other value.
-    along: paths that are set to the same value. only_ik: whether the rig has no FK for these bones, so that they are on
-    FK only while they are posed.
+    along: paths that are set to the same value. only_ik: whether the rig has no FK for these bones; then they are on FK
+    only while they are posed.
     """
 
     path: str
@@ -96,7 +97,7 @@ class Switch:
 
 
 def possible_switches(context: Context, rig: Object) -> list[Switch]:
-    """The properties that make bones follow different bones if they are changed from 0 to 1, or from 1 to 0."""
+    """The properties that make bones follow other bones if their value changes from 0 to 1, or from 1 to 0."""
     driving = _driving(rig)
     values = {path: read_switch(rig, path) for path in driving}
     write_switches(rig, {path: round(value) for path, value in values.items()})
@@ -169,9 +170,18 @@ def keyed_switches(setup: FabrikControlRig, values: Mapping[str, float]) -> dict
 
 
 def _driving(rig: Object) -> dict[str, set[str]]:
-    """By path of a custom property from 0 to 1: the bones whose constraints it drives."""
+    """By path of a custom property from 0 to 1: the bones whose constraints it drives.
+
+    A property that is itself driven by another one, which drives nothing else, is represented by that one.
+    """
     found: dict[str, set[str]] = {}
-    for curve in rig.animation_data.drivers if rig.animation_data else ():
+    drivers = list(rig.animation_data.drivers) if rig.animation_data else []
+    sources = {
+        curve.data_path: [each.data_path for variable in curve.driver.variables for each in variable.targets]
+        for curve in drivers
+    }
+    uses = Counter(path for paths in sources.values() for path in paths)
+    for curve in drivers:
         name, _, number = curve.data_path.rpartition(".")
         bone: PoseBone | None = rig.pose.bones.get(bone_in_path(curve.data_path))
         if bone is None or ".constraints[" not in curve.data_path:
@@ -185,17 +195,20 @@ def _driving(rig: Object) -> dict[str, set[str]]:
         for variable in curve.driver.variables:
             for target in variable.targets:
                 value: Any = None
-                if target.id == rig and target.data_path.endswith('"]'):
+                path, others = target.data_path, sources.get(target.data_path, ())
+                if len(others) == 1 and uses[others[0]] == 1:
+                    (path,) = others
+                if target.id == rig and path.endswith('"]'):
                     # The property may no longer exist.
                     with suppress(KeyError, ValueError):
-                        value = read_switch(rig, target.data_path)
+                        value = read_switch(rig, path)
                 if isinstance(value, (bool, int, float)) and 0.0 <= value <= 1.0:
-                    found.setdefault(target.data_path, set()).update(moved)
+                    found.setdefault(path, set()).update(moved)
     return found
 
 
 def _leaders(context: Context, rig: Object) -> dict[str, tuple[str, ...]]:
-    """For each bone, the bones that it follows by its last constraint that overrides the ones before it."""
+    """For each bone, the bones that it follows through the last of its overriding constraints."""
     rig.update_tag()
     context.view_layer.update()
     evaluated = rig.evaluated_get(context.evaluated_depsgraph_get())

@@ -23,7 +23,7 @@ _TURN: Final = 0.02
 _SAME: Final = 0.01
 # Rotations below this fraction of the control's rotation are ignored.
 _TELLING: Final = 0.1
-# An axis that is not a bone's own, so that all three of a bone's channels are tested.
+# An oblique axis, so that all three rotation channels of a bone are tested.
 TRIED_AXIS: Final = (0.48, 0.6, 0.64)
 
 
@@ -37,7 +37,7 @@ class Trials:
         deform: (N,) whether they deform the mesh; if none does, all count.
         shaped: the bones with a custom shape.
         rest: (N, 4, 4) matrices of the bones before the trials, in armature space, without scale.
-        turns: (C, 3) rotation vectors of the controls in armature space. turned: (C, N, 3) those of the bones.
+        turns: (C, 3) rotation vectors of the controls in armature space. turned: (C, N, 3) of the bones.
         moved: (C, N, 3) movements of the bones' heads.
     """
 
@@ -85,7 +85,7 @@ class Trials:
         rows = [self.bones.index(name) for name in self.controls]
         arms = self.rest[None, :, :3, 3] - self.rest[rows, None, :3, 3]
         wanted = np.cross(self.turns[:, None], arms)
-        # The rotation is not infinitesimal. Allow for the deviation of the arc from its tangent.
+        # The rotation is not infinitesimal, so allow for the deviation of the arc from its tangent.
         loose = (
             _TURN * np.linalg.norm(wanted, axis=-1) + _SAME * _TURN * 0.1 * np.ptp(self.rest[:, :3, 3], axis=0).max()
         )
@@ -263,7 +263,7 @@ def _representative(trials: Trials, owners: IntArray, control: int, members: Seq
 
 
 def _parents(trials: Trials, owners: IntArray, chosen: Mapping[int, int]) -> dict[int, int]:
-    """The parent of each bone of the body: the next body bone above it, or else the one that rotates it."""
+    """The parent of each bone of the body: the next body bone above it, or else the body bone that rotates it."""
     parents = dict.fromkeys(chosen.values(), -1)
     turned = trials.follows
     over = {control: [int(owners[up]) for up in trials.above(bone)] for control, bone in chosen.items()}
@@ -286,7 +286,7 @@ def _parents(trials: Trials, owners: IntArray, chosen: Mapping[int, int]) -> dic
 class Frame:
     """The names of the controls that a control's frame follows; "" for none.
 
-    The frame rotates with the first one, and by a `share` with the second. Its head is fixed to the third.
+    The frame rotates with the first control, and by a `share` with the second. Its head is fixed to the third.
     """
 
     turns_with: str = ""

@@ -1,8 +1,7 @@
 """Converts poses of a body to channels of its controls, for one pose or many, and writes them. Limbs stay on IK or FK.
 
 The controls of limbs on IK are placed in closed form. The IK control moves rigidly with the limb's end, heels and toes
-with their bones. The pole, or the control that rotates the limb, rotates about the line from the limb's root to its
-end.
+with their bones. The pole, or the control that rotates the limb, rotates about the line from its root to its end.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -111,7 +110,7 @@ class RigMotion:
 class _Curling(NamedTuple):
     """N controls with a `curling_constraint` in one order of Euler angles.
 
-    rows, sources: indices of the controls, and of those whose angles are added to them, times factors (N, 3): 0 or ±1.
+    rows: indices of the controls. sources: of the controls whose angles are added, times factors (N, 3): 0 or ±1.
     """
 
     rows: list[int]
@@ -120,7 +119,7 @@ class _Curling(NamedTuple):
 
 
 class ControlModel:
-    """The controls of one tree of a body, in their current pose or over frames, with limbs on FK.
+    """The controls of one tree of a body, in their current pose or in poses over frames, with limbs on FK.
 
     Attributes:
         controls: the names of C controls. place: the root control, which moves the body; "" for none.
@@ -266,8 +265,10 @@ def _inverse(rotations: FloatArray) -> FloatArray:
 # limb's length.
 PLACED: Final = 4e-5
 # A limb has no bend plane if its joints are closer than this fraction of its length to the line from root to end. Its
-# end and its control are apart if they are farther away from each other than that; IK's errors are a quarter of it.
+# end and its control are apart if their distance is larger than that; IK's errors are a quarter of it.
 _STRAIGHT: Final = 1e-3
+# Fraction of a limb's length by which a trial moves the body.
+_BODY_MOVES: Final = 0.1
 # Ends are moved at most this many times.
 _MOST_LEADS: Final = 3
 # Radians. Half of this is the error of single precision at the smallest bend.
@@ -311,6 +312,7 @@ class LimbOnIk:
         self.turned_by: dict[str, str] = {}
         self.pole = ""
         self.follows = 1.0
+        self._end = Vector()
 
     def differences(self, there: FloatArray, here: FloatArray) -> FloatArray:
         """(6 B,) differences between matrices (B, 4, 4) as lengths: distances, and angles times bone lengths."""
@@ -329,7 +331,7 @@ class LimbOnIk:
 
     @property
     def beyond(self) -> FloatArray:
-        """(3,) from the end of a straight limb to its place at the IK control; zeros within IK's errors.
+        """(3,) vector from the end of a straight limb to its position at the IK control; zeros within IK's errors.
 
         If the control is farther away than the limb is long, it can move without moving the limb.
         """
@@ -343,21 +345,33 @@ class LimbOnIk:
                 return apart
         return np.zeros(3)
 
+    def stay(self) -> None:
+        """Hold the limb's end where it is now, relative to its IK control; see `place`."""
+        ((bone, leader),) = self.goes_by.items()
+        bones = self.rig.pose.bones
+        self._end = bones[leader].matrix.inverted() @ bones[bone].head
+
+    @property
+    def place(self) -> FloatArray:
+        """(3,) the position in armature space at which the IK control holds the limb's end since `stay`."""
+        (leader,) = self.goes_by.values()
+        return np.array(self.rig.pose.bones[leader].matrix @ self._end)
+
     def end_errors(self, wanted: FloatArray) -> FloatArray:
-        """(2,) how far the limb's end, and the worst of all held bones, are from matrices (B, 4, 4), as lengths."""
+        """(2,) the errors of the limb's end, and of the worst held bone, for wanted matrices (B, 4, 4), as lengths."""
         off = np.abs(self.differences(wanted, self.here).reshape(len(self.bones), 6))
         end = max((off[self.bones.index(bone)].max() for bone in self.goes_by), default=0.0)
-        # Half, so that no end is moved off for its control.
+        # Half the distance, so that an end is never moved away from its matrix to reach its control.
         end = max(end, 0.5 * float(np.linalg.norm(self.beyond)))
         # Ignore the positions of heels' and toes' bones, because they depend on lengths that IK changes.
         turned = (off[self.bones.index(bone), 3:].max() for bone in self.turned_by)
         return np.array([end, max(end, *turned, 0.0)])
 
-    def lead(self, wanted: FloatArray, *, attached: bool = True) -> None:
+    def lead(self, wanted: FloatArray, *, attached: bool = True, locked: bool = True) -> None:
         """Move the controls of held bones so that the bones reach matrices (B, 4, 4), armature space.
 
-        The bones keep their current offsets from the controls. attached: but the end of a limb that is too short gets
-        back to its control.
+        The bones keep their current offsets from the controls. attached: move the end of a limb that is too short back
+        to its control. locked: whether locked channels keep their values.
         """
         carried, end = Matrix(), len(self.bones)
         for bone, leader in (self.goes_by | self.turned_by).items():
@@ -371,10 +385,10 @@ class LimbOnIk:
             elif row > end:
                 # The controls of toes follow the limb's end.
                 there = carried @ there
-            self._move_to(control, there, turns_only=bone in self.turned_by)
+            self._move_to(control, there, turns_only=bone in self.turned_by, locked=locked)
 
     def place_ahead(self, wanted: FloatArray, motion: FloatArray) -> None:
-        """Place controls for matrices (B, 4, 4) and a `motion` (4, 4) of the limb's parent before it is evaluated."""
+        """Place controls for matrices (B, 4, 4) before a `motion` (4, 4) of the limb's parent is evaluated."""
         in_parent = np.linalg.inv(motion) @ wanted
         if self.pole in self.with_parent and (angle := self.plane_angle(in_parent)):
             self.rotate(self.pole, angle / self.follows, in_parent)
@@ -383,8 +397,8 @@ class LimbOnIk:
     def plane_angle(self, wanted: FloatArray) -> float:
         """Radians about the line from root to end, from the limb's bend plane to the plane of matrices (B, 4, 4).
 
-        If the two lines differ, the limb is first swung from one to the other. Zero if the limb is straight, or the
-        angle is negligible.
+        If the limb's line differs from that of the matrices, the limb is first swung from one to the other. Zero if the
+        limb is straight, or if the angle is negligible.
         """
         (axis, side), (line, other) = self._bend(self.here), self._bend(wanted)
         if min(float(np.linalg.norm(each)) for each in (side, other)) < _STRAIGHT * self.size:
@@ -406,7 +420,7 @@ class LimbOnIk:
         return min(held, default=len(self.bones) - 1)
 
     def _bend(self, matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(3,) the direction from the limb's root to its end, and (3,) to which side of it the joints are.
+        """(3,) the direction from the limb's root to its end, and (3,) the perpendicular direction to its joints.
 
         matrices: (B, 4, 4) of the bones.
         """
@@ -414,8 +428,8 @@ class LimbOnIk:
         axis, side = end / max(float(np.linalg.norm(end)), 1e-12), np.sum(joints, axis=0)
         return axis, side - axis * (axis @ side)
 
-    def _move_to(self, control: PoseBone, there: Matrix, *, turns_only: bool = False) -> None:
-        """Set a control's unlocked channels to bring it to a matrix in armature space.
+    def _move_to(self, control: PoseBone, there: Matrix, *, turns_only: bool = False, locked: bool = True) -> None:
+        """Set a control's channels, without the locked ones if `locked`, to bring it to a matrix in armature space.
 
         For a control that is rotated by IK, ignores that rotation.
         """
@@ -426,7 +440,7 @@ class LimbOnIk:
         turn = np.array((control.matrix_basis.inverted() @ basis).to_quaternion())
         movement = np.array(basis.translation) - np.array(control.location)
         steps = np.concatenate([movement * (not turns_only), rotation_vector_from_quaternion(turn)])
-        add_to_channels(control, np.where(free_channels(control), steps, 0.0))
+        add_to_channels(control, np.where(free_channels(control) | (not locked), steps, 0.0))
 
 
 def _by_channels(control: PoseBone, there: Matrix | None = None) -> Matrix:
@@ -487,19 +501,39 @@ def evaluate(update: Update, limbs: Sequence[LimbOnIk]) -> None:
         limb.here, every = every[: len(limb.bones)], every[len(limb.bones) :]
 
 
-def too_short(update: Update, limbs: Sequence[LimbOnIk]) -> list[LimbOnIk]:
-    """The limbs that IK does not stretch to controls out of reach, which a trial shows."""
-    held = [HeldChannels(limb.rig, limb.controls) for limb in limbs]
+def held_by_ik(update: Update, rig: Object, setup: FabrikControlRig, known: set[str] | None) -> list[LimbOnIk]:
+    """The limbs on IK that neither stretch nor have IK controls that move with the body. Their ends stay in place.
+
+    In a trial, their IK controls are moved out of reach, and the body is moved by its root control. known: the IK
+    controls of such limbs, if they have been tried before.
+    """
+    bones, limbs, wanted = rig.pose.bones, list[LimbOnIk](), list[FloatArray]()
+    for path, rows in limbs_of(setup).items():
+        ends = {row.name: row.goes_by for row in rows if row.goes_by in bones}
+        is_known = known is None or not known.isdisjoint(ends.values())
+        if ends and is_known and read_switch(rig, path) == setup.switches[path].ik:
+            limbs.append(LimbOnIk(rig, [row.name for row in rows], [*ends.values()]))
+            limbs[-1].hold(ends)
+            limbs[-1].stay()
+    if known is not None or not limbs:
+        return limbs
+    controls = {setup.place, *(name for limb in limbs for name in limb.controls)}
+    held = HeldChannels(rig, controls.intersection(bones.keys()))
+    if setup.place in bones:
+        bones[setup.place].location.x += _BODY_MOVES * limbs[0].size
     for limb in limbs:
-        out = limb.here.copy()
-        out[:, :3, 3] += limb.here[limb.end, :3, 3] - limb.here[0, :3, 3]
-        limb.lead(out)
+        out, arm = limb.here.copy(), limb.here[limb.end, :3, 3] - limb.here[0, :3, 3]
+        out[:, :3, 3] += arm
+        wanted.append(limb.place + arm)
+        limb.lead(out, attached=False, locked=False)
     evaluate(update, limbs)
-    found = [limb for limb in limbs if limb.beyond.any()]
-    for each in held:
-        each.restore()
-    if limbs:
-        update()
+    found = [
+        limb
+        for limb, there in zip(limbs, wanted, strict=True)
+        if limb.beyond.any() and np.linalg.norm(limb.place - there) < _STRAIGHT * limb.size
+    ]
+    held.restore()
+    update()
     return found
 
 
@@ -639,7 +673,7 @@ class ControlWriter:
         self.on_fk = {path: setup.switches[path].fk for path in led if baked or path not in self.limbs}
         on_ik = limbs_kept_on_ik(armature, setup, led, known) if baked else {}
         self.leaving = {path: limb for path, limb in on_ik.items() if path not in self.limbs}
-        # Bones that are neither posed nor above a posed bone are left to the rig.
+        # Bones that are neither posed nor above a posed bone are not written; the rig poses them.
         needed = {row.name for row in posed}
         for row in reversed(rows):
             needed |= {row.parent} if row.name in needed else set()
@@ -675,7 +709,7 @@ class ControlWriter:
             self.apply(self._wanted, *self._look().pose(self._wanted))
         self._update()
         missed, rows = self.deviations(), self._setup.carriers
-        # If a bone is off, the bones below it are off too. Name the first ones, and the one that is farthest away.
+        # If a bone is off, the bones below it are off too. Name the first of them, and the bone that is farthest off.
         names, farthest = {each.bone for each in missed}, max((each.distance for each in missed), default=0.0)
         named = [each for each in missed if rows[each.bone].parent not in names or each.distance == farthest]
         return [deviation_warning(self._setup, each, self.limbs) for each in named]
@@ -704,8 +738,8 @@ class ControlWriter:
     def deviations(self) -> list[Deviation]:
         """The bones that miss their written pose.
 
-        For a limb that stays on IK only the end is checked, except in a bake, because IK may change the lengths of the
-        other bones. Bones that are left to the rig are not checked.
+        For a limb that stays on IK, only the end is checked, except in a bake, because IK may change the lengths of the
+        other bones. Bones that the rig poses are not checked.
         """
         if self._wanted is None:
             return []
@@ -746,7 +780,7 @@ class ControlWriter:
         return ControlModel(self._rig, self._setup, self._skeleton, moves=self._is_root)
 
     def apply(self, wanted: FloatArray, rotations: FloatArray, location: FloatArray | None) -> None:
-        """Bring the tree's bones to matrices (J, 4, 4), except those that are left to the rig.
+        """Bring the tree's bones to matrices (J, 4, 4), except bones that the rig poses.
 
         rotations, location: the channels of the controls for these matrices, as from `ControlModel.pose`. Limbs on IK,
         and those that a bake switches to FK, are placed with their IK controls.

@@ -29,7 +29,7 @@ from .keys import Shift, changed_channels, changes_of, recorded, restore_keys, w
 from .spread_drag import Contact, PointContact, Span, check_on_fk, find_contacts, span_over
 from .take import EditedTake, is_animated, tree_of
 
-# Fraction of the rig's size. A human's foot visibly slides if its error is more than a millimeter or two.
+# Fraction of the rig's size. A human's foot visibly slides if its error exceeds a millimeter or two.
 _MISSED: Final = 1e-3
 # Seconds over which a foot eases into and out of a contact, unless the next contact is closer.
 _EASE: Final = 0.5

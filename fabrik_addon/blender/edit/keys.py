@@ -34,8 +34,8 @@ _BEFORE, _WRITTEN = "Before", "Written"
 # A copy of a curve in a record, and the number of frames by which the curve was moved since then.
 _Copy: TypeAlias = tuple[FCurve, float]
 Copies: TypeAlias = Mapping[tuple[str, int], Sequence[_Copy]]
-# Values are equal if they differ by at most this fraction of their size, or this number if they are below 1. Blender
-# stores keys in single precision.
+# Values are equal if they differ by at most this fraction of their size, or by at most this number if they are below 1.
+# Blender stores keys in single precision.
 _SAME_VALUE: Final = 1e-5
 # The written keys are found if at least this fraction of them have their written values, all moved by the same time.
 _FOUND: Final = 0.25
@@ -79,7 +79,7 @@ def copies_in_holds(armature: Object) -> Copies:
 
 
 def restore_keys(armature: Object, hold: FabrikHold) -> tuple[int, bool]:
-    """Restore the keys that a hold replaced, where they still have the written values.
+    """Restore the keys that a hold replaced, if they still have the written values.
 
     Searches the armature's current curves, those of its NLA strips, and all actions, in this order. Returns the number
     of frames with keys that were changed since and are kept, and whether the written keys were found.
@@ -87,7 +87,7 @@ def restore_keys(armature: Object, hold: FabrikHold) -> tuple[int, bool]:
     for curves in _candidates(armature):
         stack, ends = list[tuple[FabrikHold, float]](), list[FloatArray]()
         for each, moved in reversed([*_holds_in(armature, curves, last=hold)]):
-            # The hold, those that overlap it, and those that overlap these.
+            # The hold, those that overlap it, those that overlap these, and so on.
             own = np.array(each.replaced.curve_frame_range) + moved
             if each == hold or any(own[0] <= last and first <= own[1] for first, last in ends):
                 stack.append((each, moved))
@@ -172,7 +172,7 @@ def _put_back(record: Action, curves: Curves, moved: float) -> set[tuple[str, fl
 def _write_again(
     armature: Object, hold: FabrikHold, curves: Curves, moved: float, kept: Collection[tuple[str, float]]
 ) -> None:
-    """Change curves by the difference between a hold's written keys and those before it, and make a new record.
+    """Change curves by the difference that a hold made to its keys, and make a new record.
 
     moved: the number of frames by which the keys were moved. kept: data paths and frames of keys that do not change.
     """
@@ -343,7 +343,7 @@ def write_changes(
         _insert_all(curve, own, edges)
         shift_keys(curve, at, shifts)
         for copy, moved in copies.get((curve.data_path, curve.array_index), ()):
-            # Otherwise the new keys would seem to have replaced those of the hold.
+            # Otherwise the new keys would look like a replacement of the hold's keys.
             known = keyframes.keys(copy)[:, 0] + moved
             _insert_all(copy, *(each[(each > known[0]) & (each < known[-1])] - moved for each in (own, edges)))
             shift_keys(copy, at - moved, shifts)

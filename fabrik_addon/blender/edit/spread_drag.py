@@ -1,8 +1,8 @@
 """Drags a bone over time: the frames around the current one follow by fractions that a falloff defines.
 
 A span has the frames that an edit changes, the bones that it holds, and the contacts of feet with the floor. While the
-mouse moves, only the dragged frame and the one in the viewport are solved. On release, all frames with keys follow the
-dragged one smoothly, and are written.
+mouse moves, only the dragged frame and the viewport's frame are solved. On release, all frames with keys follow the
+dragged frame smoothly, and are written.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -32,8 +32,8 @@ from ..control.writer import RigMotion
 from ..goals.body import floor_of
 from ..goals.effectors import core_effector, move_pins_with, pins
 from ..goals.problem import RigProblem, rig_problem, root_mode
-from ..posing.drag import SHOWN, Drag, DragBase, DragSettings, DragSetup, StepResult, begin_drag, mirrored_turn
-from ..rig.armature import BONE_HEAD, RigError, bone_offset, check_unscaled, length_text
+from ..posing.drag import Drag, DragBase, DragSettings, DragSetup, StepResult, begin_drag, mirrored_turn
+from ..rig.armature import BONE_HEAD, SHOWN, RigError, bone_offset, check_unscaled, length_text
 from ..rig.keyframes import SAME_FRAME, check_action, check_not_shared
 from ..rig.keying import is_auto_keying
 from ..rig.locks import OTHERWISE
@@ -51,7 +51,7 @@ _LOOK = 3.0
 
 
 class PointContact(NamedTuple):
-    """The "HEAD" or "TAIL" of a bone, and the first and last frame of its contact with the floor."""
+    """A contact with the floor: a bone's end, "HEAD" or "TAIL", and the first and last frame."""
 
     bone: str
     point: str
@@ -160,7 +160,7 @@ _ARM = frozenset({"shoulder", "upper_arm", "forearm", "hand", "palm", "finger"})
 # beyond the arm's reach, but the head of a walking person stays within 1 cm if a hand is raised by 40 cm. With 0.35, a
 # hand stops 8 mm short of its target instead of moving the trunk.
 _CHEST: Final = 0.2
-# The cap of the force that leads a dragged point, as a fraction of that in a drag of one frame. With 1, legs of a walk
+# The cap of the force that pulls a dragged point, as a fraction of that in a drag of one frame. With 1, legs of a walk
 # become straight if the hips are dragged out of reach, and knees jump when they bend again. With a third of it, hips
 # stop short of targets within reach.
 _SOFT: Final = 0.1
@@ -221,8 +221,8 @@ _GOES_BACK: Final = 0.25
 class Spread:
     """The extent of a change: the number of frames before and after.
 
-    frame: the dragged frame; None for the current one. to: "MARKERS" or "CONTACTS": it ends at the next of these on the
-    timeline, if there is one; "LAYER": it is written to a separate layer.
+    frame: the dragged frame; None for the current one. to: "MARKERS" or "CONTACTS": the change ends at the next marker
+    or contact on the timeline, if there is one; "LAYER": it is written to a separate layer.
     """
 
     before: float
@@ -306,7 +306,7 @@ def span_over(
     *,
     held: Sequence[Effector] = (),
 ) -> Span:
-    """The span of a change. It includes the frames `also`; the first of these is the dragged one.
+    """The span of a change. It includes the frames `also`, of which the first is the dragged frame.
 
     whole: the first and last frame of the change at full strength. ends: the frames at which it fades to nothing.
     held: the points of a new hold, instead of a dragged point; they have priority over other held points.
@@ -321,7 +321,7 @@ def span_over(
         for name in setup.dragged
         if name in names and not held
     ]
-    # Limbs on IK keep their ends in place themselves.
+    # The ends of limbs on IK stay in place without goals.
     posed = take.posed
     free = set(names) - posed.on_ik
     about = {*setup.dragged, *(each.bone for each in held)}
@@ -479,8 +479,8 @@ class SpreadDrag(DragBase):
     ) -> StepResult:
         """Pose the rig on the current frame so that the dragged point is at a location (3,), in world space.
 
-        turn: (3,) rotation vector of its bone in radians, in world space; None: the bone keeps its orientation if the
-        settings say so. `_depth` is ignored: the point always follows the location's depth.
+        turn: (3,) rotation vector of its bone in radians, in world space; None: the settings determine whether the bone
+        keeps its orientation. `_depth` is ignored: the point always follows the location.
         """
         self._asked = location, turn
         solvers = self._posed(settled=False)
@@ -491,7 +491,7 @@ class SpreadDrag(DragBase):
         return StepResult(error, held, any(each.is_held_back for each in self._last), why=why)
 
     def _posed(self, *, settled: bool) -> list[DragSolver]:
-        """Pose the dragged frame and the one in the viewport for the last location; returns their solvers."""
+        """Pose the dragged frame and the viewport's frame for the last location of the mouse; returns their solvers."""
         solvers = self._solvers[self._asked[1] is not None]
         for solver, last in zip(solvers, self._last, strict=False):
             solver.continue_from(last.rotations, last.root_location)

@@ -33,7 +33,7 @@ class EditedTake:
     """
 
     def __init__(self, armature: Object, tree: Tree) -> None:
-        """Find the curves. Raises RigError if they don't determine the pose."""
+        """Find the curves. Raises RigError or KeyframeError if they don't determine the pose."""
         self._armature, self.posed, self.tree, self.skeleton = armature, posed_rig(armature), tree, tree.skeleton
         self.is_layered = is_layered(armature)
         self.place = self.posed.place(tree.skeleton.names[0])
@@ -47,11 +47,7 @@ class EditedTake:
             return
         if animation.action_influence != 1.0 or animation.action_blend_type != "REPLACE":
             raise RigError(f"The action of {armature.name!r} is blended with others: set its influence to 1 to edit it")
-        if animation.use_tweak_mode:
-            raise RigError(
-                f"{armature.name!r} has an NLA strip in tweak mode, where keys are in the strip's own time: "
-                "press Tab in the NLA editor to leave it"
-            )
+        keyframes.check_not_tweaked(armature)
 
     def curves(self, bone: str, channel: str) -> list[FCurve]:
         """The curves of a channel of a bone."""
@@ -138,7 +134,7 @@ def is_animated(armature: Object) -> bool:
     return any(curve.data_path.startswith("pose.bones[") for curve in every_curve(armature))
 
 
-# Paths have at most _MOST frames before and after the current one. When fewer than _NEAR_THE_END are left, they are
+# Paths have at most _MOST frames before and after the current one. If fewer than _NEAR_THE_END are left, they are
 # updated.
 _MOST: Final = 500
 _NEAR_THE_END: Final = 250
@@ -180,7 +176,7 @@ class PathKeeper:
         return self._paths
 
     def paths(self, rig: Object, frame: float) -> tuple[Paths | None, tuple[object, ...]]:
-        """The paths around a frame, and a value that changes with them. No keys, or keys that can't be read, give None.
+        """The paths around a frame, and a value that changes with them. Both are None without readable keys.
 
         A rig that `needs_sampling` has no paths until it is sampled, and again after its keys have changed: see
         `is_current`.

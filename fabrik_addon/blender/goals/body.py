@@ -37,8 +37,8 @@ _masses_by_name: Final = lru_cache(maxsize=_RIGS)(lambda lengths: body_masses(di
 _PAIR: Final = 2
 _ACROSS: Final = 0.5
 # The cost of bending the trunk of an animal that is moved as a whole. Test: the feet are pinned and the hips lowered by
-# 10 cm. The hind legs become 14 % shorter for a wolf, 17 % for a horse. With a cost of 1 the front legs keep their
-# length; with 100 they become 7 % shorter; with 1000, 13 % and 17 %, like the hind legs.
+# 10 cm. A wolf's hind legs become 14 % shorter, a horse's 17 %. The front legs keep their length with a cost of 1,
+# become 7 % shorter with 100, and 13 % and 17 % with 1000, like the hind legs.
 _STIFF: Final = 1000.0
 
 
@@ -96,8 +96,8 @@ def part_of(armature: Object, bone: str) -> str:
 def hips_on_root(armature: Object) -> str:
     """A person's hips if they can move relative to a parent that carries the whole rig; "" if there are none.
 
-    Game characters have such a parent to travel through a scene, so poses don't move it. On control rigs, a control
-    does this, which is not a bone of the body.
+    Game characters travel through a scene with such a parent, so poses don't move it. On control rigs, this parent is a
+    control and not a bone of the body.
     """
     names = (
         []
@@ -135,7 +135,7 @@ def _body(armature: Object, bones: Sequence[PoseBone]) -> tuple[FloatArray, ...]
 _Shape: TypeAlias = tuple[SelfCollision | None, tuple[tuple[str, Place, float], ...]]
 # For each rig, the number of searches for armatures when it was cached, and the names of its meshes.
 _MESHES: Final[dict[str, tuple[int, tuple[str, ...]]]] = {}
-# In larger meshes only every second vertex is read, or every third and so on. Reading a vertex's groups takes 1 µs.
+# In larger meshes, only every second (or third, …) vertex is read. Reading a vertex's groups takes 1 µs.
 _MOST_VERTICES: Final = 20_000
 # If a second bone moves a vertex with at least this weight, the vertex stays above the floor with that bone too. The
 # skin of a bent knee is between the points that are fixed to thigh and shin.

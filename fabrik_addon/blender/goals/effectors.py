@@ -343,7 +343,7 @@ def pin_bones(armature: Object, bones: Sequence[str], *, point: str = "TAIL", ho
     Args:
         armature: the rig, in its current pose.
         bones: their names.
-        point: "TAIL" or "HEAD", the end of each bone that is held if rotations are not.
+        point: "TAIL" or "HEAD", the end of each bone that is held if rotations are free.
         hold_rotation: whether rotations are held too.
 
     Raises:

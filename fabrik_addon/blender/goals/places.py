@@ -42,9 +42,9 @@ def sample_steps(
 ) -> Generator[float, None, tuple[FloatArray, FloatArray]]:
     """(F, E, 3) world positions of E targets, and (F, M, 4, 4) world matrices of M `turning`; yields progress.
 
-    A position is NaN if a recorded marker is not visible. Plain animated empties are read from their curves. For others
-    (with parents, constraints, drivers, or bones), the scene is evaluated, at most once on each frame. The scene is on
-    its own frame at each yield.
+    A position is NaN if a recorded marker is not visible. Plain animated empties are read from their curves. For other
+    targets (with parents, constraints, drivers, or bones), the scene is evaluated, at most once on each frame. At each
+    yield, the scene is on its original frame.
 
     Args:
         scene: the scene that the targets are in.
@@ -250,7 +250,7 @@ class SampledTargets(NamedTuple):
 
 
 def current_targets(graph: Depsgraph, scene: Scene, rig: Object, problem: RigProblem) -> SampledTargets:
-    """The current targets. Does not change the frame, so objects that were moved by hand stay there."""
+    """The current targets. Does not change the frame, so objects that were moved by hand stay in place."""
     space = tree_space(rig.evaluated_get(graph), problem)
     armature = as_array(rig.evaluated_get(graph).matrix_world)
     world: dict[Goal, FloatArray] = {}

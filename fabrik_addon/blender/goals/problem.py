@@ -1,6 +1,6 @@
 """Makes the problem for a solver from a rig: goals, pins, locks, limits, root, floor, support and capsules."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
@@ -17,10 +17,11 @@ from ...core.edit import EditModel
 from ...core.kernel.hanging import HangFrom
 from ...core.limits import Limit
 from ...core.model.skeleton import Skeleton
-from ...core.rotations import rotation_vector_from_quaternion
+from ...core.rotations import IDENTITY, rotation_vector_from_quaternion
 from ...human.masses import LEADS_WITH
 from ..control.posed_rig import PosedRig, posed_rig
-from ..rig.armature import RigError, Tree, check_unscaled, cut_tree, freeze, solved_slides, stretched
+from ..control.writer import LimbOnIk
+from ..rig.armature import BONE_HEAD, RigError, Tree, check_unscaled, cut_tree, freeze, solved_slides, stretched
 from ..rig.locks import WithLocks
 from ..settings.limit_properties import read_limits
 from ..settings.limit_values import AXES
@@ -30,6 +31,7 @@ from ..settings.why_not import enabled_effectors
 from .body import collision_of, floor_of, masses_of, part_of, side_bends, support_of
 from .effectors import (
     Goal,
+    Partner,
     Pin,
     Target,
     close_loops,
@@ -41,7 +43,7 @@ from .effectors import (
     targets_in,
 )
 
-# Radians. A joint that is rotated by more about another axis than its hinge's is no hinge.
+# Radians. A joint is no hinge if it is rotated by more than this about another axis than its hinge's.
 _OFF_AXIS: Final = 0.035
 # Radians. Hinges are widened to multiples of this, so that errors of single precision don't make new live sessions.
 _BEND_STEP: Final = 1e-3
@@ -63,10 +65,11 @@ class RigProblem:
         held: bones between root and effectors that may not rotate, with the reasons.
         slides: the ranges of length factors of bones that may stretch, by name.
         pinned: the bones that are pinned.
-        names: E effector names to show; empty if the goals are not from a list.
+        left_to_ik: bones that are solved but not written, because IK keeps the ends of their limbs in place.
+        names: the names to show of the effectors from a list, which are the first ones; empty if there is no list.
         targets: E objects, each with the name of its bone or "" for the object itself, or pins, or, for closed loops,
             points of other bones.
-        bends: E poles of limbs, objects with bones as above; None without a pole.
+        bends: E poles of limbs, in the form of `targets`; None without a pole.
         carrier: the bone to which the tree is attached and that something else moves; "" for the armature itself.
             Positions are then in the rest space of that bone.
     """
@@ -80,6 +83,7 @@ class RigProblem:
     held: Mapping[str, str] = field(default_factory=dict)
     slides: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     pinned: tuple[str, ...] = ()
+    left_to_ik: frozenset[str] = frozenset()
     names: tuple[str, ...] = ()
     targets: tuple[Goal, ...] = ()
     bends: tuple[Target | None, ...] = ()
@@ -99,6 +103,11 @@ class RigProblem:
     def bone_names(self) -> list[str]:
         """The names of the bones to be solved."""
         return [self.tree.skeleton.names[bone] for bone in self.bones]
+
+    @property
+    def written(self) -> list[int]:
+        """The solved bones that get a pose, as indices in the skeleton."""
+        return [bone for bone in self.bones if self.tree.skeleton.names[bone] not in self.left_to_ik]
 
     @property
     def left_alone(self) -> list[str]:
@@ -141,7 +150,7 @@ class RigProblem:
         self-collisions of the preferred pose are removed.
         """
         rig, skeleton = self.rig, self.tree.skeleton
-        # All goals that lead the body get the force of the weakest, so that none pulls another off its target.
+        # All goals that move the body get the force of the weakest one, so that no goal pulls another off its target.
         leading = [each.bone not in self.pinned and each.target_bone is None for each in self.effectors]
         forces = [LEADS_WITH.get(part_of(rig, each.bone), 1.0) for each in compress(self.effectors, leading)]
         force = min(forces, default=1.0)
@@ -205,8 +214,8 @@ def rig_problem(
 ) -> RigProblem:
     """A problem with the limits of the bones to be solved.
 
-    baked: for a bake, which keeps different limbs on IK than posing does. more: other attributes. Raises
-    LimitPropertyError for an invalid limit.
+    baked: for a bake, in which other limbs stay on IK. more: other attributes. Raises LimitPropertyError for an invalid
+    limit.
     """
     names = [tree.skeleton.names[bone] for bone in bones]
     limits = read_limits(posed.rig, names)
@@ -218,6 +227,32 @@ def rig_problem(
         if hinge is not None:
             limits[name] = hinge
     return RigProblem(posed, tree, tuple(effectors), bones, free_root, limits, **more)
+
+
+def ends_on_ik(
+    skeleton: Skeleton,
+    effectors: Iterable[Effector],
+    limbs: Iterable[LimbOnIk],
+    leading: Collection[str],
+    priority: int,
+) -> list[tuple[Effector, LimbOnIk]]:
+    """The effectors that hold the ends of limbs at their IK controls, each with its limb.
+
+    Args:
+        skeleton: the solved bones.
+        effectors: those with other goals. Limbs with such goals on their bones, or below, are not held.
+        limbs: see `PlainRig.held_by_ik`.
+        leading: dragged bones, or bones with targets.
+        priority: that of the limbs. Limbs that leading bones carry give way to those.
+    """
+    names, found = skeleton.names, list[tuple[Effector, LimbOnIk]]()
+    led = {names[bone] for each in effectors for bone in skeleton.path(skeleton.index(each.bone))}
+    for limb in limbs:
+        end = next(iter(limb.goes_by))
+        if end in names and led.isdisjoint(limb.bones):
+            carried = any(names[bone] in leading for bone in skeleton.path(skeleton.index(end)))
+            found.append((Effector(end, offset=BONE_HEAD, priority=priority + 2 * carried), limb))
+    return found
 
 
 def _with_pose(hinge: Hinge, rotation: FloatArray) -> Hinge | None:
@@ -244,12 +279,18 @@ def _turned_by(skeleton: Skeleton, effectors: Sequence[Effector], held: Collecti
 
 
 def find_problems(
-    rig: Object, wanted: Sequence[FabrikEffector | FabrikMarker] | None = None, *, baked: bool = False
+    rig: Object,
+    wanted: Sequence[FabrikEffector | FabrikMarker] | None = None,
+    *,
+    baked: bool = False,
+    limbs: Sequence[LimbOnIk] = (),
+    trees: Sequence[Tree] = (),
 ) -> list[RigProblem]:
     """The problems of the enabled effectors, one per tree that has any, in the current pose with the current limits.
 
     wanted: markers, or some of the effectors, instead of all effectors. They must have passed `check_effectors` or
-    `check_followed`. baked: for a bake. Raises RigError if no bone can move any of them, and
+    `check_followed`. baked: for a bake. limbs: limbs that stay at their IK controls, see `PlainRig.held_by_ik`.
+    trees: the rig's trees in another pose than the current one. Raises RigError if no bone can move any of them, and
     LimitPropertyError for an invalid limit.
     """
     enabled = enabled_effectors(rig) if wanted is None else wanted
@@ -259,10 +300,10 @@ def find_problems(
     partners = [loop_partner(rig, effector) for effector in enabled]
     ends = {effector.bone for effector in enabled} | {each.bone for each in partners if each is not None}
     found = []
-    for tree, carrier in (part for whole in posed.trees() for part in cut_tree(whole, owned, ends)):
+    for tree, carrier in (part for whole in trees or posed.trees() for part in cut_tree(whole, owned, ends)):
         own = [effector for effector in enabled if effector.bone in tree.skeleton.names]
         if own:
-            found.append(_problem_of(posed, tree, carrier, own, held, baked=baked))
+            found.append(_problem_of(posed, tree, carrier, own, held, limbs, baked=baked))
     moved = [problem for problem in found if problem.bones]
     if not moved:
         alone = [sentence for problem in found for sentence in problem.left_alone]
@@ -290,6 +331,7 @@ def _problem_of(
     carrier: str,
     own: Sequence[FabrikEffector | FabrikMarker],
     held: Mapping[str, str],
+    limbs: Sequence[LimbOnIk],
     *,
     baked: bool,
 ) -> RigProblem:
@@ -297,13 +339,24 @@ def _problem_of(
     rig, skeleton = posed.rig, tree.skeleton
     partners = [loop_partner(rig, effector) for effector in own]
     effectors = close_loops(skeleton, [core_effector(effector) for effector in own], partners, held)
+    targets = [
+        partner if partner is not None and effector.target_bone is not None else goal_of(each)
+        for each, effector, partner in zip(own, effectors, partners, strict=True)
+    ]
+    pinned = tuple(each.bone for each, target in zip(effectors, targets, strict=True) if isinstance(target, Pin))
+    # Of pins and targets with the same priority, pins are met first.
+    leading = [each for each, goal in zip(effectors, targets, strict=True) if not isinstance(goal, (Pin, Partner))]
+    priority = min(each.priority for each in leading or effectors)
+    staying = ends_on_ik(skeleton, effectors, limbs, {each.bone for each in leading}, priority)
+    effectors = [*effectors, *(effector for effector, _ in staying)]
+    targets += [Pin(tuple(limb.place), tuple(IDENTITY)) for _, limb in staying]
     ends = {name for effector in effectors for name in (effector.bone, effector.target_bone) if name}
     moving = {bone for name in ends for bone in skeleton.path(skeleton.index(name))}
     check_unscaled(rig, [skeleton.names[bone] for bone in moving])
     here = {name: held[name] for bone, name in enumerate(skeleton.names) if bone in moving and name in held}
     turned_by = _turned_by(skeleton, effectors, here)
     # A loop needs bones that can open and close it. It cannot have a target rotation.
-    for each, effector, turned in zip(own, effectors, turned_by, strict=True):
+    for each, effector, turned in zip(own, effectors, turned_by, strict=False):
         if effector.target_bone is None:
             continue
         if effector.rotation_weight > 0.0:
@@ -313,11 +366,10 @@ def _problem_of(
             )
         if effector.target_bone == effector.bone or not turned.any():
             raise RigError(f"Target {each.name!r}: its object moves with bone {effector.bone!r}: choose another")
-    targets = tuple(
-        partner if partner is not None and effector.target_bone is not None else goal_of(each)
-        for each, effector, partner in zip(own, effectors, partners, strict=True)
-    )
-    pinned = tuple(each.bone for each, target in zip(effectors, targets, strict=True) if isinstance(target, Pin))
+    bends = [
+        None if isinstance(each, FabrikMarker) or each.bend_target is None else (each.bend_target, each.bend_bone)
+        for each in own
+    ]
     bones = np.flatnonzero(turned_by.any(axis=0)).tolist()
     root = skeleton.names[0]
     may_move = root not in here and posed.may_move(root)
@@ -333,12 +385,10 @@ def _problem_of(
         held=here,
         slides=slides,
         pinned=pinned,
+        left_to_ik=frozenset(bone for _, limb in staying for bone in limb.bones),
         names=tuple(each.name for each in own),
-        targets=targets,
-        bends=tuple(
-            None if isinstance(each, FabrikMarker) or each.bend_target is None else (each.bend_target, each.bend_bone)
-            for each in own
-        ),
+        targets=tuple(targets),
+        bends=(*bends, *(None for _ in staying)),
         carrier=carrier,
     )
 

@@ -1,4 +1,4 @@
-"""Clamps rotations and poses to limits, fixes frames on which an action violates them, and sets limits from an action.
+"""Clamps rotations and poses to limits, fixes violations in an action, and sets limits from an action.
 
 A limit from an action contains all rotations. It is a hinge if the bone rotates about one axis only, else a ball, or
 optionally a polygon.
@@ -105,7 +105,7 @@ def rotations_of_action(
 
 
 def what_plays(rig: Object) -> str:
-    """The name of a rig's action in a message, or else of its NLA strips."""
+    """The name of a rig's action for messages, or else words for its NLA strips."""
     strips = keyframes.is_layered(rig)
     return f"the NLA strips of {rig.name!r}" if strips else f"action {rig.animation_data.action.name!r}"
 
@@ -287,7 +287,7 @@ _LEAST_MARGIN: Final = 1e-3
 # Radians. A bone that never rotates by more than this gets no limit.
 _STILL_THROUGHOUT: Final = 1e-4
 _ROUNDS_OF_WEIGHTS: Final = 200
-# Radians (3°) by which rotations may be off a hinge's axis. Chosen by hand.
+# Radians (3°) by which rotations may be off a hinge's axis.
 _HINGE_TOLERANCE: Final = pi / 60.0
 
 

@@ -1,8 +1,8 @@
 """Converts IK limits, IK locks and Limit Rotation constraints to joint limits, and joint limits to constraints.
 
 IK limits and constraints are ranges of rotation about the bone's axes. If only one axis is free, the limit is a hinge,
-else a ball. A rotation about X swings the bone along Z, a rotation about Z swings it along X, and one about Y twists
-it. A constraint made from a limit is a box of Euler angles. For a hinge it equals the limit. Otherwise it is the
+else a ball. A rotation about X swings the bone along Z, a rotation about Z swings it along X, and a rotation about Y
+twists it. A constraint made from a limit is a box of Euler angles. For a hinge it equals the limit. Otherwise it is the
 smallest box that contains the limit: it allows a little more, and never changes a pose within the limit.
 """
 
@@ -125,7 +125,7 @@ def _box_of_swings(limit: Ball | Polygon, order: str) -> EulerBox:
 
 
 def _angles(order: str, rotations: FloatArray) -> FloatArray:
-    """(N, 3) Euler angles of rotations (N, 4). Like Blender, chooses from two triples the one with the smaller sum."""
+    """(N, 3) Euler angles of rotations (N, 4). Of two triples, chooses that with the smaller sum, like Blender."""
     return to_channels(order, rotations[None])[1][0]
 
 

@@ -26,10 +26,10 @@ from ...core.model.skeleton import Skeleton
 from ...core.rotations import product, quaternion_from_rotation_vector
 from ...human.masses import KEEPS_ORIENTATION
 from ..control.posed_rig import PosedRig, posed_rig
-from ..control.writer import PLACED, most_off
+from ..control.writer import PLACED, LimbOnIk, most_off
 from ..goals import effectors
 from ..goals.body import floor_of, hips_on_root, masses_of, part_of, side_bends, trunk_of_animal, up_of
-from ..goals.problem import rig_problem, root_mode
+from ..goals.problem import ends_on_ik, rig_problem, root_mode
 from ..limits.editing import opposite_bone
 from ..rig import armature as armatures
 from ..rig.keyframes import KeyframeError, check_action
@@ -73,10 +73,6 @@ class Grip:
         return bool(self.shift_factors.any())
 
 
-# World meters. Smaller distances are not reported.
-SHOWN: Final = 5e-4
-
-
 @dataclass(frozen=True)
 class StepResult:
     """The result of a step, in world meters.
@@ -97,9 +93,9 @@ class StepResult:
     def line(self) -> str:
         """The errors of the dragged point and of pins, in the scene's units and in one line; "" if there are none."""
         parts = []
-        if self.error > SHOWN:
+        if self.error > armatures.SHOWN:
             parts.append(f"{armatures.length_text(self.error)} short" + (f": {self.why}" if self.why else ""))
-        if self.pin_error > SHOWN:
+        if self.pin_error > armatures.SHOWN:
             parts.append(f"a pin is {armatures.length_text(self.pin_error)} off")
         return ", ".join(parts)
 
@@ -110,7 +106,6 @@ class DragPart:
     Attributes:
         moving_bones: names of the bones whose rotation moves a grip.
         turned: the bones that may rotate, as indices in the skeleton.
-        written: these bones, and the joints of limbs without goals.
         moves_root: whether the top bone's location may change.
     """
 
@@ -132,7 +127,7 @@ class DragPart:
         leads = top in setup.dragged and root != "FIXED"
         # People bend over their feet. An animal's trunk is supported at both ends, and moves as one piece.
         trunk = trunk_of_animal(armature) if leads else []
-        grips, by_ik = setup.grips(tree, top, turning=turning, leads=leads, one_piece=bool(trunk))
+        grips, on_ik = setup.grips(tree, top, turning=turning, leads=leads, one_piece=bool(trunk))
         self.grips, self.moves_root = tuple(grips), root != "FIXED"
         is_rope = root == "FOLLOW" and all(grip.is_dragged for grip in grips)
         turned = {bone for grip in grips for bone in effectors.rotating_bones(skeleton, grip.effector)}
@@ -143,10 +138,6 @@ class DragPart:
         hangs = follows and rig_settings(armature).free_limbs_hang and (bool(setup.held) or not leads)
         led = {*self.moving_bones, *setup.frozen, *posed.resting_limbs(setup.dragged)}
         free = _free_joints(posed, tree, led, hangs=hangs, bends=bool(setup.held)) if follows else []
-        solved = sorted([*self.turned, *free])
-        # The joints of limbs that are placed by IK are solved but not written.
-        left = {bone for bones in by_ik.values() for bone in bones}
-        self.written = [bone for bone in solved if skeleton.names[bone] not in left]
         self._positions = np.array([grip.armature_position for grip in grips])
         self._rotations = np.array([grip.armature_rotation for grip in grips])
         self._shift_factors = np.array([grip.shift_factors for grip in grips])
@@ -154,7 +145,7 @@ class DragPart:
         self._pins = ~self._dragged & ~np.array([grip.is_ik for grip in grips])
         self._oriented = any(grip.effector.rotation_weight > 0.0 for grip in grips)
         start = tree.rotations, tree.root_location
-        # For each dragged point, its index among the grips, the heads of the bones from the root to it, and its
+        # For each dragged point, its index among the grips, the heads of the bones above it, root first, and its
         # position.
         self._ropes: list[tuple[int, FloatArray, FloatArray]] = []
         if is_rope:
@@ -167,8 +158,9 @@ class DragPart:
             posed,
             tree,
             [grip.effector for grip in grips],
-            solved,
+            sorted([*self.turned, *free]),
             free_root=self.moves_root and not is_rope,
+            left_to_ik=frozenset(bone for limb in on_ik for bone in limb.bones),
             pinned=tuple(grip.effector.bone for grip, is_pin in zip(grips, self._pins, strict=True) if is_pin),
         )
         self.session = self.problem.drag_solver(
@@ -241,8 +233,8 @@ def mirrored_turn(turn: FloatArray, shift_factors: FloatArray) -> FloatArray:
 def _free_joints(posed: PosedRig, tree: armatures.Tree, led: Collection[str], *, hangs: bool, bends: bool) -> list[int]:
     """The joints of limbs without goals, which hang or rest on the floor, as indices in the skeleton.
 
-    led: bones with goals, and limbs of control rigs that are not dragged, since these rigs pose them. bends: also those
-    of a person's spine, which bends sideways for balance.
+    led: bones with goals, and limbs that are not dragged and that a control rig poses. bends: also the joints of a
+    person's spine, which bends sideways for balance.
     """
     names, shares, floor = tree.skeleton.names, masses_of(posed.rig, tree.skeleton).hanging, floor_of(posed.rig)
     limbs = set() if shares is None else {names[bone] for bone in np.flatnonzero(shares)}
@@ -257,8 +249,7 @@ class DragSettings:
     """Settings of a drag.
 
     Attributes:
-        reach: the bones that follow: "WHOLE" for the rig, "PIN" up to the nearest pin, or "BONES" for a number of
-        bones.
+        reach: the bones that follow: "WHOLE" for the rig, "PIN" up to the nearest pin, or "BONES" for some bones.
         bones: the number of bones, including the dragged one.
         root: "AUTO", "FIXED", "FREE" or "FOLLOW"; None for the rig's own setting.
         keep_orientation: feet and heads keep their orientation in the world while they are dragged.
@@ -334,7 +325,7 @@ class DragSetup:
         return {each.name for bone in bones for each in (bone, *bone.parent_recursive, *bone.children_recursive)}
 
     @cached_property
-    def _by_ik(self) -> dict[str, list[str]]:
+    def _by_ik(self) -> list[LimbOnIk]:
         """The limbs held by IK, see `PlainRig.held_by_ik`."""
         return self.posed.held_by_ik(bpy.context.view_layer.update)
 
@@ -372,10 +363,10 @@ class DragSetup:
 
     def grips(
         self, tree: armatures.Tree, top: str, *, turning: bool, leads: bool, one_piece: bool
-    ) -> tuple[list[Grip], dict[str, list[str]]]:
-        """The grips on a tree below the bone `top`, and the bones of limbs held by IK, by name of each held bone.
+    ) -> tuple[list[Grip], list[LimbOnIk]]:
+        """The grips on a tree below the bone `top`, and the limbs held by IK.
 
-        leads: whether the top bone is dragged and moves. one_piece: whether its trunk moves as one piece.
+        leads: whether the top bone is the dragged one, and may move. one_piece: whether its trunk moves as one piece.
         """
         names = tree.skeleton.names
         grips = [
@@ -394,21 +385,17 @@ class DragSetup:
             if pin.bone in names
         ]
         grips += [grip for each, partner in self._loops for grip in self._loop_grips(each, partner, names)]
-        led = {names[bone] for grip in grips for bone in tree.skeleton.path(tree.skeleton.index(grip.effector.bone))}
-        by_ik = {end: bones for end, bones in self._by_ik.items() if end in names and led.isdisjoint(bones)}
-        for end in by_ik:
-            # A limb's end stays at its IK control, unless the limb is carried by a dragged bone.
-            path = tree.skeleton.path(tree.skeleton.index(end))
-            carried = not self.dragged.keys().isdisjoint(names[bone] for bone in path)
-            effector = Effector(end, offset=armatures.BONE_HEAD, priority=self._priority + (1 if carried else -1))
-            grips.append(Grip(effector, np.array(self.armature.pose.bones[end].head), is_ik=True))
+        goals = [grip.effector for grip in grips]
+        staying = ends_on_ik(tree.skeleton, goals, self._by_ik, self.dragged, self._priority - 1)
+        grips += [Grip(effector, limb.place, is_ik=True) for effector, limb in staying]
         skeleton = self.trees[top].skeleton
         ends = {end for grip in grips for end in (grip.effector.bone, grip.effector.target_bone) if end}
         armatures.check_unscaled(
             self.armature, [skeleton.names[bone] for end in ends for bone in skeleton.path(skeleton.index(end))]
         )
         factors = armatures.current_factors(self.armature, names)
-        return [replace(grip, effector=with_factors_applied([grip.effector], factors)[0]) for grip in grips], by_ik
+        scaled = [replace(grip, effector=with_factors_applied([grip.effector], factors)[0]) for grip in grips]
+        return scaled, [limb for _, limb in staying]
 
     def _loop_grips(self, effector: FabrikEffector, partner: effectors.Partner, names: Sequence[str]) -> Iterator[Grip]:
         """The grips that keep a loop closed: on both sides, or on one side if the other does not move."""
@@ -534,7 +521,9 @@ class Drag(DragBase):
                 )
             raise armatures.RigError(f"Nothing can follow bone {bone!r} here: drag its tail, or let the root bone move")
         self._writers = [
-            setup.posed.writer(context.view_layer.update, part.tree.skeleton, part.written, moves_root=part.moves_root)
+            setup.posed.writer(
+                context.view_layer.update, part.tree.skeleton, part.problem.written, moves_root=part.moves_root
+            )
             for part in self._turning_parts
         ]
         self._ik_offsets = self._find_ik_offsets()
@@ -657,7 +646,8 @@ class Drag(DragBase):
         context.view_layer.update()
         self._correct(shown)
         self.left_alone += [sentence for writer in self._writers for sentence in writer.settle()]
-        self.left_alone += self._out_of_reach()
+        ends = (grip for part in self._last_parts for grip in part.grips if grip.is_ik)
+        self.left_alone += self._setup.posed.too_short({each.effector.bone: each.armature_position for each in ends})
         changed = {key: values for writer in self._writers for key, values in writer.held.changed().items()}
         switched = {path: value for writer in self._writers for path, value in writer.switched().items()}
         note_posed(self._armature, changed, switched)
@@ -711,16 +701,6 @@ class Drag(DragBase):
             shown_bone, by = self._setup.posed.shown(bone), armatures.length_text(error)
             self.left_alone.append(f"Bone {shown_bone!r} ends {by} from its target, farther than during the drag")
 
-    def _out_of_reach(self) -> list[str]:
-        """A sentence about limbs on IK that the body has moved away from their controls; an empty list without any."""
-        bones, apart = self._armature.pose.bones, dict[str, float]()
-        for grip in (grip for part in self._last_parts for grip in part.grips if grip.is_ik):
-            distance = np.linalg.norm(np.array(bones[grip.effector.bone].head) - grip.armature_position)
-            if self._scale * distance > SHOWN:
-                apart[self._setup.posed.shown(grip.effector.bone)] = self._scale * float(distance)
-        by = armatures.length_text(max(apart.values(), default=0.0))
-        return [f"Limbs too short to reach their IK controls (up to {by} short): {first_few(apart)}"] if apart else []
-
     def _ik_error(self) -> tuple[float, str]:
         """The largest distance of a dragged point of a limb on IK from its target, in world meters, and its bone."""
         shift = np.zeros(3) if self._asked is None else self._armature_shift(self._asked[0])
@@ -760,7 +740,7 @@ def begin_drag(
     since; `cancel` moves the pin back. Raises FabrikError, with the scene unchanged, if the bone can't be dragged.
     """
     if is_auto_keying(context):
-        check_action(armature, new=False)
+        check_action(armature, new=False, tweaked=True)
     context.view_layer.update()
     is_live, setup = rig_settings(armature).live, DragSetup(armature, bone, point, settings or DragSettings())
     # Live posing holds pins where they are.

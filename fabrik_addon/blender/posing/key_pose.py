@@ -12,11 +12,12 @@ from ..control.posed_rig import posed_rig
 from ..goals.effectors import check_effectors
 from ..goals.problem import find_problems
 from ..rig.armature import RigError
-from ..rig.keyframes import RigCurves, check_action, curves
+from ..rig.keyframes import RigCurves, action_frame, check_action, curves
 from ..rig.keying import key_channels, key_in_steps, locked_note, why_no_key
 from ..rig.pose_writer import HeldChannels, read_switch
 from ..rig.rotation_modes import from_channels, local_rotation, property_name, to_channels
 from ..settings.control import solved_parents
+from ..settings.in_use import add_item
 from ..settings.rig import rig_settings
 from ..settings.selection import picked_bones
 from ..settings.why_not import enabled_effectors
@@ -38,17 +39,13 @@ def note_posed(
     unkeyed = rig_settings(rig).unkeyed
     for name in dict.fromkeys(bone for bone, _ in changed):
         if name not in unkeyed:
-            bone, kept = rig.pose.bones[name], unkeyed.add()
+            bone = rig.pose.bones[name]
             channel = property_name(bone.rotation_mode)
-            kept.name = name
-            kept.rotation = from_channels(
-                bone.rotation_mode, np.array(changed.get((name, channel), getattr(bone, channel)))
-            )
-            kept.location = changed.get((name, "location"), bone.location)
+            turned = from_channels(bone.rotation_mode, changed.get((name, channel), getattr(bone, channel)))
+            add_item(unkeyed, name=name, rotation=turned, location=changed.get((name, "location"), bone.location))
     for path, value in switched.items():
         if path not in unkeyed:
-            kept = unkeyed.add()
-            kept.name, kept.value = path, value
+            add_item(unkeyed, name=path, value=value)
 
 
 def forget_posed(rig: Object, bones: Iterable[str]) -> None:
@@ -72,8 +69,9 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
         FabrikError: if there is nothing to key, the action cannot be written, a switch of a control rig is missing, or
             the active keying set has none of those bones or a missing property; nothing is changed.
     """
-    check_action(rig, new=False)
-    frame, posed, read = context.scene.frame_current_final, posed_rig(rig), RigCurves(rig, curves(rig))
+    check_action(rig, new=False, tweaked=True)
+    posed, read = posed_rig(rig), RigCurves(rig, curves(rig))
+    frame = action_frame(rig, context.scene.frame_current_final)
     if bones == "SELECTED":
         chosen: list[_Channel] = [pair for bone in picked_bones(context, rig) for pair in _all_channels(bone)]
     elif bones == "WHOLE":
@@ -85,9 +83,10 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
         if enabled_effectors(rig):
             # The channels that Solve and Live write.
             check_effectors(context.scene, rig)
-            trees = find_problems(rig)
+            trees = find_problems(rig, limbs=posed.held_by_ik(context.view_layer.update))
             roots = [problem.tree.skeleton.names[0] for problem in trees if problem.free_root]
-            chosen += posed.keyed([bone for problem in trees for bone in problem.bone_names], roots)
+            written = (problem.tree.skeleton.names[bone] for problem in trees for bone in problem.written)
+            chosen += posed.keyed(list(written), roots)
             chosen += [(bone, "scale") for problem in trees for bone in problem.slides]
         chosen = list(dict.fromkeys([*chosen, *_posed_since_last_key(rig, read, frame)]))
     if not chosen:
@@ -98,7 +97,7 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
     turned = dict.fromkeys(bone for bone, channel in chosen if channel not in ("location", "scale"))
     held = HeldChannels(rig, turned)
     for bone in [rig.pose.bones[name] for name in turned if read.channel(name)]:
-        # Use the values nearest to the existing keys. Otherwise the rotation between two keys could take the longer
+        # Use the values nearest to the existing keys. Otherwise the rotation between two keys might take the longer
         # path.
         near = read.values(bone.name, np.array([frame]))[0]
         channel, values = to_channels(bone.rotation_mode, local_rotation(bone)[None], previous=near)

@@ -1,8 +1,8 @@
 """Live posing: solves a rig again whenever its targets or anything else that it depends on change.
 
-Blender reports changes to handlers, which exist only while a rig is live. They write the pose and do not request an
-evaluation, since that would call them again. While targets move, a rig continues from its last pose. After a change of
-frame it starts from its stored pose, so that a frame's pose does not depend on the order of frames. After undo, or in a
+Blender reports changes to handlers, which exist only while a rig is live. They write the pose without requesting an
+evaluation, which would call them again. While targets move, a rig continues from its last pose. After a change of frame
+it starts from its stored pose, so that a frame's pose does not depend on the order of frames. After undo, or in a
 reopened file, it starts from the existing pose. If nothing has changed, nothing is written, so that updates end.
 """
 
@@ -52,9 +52,12 @@ def switched(rig: Object) -> None:
     if not settings.live:
         settings.stored_pose.clear()
     elif not settings.stored_pose and rig.pose is not None:
+        resting = {*_WATCHED.resting}
+        pause(rig)
         # The panel shows why the rig can't be posed.
         with suppress(FabrikError):
             store_base(rig)
+        _WATCHED.resting = resting
     follow()
 
 
@@ -127,8 +130,7 @@ def _pose_all(graph: Depsgraph, scene: Scene, updated: set[bpy.types.ID] | None)
         # Changing a pose during a render would crash Blender.
         return
     rigs = [rig for rig in _WATCHED.rigs if _is_there(rig, graph) and rig.session_uid not in _WATCHED.resting]
-    # The leaders of each rig: rigs whose bones are its targets, and rigs that its targets follow by a parent or
-    # constraint.
+    # The leaders of each rig: rigs whose bones are its targets, or which its targets follow by a parent or constraint.
     leaders: dict[Object, set[Object]] = {rig: set() for rig in rigs}
     for rig in rigs if len(rigs) > 1 else ():
         leaders[rig] = _carriers(_followed_effectors(rig) - {rig, rig.data, None}).intersection(rigs) - {rig}

@@ -45,7 +45,7 @@ class Lock:
     is_local: bool = False
 
     def press(self, axis: str, *, plane: bool) -> "Lock":
-        """The lock after a key press: first the world's axis; with the same key again the bone's axis, then none."""
+        """The lock after a key press: first the world's axis; after the same key again the bone's axis, then none."""
         if (axis, plane) != (self.axis, self.is_plane):
             return Lock(axis, plane)
         return Lock() if self.is_local else Lock(axis, plane, is_local=True)
@@ -144,7 +144,7 @@ class DragInput:
 
     @property
     def field_count(self) -> int:
-        """The number of numbers that can be typed."""
+        """The largest number of values that can be typed."""
         return 1 if self.rotating else len(self.lock.fields)
 
     def shift(self) -> FloatArray:

@@ -18,7 +18,7 @@ from ...core.drag import DragPose, DragSolver
 from ...core.errors import FabrikError
 from ...core.model.effector import path_reaches
 from ...core.rotations import IDENTITY, angle_between, slerp
-from ..control.posed_rig import posed_rig
+from ..control.posed_rig import PosedRig, posed_rig
 from ..control.writer import LimbOnIk, Update, most_off
 from ..goals.body import masses_of
 from ..goals.effectors import check_effectors, move_pins_with
@@ -53,9 +53,15 @@ from ..settings.why_not import why_no_rig, why_no_solve
 
 
 def store_base(rig: Object) -> None:
-    """Store the current channels of all bones, and a control rig's switches, for the base pose."""
+    """Store the current channels of all bones, and a control rig's switches, for the base pose.
+
+    Tries which limbs IK holds. In a handler, Blender may crash after an evaluation.
+    """
     stored = rig_settings(rig).stored_pose
     _store(read_channels(rig), stored)
+    for limb in posed_rig(rig).held_by_ik(bpy.context.view_layer.update):
+        for control in limb.goes_by.values():
+            stored[control].value = 1.0
     for path, value in switches_of(rig).items():
         add_item(stored, name=path, value=value)
 
@@ -102,18 +108,18 @@ def preferred_pose(problem: RigProblem, start: _Pose, bones: Sequence[int] | Non
 class BasePose:
     """The base pose of a rig on a frame, from its current action, or else from the stored pose.
 
-    On a control rig these are the channels of its controls, with which it is evaluated.
+    On a control rig, this pose is found by evaluating the rig with its controls' channels.
 
     Attributes:
-        key: the frame and the channels of a control rig that was evaluated.
-        body: its pose, by bone: the local rotation (4,), and the head (3,) of the tree's root.
+        key: the frame and the channels of a control rig that was evaluated. trees: its trees in this pose, by root.
+        held: the limbs that IK holds in the base pose.
         frame: the frame. blended: the values of channels that strips blend, by bone, channel and curve values.
     """
 
     def __init__(self, scene: Scene, rig: Object, update: Update, last: "BasePose | None") -> None:
         """Read the base pose on the current frame.
 
-        update: evaluates the scene without calling handlers. last: the rig's last base pose, which may still hold.
+        update: evaluates the scene without calling handlers. last: the rig's last base pose, which may still be valid.
         """
         self.settings = rig_settings(rig)
         self._rig, self.frame, stored = rig, scene.frame_current_final, self.settings.stored_pose
@@ -125,10 +131,12 @@ class BasePose:
         self._curves, posed, self._is_layered = RigCurves(rig, every), posed_rig(rig), bool(below)
         # Only Blender can blend strips. It has set their channels when a frame is read for the first time.
         self.blended: dict[tuple[str | float, ...], FloatArray] = {}
-        if last is not None and last.frame == self.frame:
+        self._is_new = last is None or last.frame != self.frame
+        if last is not None and not self._is_new:
             self.blended = last.blended
         self.key: tuple[float | bytes, ...] = ()
-        self.body: dict[str, _Pose] = {}
+        self.trees: dict[str, Tree] = {}
+        self.held: list[LimbOnIk] = []
         parents = {} if posed.by_channels else solved_parents(rig)
         names = list(dict.fromkeys(name for name, _ in posed.keyed([*parents], [*parents][:1])))
         if not names:
@@ -136,14 +144,13 @@ class BasePose:
         rotations, locations = self._turned(names), np.array([self._moved(name) for name in names])
         self.key = self.frame, rotations.tobytes(), locations.tobytes()
         if last is not None and last.key == self.key:
-            self.body = last.body
+            self.trees, self.held = last.trees, last.held
             return
         keyed, current = {curve.data_path for curve in every}, switches_of(rig)
         values = {path: stored[path].value for path in current if path in stored and path not in keyed}
         groups = channel_groups(rig, names)
         apart = [angle_between(group.rotations, rotations[group.rows]).max() for group in groups]
         apart.append(np.abs(locations - [rig.pose.bones[name].location for name in names]).max())
-        trees = posed.trees()
         if max(apart) > _SAME_TURN or not current.items() >= values.items():
             with PoseKeeper(scene, rig):
                 for group in groups:
@@ -153,24 +160,39 @@ class BasePose:
                 write_switches(rig, values)
                 rig.update_tag(refresh={"DATA"})
                 update()
-                trees = posed.trees()
+                self._read(posed, update)
             update()
-        for tree in trees:
-            self.body |= {
-                name: (turned, tree.root_location)
-                for name, turned in zip(tree.skeleton.names, tree.rotations, strict=True)
-            }
+        else:
+            self._read(posed, update)
 
-    def rotations(self, bones: Sequence[str]) -> FloatArray:
-        """(B, 4) local rotations of bones, w x y z; bones without data are at rest."""
-        return np.array([self.body[bone][0] for bone in bones]) if self.body else self._turned(bones)
+    def _read(self, posed: PosedRig, update: Update) -> None:
+        """Read a control rig that is in its base pose, and the limbs that IK holds there."""
+        self.held = posed.held_by_ik(update, {row.name for row in self.settings.stored_pose if row.value})
+        self.trees = {tree.skeleton.names[0]: tree for tree in posed.trees()}
 
-    def root_place(self, bone: str) -> FloatArray:
-        """(3,) the head of a root bone in armature space."""
-        return self.body[bone][1] if self.body else root_place(self._rig.pose.bones[bone], self._moved(bone))
+    def start(self, problem: RigProblem, current: Tree, last: "LiveSession | None") -> _Pose:
+        """(J, 4) local rotations of a tree, and (3,) its root's head, which stays in place unless Live or keys move it.
+
+        current: the tree in its current pose, in which bones of a plain rig stay that are not solved. last: the tree's
+        session.
+        """
+        root, bones = problem.tree.skeleton.names[0], self._rig.pose.bones
+        if root in self.trees:
+            place, head = problem.posed.place(root), problem.tree.root_location
+            is_keyed = self._is_new and self._curves.channel(place, "location")
+            if not problem.free_root and not is_keyed:
+                # What controls reproduce is slightly off, so the root would creep.
+                stays = last is not None and place in bones and last.placed == bones[place].location[:]
+                head = last.wanted[1] if last and last.wanted and stays else current.root_location
+            return problem.tree.rotations, head
+        rotations, head = current.rotations.copy(), current.root_location
+        rotations[problem.bones] = self._turned(problem.bone_names)
+        if problem.free_root:
+            head = root_place(bones[root], self._moved(root))
+        return rotations, head
 
     def _turned(self, bones: Sequence[str]) -> FloatArray:
-        """(B, 4) local rotations by the channels of bones or controls."""
+        """(B, 4) local rotations by the channels of bones or controls; bones without data are at rest."""
         known = np.concatenate([self._rotations, [IDENTITY]])
         found: FloatArray = known[[self._rows.get(bone, -1) for bone in bones]]
         keyed = [row for row, bone in enumerate(bones) if self._curves.channel(bone)]
@@ -194,7 +216,7 @@ class BasePose:
         found = {curve.array_index: curve.evaluate(self.frame) for curve in self._curves.channel(bone, channel)}
         if self._is_layered and found:
             shown = np.array(getattr(self._rig.pose.bones[bone], channel), dtype=np.float64)
-            # If the keys have changed since, the current values are theirs.
+            # If the keys have changed since, they determine the current values.
             shown = self.blended.setdefault((bone, channel, *found.values()), shown)
             found = {index: shown[index] for index in found}
         values[list(found)] = list(found.values())
@@ -242,12 +264,13 @@ def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> F
     check_rig(armature)
     check_editable(armature)
     context.view_layer.update()
-    trees = [problem.pins_first() for problem in find_problems(armature)]
+    held = posed_rig(armature).held_by_ik(context.view_layer.update)
+    trees = [problem.pins_first() for problem in find_problems(armature, limbs=held)]
     settings = rig_settings(armature)
     last: Any = settings.solved
     if start != "PRESENT" or not last or last[0] != pose_bytes(armature):
         last = b"", [], {}, {}
-    # If the same request is solved again, it starts where the first solve did.
+    # If the same request is solved again, it starts from the same pose.
     _, before, turns, heads = last
     begins = []
     for problem in trees:
@@ -265,12 +288,14 @@ def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> F
             # Parents of the targets may have followed bones that were just solved.
             context.view_layer.update()
         places = current_targets(context.evaluated_depsgraph_get(), context.scene, armature, problem)
-        asked.append((depends_on(problem), *(None if each is None else each.tobytes() for each in places)))
+        # The ends of limbs on IK are where they are, within the errors of IK.
+        own = len(problem.names)
+        asked.append((depends_on(problem), *(None if each is None else each[:own].tobytes() for each in places)))
         stays = asked[-1] in before and is_by_posture(problem, places)
         solution, holds, left = _solve(context, problem, places, begin, stays=stays)
         left_alone += left
         errors.append(solution.errors * float(object_scale(tree_space(armature, problem))))
-        lengths = path_reaches(problem.tree.skeleton, problem.effectors).tolerance_lengths
+        lengths = path_reaches(problem.tree.skeleton, problem.effectors[:own]).tolerance_lengths
         met += int(np.asarray(solution.errors <= Options().tolerance * lengths).sum())
         if (farthest := float(np.nan_to_num(errors[-1]).max())) > worst:
             why, worst = holds, farthest
@@ -291,7 +316,8 @@ def _solve(
 
     stays: whether the current pose is already the solution.
     """
-    rig, unseen, left = problem.rig, np.isnan(places.points).any(axis=1), list[str]()
+    rig, own, left = problem.rig, len(problem.names), list[str]()
+    unseen = np.isnan(places.points[:own]).any(axis=1)
     solution: Solution | DragPose
     if is_by_posture(problem, places):
         session = session_for(problem, (begin.rotations, begin.root_location), problem.locks(begin.rotations))
@@ -299,17 +325,20 @@ def _solve(
         # If the pose does not change, solve again only to find why targets are missed.
         solution = session.solve_from_preferred(*asked, try_passes=True)
         if stays:
-            errors = session.misses(*current, *asked)[: len(problem.effectors)]
+            errors = session.misses(*current, *asked)
             solution = DragPose(*current, errors, np.full(len(errors), np.nan), 0)
-        solution = replace(solution, errors=np.where(unseen, np.nan, solution.errors))
+        solution = replace(solution, errors=np.where(unseen, np.nan, solution.errors[:own]))
         why = problem.why_short(session)
     else:
         solution, why = solve_tree(problem, places, begin.rotations, begin.root_location), ""
+        solution = replace(solution, errors=solution.errors[:own])
         if not unseen.all():
             write_stretches(rig, stretch_factors(problem, solution))
     if not stays and not unseen.all():
         location = solution.root_location if problem.free_root else None
-        left = problem.posed.write(context, problem.tree.skeleton, solution.rotations, location, problem.bones)
+        left = problem.posed.write(context, problem.tree.skeleton, solution.rotations, location, problem.written)
+        ends = (effector.bone for effector in problem.effectors[own:])
+        left += problem.posed.too_short(dict(zip(ends, places.points[own:], strict=True)))
         errors = _errors_on_ik(problem, places, solution.errors)
         why, solution = why if (errors == solution.errors).all() else "", replace(solution, errors=errors)
     return solution, why, left
@@ -318,10 +347,10 @@ def _solve(
 def _errors_on_ik(problem: RigProblem, places: SampledTargets, errors: FloatArray) -> FloatArray:
     """(E,) the solver's errors, or the rig's where they are larger, because IK stretches bones and the solver does not.
 
-    Only elbows and knees are off; the end of a limb on IK is where the solver has it.
+    Only elbows and knees are off; the end of a limb on IK is at the solver's position.
     """
     found, on_ik, most = errors.copy(), problem.posed.on_ik, most_off(problem.tree.skeleton.extent)
-    for row, effector in enumerate(problem.effectors):
+    for row, effector in enumerate(problem.effectors[: len(errors)]):
         if effector.bone in on_ik and effector.target_bone is None:
             point = "TAIL" if effector.offset is None else "OFFSET"
             bone = problem.rig.pose.bones[effector.bone]
@@ -346,7 +375,7 @@ def session_for(problem: RigProblem, start: _Pose, locks: Mapping[int, WithLocks
 
 
 def depends_on(problem: RigProblem) -> tuple[Any, ...]:
-    """A key for everything that the session of a problem depends on, except rest pose, preferred pose and targets."""
+    """A value that changes with everything on which a session depends, except rest pose, preferred pose and targets."""
     rig = problem.rig
     masses, settings, up = masses_of(rig, problem.tree.skeleton), rig_settings(rig), rig.matrix_world[2][:]
     weighed = tuple(array.tobytes() for array in (masses.shares, masses.centers, masses.factors))
@@ -397,7 +426,7 @@ SAME_TURN_ON_IK: Final = 3e-4
 _SAME_TURN_MADE: Final = 1e-5
 # The length to assume for a root bone with almost no length.
 _SHORTEST: Final = 1e-3
-# Whether joints ease in, and a timer lets them catch up with targets. Off in background mode.
+# Whether joints ease in, and a timer lets them catch up with targets. False in background mode.
 IS_EASED = not bpy.app.background
 # Radians, and fractions of the root bone's length. A pose with smaller differences is not written again.
 _SAME_TURN: Final = 2e-6
@@ -414,6 +443,7 @@ class LiveSession:
         limbs: a control rig's limbs that are placed on IK, by switch.
         wanted: the pose that was written last on this frame; None if no pose was written.
         made: the resulting pose of the rig, which may differ; None until it is evaluated.
+        placed: the location channel of the root control that was written last.
         base: the rig's last base pose.
     """
 
@@ -434,6 +464,7 @@ class LiveSession:
         self.limbs: dict[str, LimbOnIk] = {} if before is None else before.limbs
         self.wanted: _Pose | None = None if before is None else before.wanted
         self.made: _Pose | None = None if before is None else before.made
+        self.placed: tuple[float, ...] = () if before is None else before.placed
         self.base: BasePose | None = None
         if before is not None and before.asked is not None:
             # Changed settings take effect at once, without easing.
@@ -495,19 +526,19 @@ class LiveSession:
         """Whether the pose already meets its targets, inside the limits."""
         size = float(self._problem.tree.skeleton.lengths.sum())
         misses = solver.misses(current.rotations, current.root_location, *asked)
-        # IK and locks allow the pose, although it may be slightly off the hinges that represent them.
+        # The pose satisfies IK and locks, even if it is slightly off the hinges that represent them.
         limits = read_limits(self._problem.rig, self._problem.bone_names)
         legal = legal_pose(current.skeleton, limits, current.rotations[None])[0]
         return bool(
             misses.max(initial=0.0) <= _THERE * size and angle_between(legal, current.rotations).max() <= _LEGAL
         )
 
-    def stays(self, wanted: _Pose, on_ik: Collection[str]) -> bool:
+    def stays(self, tree: Tree, wanted: _Pose, on_ik: Collection[str]) -> bool:
         """Whether a pose need not be written: the rig has it, or it was written last and its result is unchanged.
 
-        wanted: (J, 4) local rotations and (3,) the root's head. on_ik: names of bones on IK.
+        tree: the current pose. wanted: (J, 4) local rotations and (3,) the root's head. on_ik: names of bones on IK.
         """
-        tree, bones = self._problem.tree, self._problem.bones
+        bones = self._problem.written
         current = tree.rotations, tree.root_location
         length = max(float(tree.skeleton.lengths[0]), _SHORTEST)
 
@@ -551,7 +582,9 @@ def try_pose(
             check_effectors(scene, rig)
             check_editable(rig)
             base = BasePose(scene, rig, update, next((each.base for each in sessions.values()), None))
-            for problem in [each.pins_first() for each in find_problems(rig)]:
+            for problem in [
+                each.pins_first() for each in find_problems(rig, limbs=base.held, trees=[*base.trees.values()])
+            ]:
                 places = current_targets(graph, scene, rig, problem)
                 _pose_tree(scene.frame_current_final, problem, base, places, sessions, update)
     except FabrikError as error:
@@ -568,22 +601,20 @@ def _pose_tree(
     update: Update,
 ) -> None:
     """Pose one tree, blended between its base pose and the solved pose by the rig's influence."""
-    rig, free, tree = problem.rig, problem.free_root, problem.tree
-    posed, place, root = problem.posed, tree.root_location, tree.skeleton.names[0]
-    # Limbs on IK follow the body, so their current pose depends on the pose before.
-    names, on_ik = tree.skeleton.names, posed.on_ik
-    based = sorted({*problem.bones, *(bone for bone, name in enumerate(names) if name in on_ik)})
-    start = tree.rotations.copy()
-    start[based] = base.rotations([names[bone] for bone in based])
-    head = base.root_place(root) if free else place
-    share = base.settings.influence
-    session = sessions.get(root)
+    rig, tree, posed, root = problem.rig, problem.tree, problem.posed, problem.tree.skeleton.names[0]
+    # On a control rig, the current pose may depend on that of the frame before, even of bones that are not solved.
+    session, share = sessions.get(root), base.settings.influence
+    current = tree
+    if base.trees:
+        current = freeze(next(each for each in posed.trees() if each.skeleton.names[0] == root), problem.held)
+    start, head = base.start(problem, current, session)
     if session is None or not session.fits(problem):
         session = sessions[root] = LiveSession(problem, (start, head), session)
     session.base = base
     stretches: dict[str, float] = {}
     if is_by_posture(problem, places):
-        shown = tree if share == 1.0 else None
+        shown = current if problem.free_root else replace(current, root_location=head)
+        shown = shown if share == 1.0 else None
         solved, solved_head = session.pose(places, (start, head), problem.locks(start), frame, shown)
     else:
         solution = solve_tree(problem, places, start, head)
@@ -598,15 +629,17 @@ def _pose_tree(
             # Bones that start inside their limits stay inside.
             if np.array_equal(legal_rotations(limit, start[bone][None])[0], start[bone]):
                 rotations[bone] = legal_rotations(limit, rotations[bone][None])[0]
-    location = head + share * (solved_head - head) if free else None
-    current = current_factors(rig, stretches) if stretches else {}
-    stretched = any(abs(current[name] - factor) > _SAME_TURN for name, factor in stretches.items())
-    if stretched or not session.stays((rotations, place if location is None else location), posed.on_ik):
+    location = head + share * (solved_head - head)
+    factors = current_factors(rig, stretches) if stretches else {}
+    stretched = any(abs(factors[name] - factor) > _SAME_TURN for name, factor in stretches.items())
+    if stretched or not session.stays(current, (rotations, location), posed.on_ik):
         if stretches:
             write_stretches(rig, stretches)
-        session.wanted, session.made = (rotations, place if location is None else location), None
-        writer = posed.writer(update, tree.skeleton, problem.bones, moves_root=free, known=session.limbs)
+        session.wanted, session.made = (rotations, location), None
+        writer = posed.writer(update, tree.skeleton, problem.written, moves_root=problem.free_root, known=session.limbs)
         # Limbs that stay on IK continue from their current state.
         session.limbs = dict(writer.limbs)
         writer.write(rotations, location)
+        place: Any = rig.pose.bones.get(posed.place(root))
+        session.placed = () if place is None else place.location[:]
         rig.update_tag(refresh={"DATA"})

@@ -39,7 +39,7 @@ from ..rig.pose_writer import in_object_mode, set_mode
 from ..rig.rotation_modes import to_channels
 from ..settings.rig import rig_settings
 
-# How files are read: the add-on ("" for Blender itself), the operator, and its arguments.
+# By suffix, the importer of a file: its add-on ("" for Blender itself), its operator, and the arguments.
 _USD: Final = ("", "wm.usd_import", {"set_frame_range": False})
 _IMPORTERS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
     ".fbx": ("io_scene_fbx", "import_scene.fbx", {}),
@@ -95,8 +95,8 @@ def _matrices(source: Object, moved: Sequence[tuple[FloatArray, FloatArray]], pa
     return posed
 
 
-# Number of frames between two checks of the Esc key. The first is for frames that are evaluated one by one, the second
-# for frames that are read from curves all at once.
+# Number of frames between two checks of the Esc key. The first number is for frames that Blender evaluates, the second
+# for frames that are read from curves.
 _EVALUATED: Final = 20
 _READ: Final = 500
 
@@ -146,7 +146,7 @@ def sample_source(context: Context, source: Object, frames: IntArray) -> Generat
 
 
 def _sample_recorded(body: Recorded, name: str, usual_rate: float, frames: IntArray) -> Generator[float, None, Motion]:
-    """Sample the motion of a recorded body, whose first frame is frame 1; usual_rate: if the body has no rate."""
+    """Sample the motion of a recorded body, whose first frame is frame 1; usual_rate: for a body without a rate."""
     yield 0.0
     motion = body.at(frames - 1).motion(name)
     return replace(motion, rate=motion.rate or usual_rate)
@@ -187,7 +187,7 @@ def _found_steps(
     owned = {**posed.frozen, **posed.owned}
     held = {name: owned[name] for name in names if name in owned}
     check_unscaled(rig, names)
-    # The source determines the root's position, as a pin does.
+    # The source determines the root's position, like a pin.
     free = posed.may_move(names[0]) and root_mode(rig, pinned=True) != "FIXED"
     bones = [bone for bone, name in enumerate(names) if name not in held]
     problem = rig_problem(posed, tree, [Effector(names[0])], bones, free_root=free, baked=True, held=held)

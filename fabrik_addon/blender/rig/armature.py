@@ -26,6 +26,8 @@ from .rotation_modes import channel_count, from_channels, property_name
 
 Offset: TypeAlias = tuple[float, float, float]
 BONE_HEAD: Final[Offset] = (0.0, 0.0, 0.0)
+# World meters. Smaller distances are not reported.
+SHOWN: Final = 5e-4
 
 
 def as_array(matrix: Matrix) -> FloatArray:

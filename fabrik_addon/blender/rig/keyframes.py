@@ -41,9 +41,12 @@ def new_action(owner: Object, name: str) -> Action:
     return action
 
 
-def check_action(owner: Object, *, new: bool) -> None:
-    """Raise KeyframeError, with the reason, if the owner's action cannot be written, or with `new`, replaced."""
-    _check_owner(owner)
+def check_action(owner: Object, *, new: bool, tweaked: bool = False) -> None:
+    """Raise KeyframeError, with the reason, if the owner's action can't be written or, with `new`, replaced.
+
+    tweaked: whether the action may be that of an NLA strip in tweak mode, see `action_frame`.
+    """
+    _check_owner(owner, tweaked=tweaked)
     animation = owner.animation_data
     if not new and animation is not None and animation.action is not None and not animation.action.is_editable:
         name = animation.action.name
@@ -117,8 +120,7 @@ def add_strip(owner: Object, action: Action) -> bpy.types.NlaStrip:
     animation = _animation_data(owner)
     current = animation.action
     if current is not None and current != action:
-        # Make the current action a strip with the same influence, blending and extrapolation, so that it plays the
-        # same.
+        # Make the current action a strip with the same influence, blending and extrapolation, to keep its effect.
         slot, influence = animation.action_slot, animation.action_influence
         blend_type, extrapolation = animation.action_blend_type, animation.action_extrapolation
         animation.action = None
@@ -158,16 +160,30 @@ def _new_strip(animation: bpy.types.AnimData, action: Action, slot: bpy.types.Ac
     return strip
 
 
-def _check_owner(owner: Object) -> None:
-    """Raise KeyframeError if the owner cannot be animated in its current state."""
+def _check_owner(owner: Object, *, tweaked: bool = False) -> None:
+    """Raise KeyframeError if the owner cannot be animated in its current state; tweaked: as in `check_action`."""
     reason = why_not_editable(owner)
     if reason:
         raise KeyframeError(reason)
+    if not tweaked:
+        check_not_tweaked(owner)
+
+
+def check_not_tweaked(owner: Object) -> None:
+    """Raise KeyframeError if one of the owner's NLA strips is in tweak mode."""
     if owner.animation_data is not None and owner.animation_data.use_tweak_mode:
         raise KeyframeError(
             f"{owner.name!r} has an NLA strip in tweak mode, where keys are in the strip's own time: "
             "press Tab in the NLA editor to leave it"
         )
+
+
+def action_frame(owner: Object, frame: float, *, to_scene: bool = False) -> float:
+    """Convert a frame of the scene to the time of the owner's action, or back; they differ only in tweak mode."""
+    animation = owner.animation_data
+    if animation is None or not animation.use_tweak_mode:
+        return frame
+    return animation.nla_tweak_strip_time_to_scene(frame, invert=not to_scene)
 
 
 def _new_slot(action: Action, owner: Object) -> bpy.types.ActionSlot:

@@ -13,6 +13,7 @@ from ...core.arrays import FloatArray
 from ...core.errors import first_few
 from .keyframes import (
     KeyframeError,
+    action_frame,
     active_strips,
     bone_in_path,
     bone_path,
@@ -50,8 +51,8 @@ def key_channels(
     The other keyed frames of the armature keep their pose: a property without a key there gets one if its value would
     change.
 
-    If there is an active keying set, its properties are keyed instead; for automatic keys only if the scene is set to
-    use it.
+    If there is an active keying set, its properties are keyed instead; automatic keys do so only if the scene is set to
+    use the keying set.
 
     before: former values of properties without curves, by bone and property.
 
@@ -71,6 +72,7 @@ def key_channels(
     if why and not automatic:
         raise KeyframeError(why[0])
     found = [each for each in found if each not in missing]
+    # Without a frame, Blender would ignore the subframe.
     frame, keyed = context.scene.frame_current_final, dict[str, None]()
     former: dict[tuple[str, int], float | None] = {}
     for bone, path, _ in found:
@@ -79,9 +81,8 @@ def key_channels(
         for number in range(len(values or "wxyz")):
             former[path, number] = None if values is None else values[number]
     first = not any(True for _ in curves(armature))
-    with _other_keys_kept(context, armature, frame, former):
+    with _other_keys_kept(context, armature, former):
         for bone, path, index in found:
-            # Without a frame, Blender would ignore the subframe.
             if armature.keyframe_insert(path, index=index, frame=frame, group=bone, options=options, keytype=kind):
                 keyed[bone] = None
         if keyed and first:
@@ -100,24 +101,24 @@ def key_in_steps(context: Context, armature: Object, path: str, before: float | 
     curve = curves_by_key(curves(armature)).get((path, 0))
     if curve is not None and is_locked(curve):
         return
-    frame = context.scene.frame_current_final
-    with _other_keys_kept(context, armature, frame, {(path, 0): before}):
-        armature.keyframe_insert(path, frame=frame)
+    with _other_keys_kept(context, armature, {(path, 0): before}):
+        armature.keyframe_insert(path, frame=context.scene.frame_current_final)
         make_steps(curves_by_key(curves(armature))[path, 0])
     make_steps(curves_by_key(curves(armature))[path, 0])
 
 
 @contextmanager
 def _other_keys_kept(
-    context: Context, armature: Object, frame: float, former: Mapping[tuple[str, int], float | None]
+    context: Context, armature: Object, former: Mapping[tuple[str, int], float | None]
 ) -> Iterator[None]:
-    """Keep the pose on the other keyed frames of an armature while the block inserts keys on a frame.
+    """Keep the pose on the other keyed frames of an armature while the block inserts keys on the current frame.
 
     Also keeps the current pose of bones that get no key.
 
     former: by data path and index, the value before the change, for properties without keys; None if it is unknown.
     """
-    frames, by_key = other_keyed_frames(armature, frame), curves_by_key(curves(armature))
+    frames = other_keyed_frames(armature, action_frame(armature, context.scene.frame_current_final))
+    by_key = curves_by_key(curves(armature))
     held, new = dict[tuple[str, int], FloatArray](), list[tuple[str, int]]()
     for key, value in former.items() if len(frames) else ():
         curve = by_key.get(key)
@@ -152,14 +153,15 @@ def _without_effect(
 ) -> dict[tuple[str, int], FloatArray]:
     """(F,) values of curves that leave the pose of the NLA strips below the action unchanged, by path and index.
 
-    missing: the curves that the action does not have yet. Those that the strips do not have either are left out.
+    missing: the curves that the action does not have yet. Curves that the strips do not have either are left out.
     """
     animation = armature.animation_data
     below = curves_by_key(strip_curves(armature) if missing and animation.use_nla else ())
     found = {key: np.zeros(len(frames)) for key in missing if key in below}
     if found and animation.action_blend_type == "REPLACE":
         keeper = PoseKeeper(context.scene, armature)
-        for row, frame in enumerate(frames.tolist()):
+        for row, own in enumerate(frames.tolist()):
+            frame = action_frame(armature, own, to_scene=True)
             context.scene.frame_set(int(frame // 1.0), subframe=frame % 1.0)
             for (path, index), values in found.items():
                 values[row] = np.ravel(read_switch(armature, path))[index]

@@ -78,7 +78,7 @@ def unlocked_location(bone: PoseBone) -> tuple[int, ...]:
 
 
 def hinge_of_locks(bone: PoseBone) -> Hinge | None:
-    """The hinge of a bone with two angles locked at zero, as animators lock elbows and knees; None for others."""
+    """The hinge of a bone with two angles locked at zero, such as an elbow or a knee; None for other bones."""
     free: list[Any] = [axis for axis, locked in zip(AXES, bone.lock_rotation, strict=True) if not locked]
     by_parts = bone.rotation_mode in _FOUR_CHANNELS and bone.lock_rotations_4d
     if len(free) != 1 or (by_parts and (bone.lock_rotation_w or bone.rotation_mode == "AXIS_ANGLE")):
@@ -147,8 +147,8 @@ def unkeyable_bones(rig: Object) -> dict[str, str]:
         for name in (bones.keys() if driven else ())
         if any(bone_path(name, channel) in driven for channel in ROTATION_CHANNELS)
     ]
-    # Bones are hidden in Pose mode by themselves, or if all their collections are hidden. Blender 5.0 hides pose bones,
-    # older versions the armature's bones.
+    # A bone is hidden in Pose mode if it is hidden itself, or if all its collections are hidden. Blender 5.0 hides pose
+    # bones, older versions the armature's bones.
     has_own = "hide" in PoseBone.bl_rna.properties
     own = _flagged(rig.pose.bones if has_own else rig.data.bones, "hide")
     shown: set[str] = set()

@@ -22,7 +22,7 @@ _CHANNELS = {"location": 3, "rotation_quaternion": 4, "rotation_axis_angle": 4, 
 
 
 class PoseKeeper:
-    """The frame of a scene and the pose of an armature when this object is created; as a context, restored at its end.
+    """Stores the frame of a scene and the pose of an armature; as a context, restores them at its end.
 
     A change of frame loses unkeyed poses of animated channels; this restores them.
 
@@ -103,7 +103,7 @@ def set_mode(context: Context, mode: Any, rig: Object | None = None) -> None:
 
 
 def pose_bytes(rig: Object) -> bytes:
-    """The current values of all channels that rotate and move bones, as a key for the pose."""
+    """The current values of all channels that rotate and move bones, to compare poses."""
     channels = (floats(rig.pose.bones, name, width) for name, width in _CHANNELS.items() if name != "scale")
     return b"".join(values.tobytes() for values in channels)
 

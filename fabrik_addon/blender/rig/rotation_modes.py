@@ -50,7 +50,7 @@ def local_rotation(bone: PoseBone) -> FloatArray:
 def to_channels(
     rotation_mode: str, quaternions: npt.ArrayLike, previous: npt.ArrayLike | None = None
 ) -> tuple[str, FloatArray]:
-    """Channel values on successive frames, each as close to the previous frame's as its rotation allows.
+    """Channel values on successive frames, each as close as possible to the values on the previous frame.
 
     Args:
         rotation_mode: "QUATERNION", "AXIS_ANGLE" or an Euler order such as "XYZ".
@@ -142,10 +142,11 @@ def _euler(order: Sequence[int], matrices: FloatArray, start: FloatArray) -> Flo
     last_angle = _carried_on(np.arctan2(across, along)[..., None], free, start[..., last : last + 1])[..., 0]
     angles = np.empty(matrices.shape[:-1])
     angles[..., last] = last_angle
-    # The cosine along the last angle has a sign, so an angle that was kept costs at most the distance from gimbal lock.
+    # The cosine along the last angle has a sign, so the error of an angle that was kept is at most the distance from
+    # gimbal lock.
     cosine = np.cos(last_angle) * along + np.sin(last_angle) * across
     angles[..., middle] = np.arctan2(-sign * matrices[..., last, first], cosine)
-    # Compute the first angle from the last one, so that their sum is exact even if neither of them is.
+    # Compute the first angle from the last one, so that their sum is exact even if neither of the angles is.
     row = np.cos(last_angle)[..., None] * matrices[..., middle, :]
     row = row - sign * np.sin(last_angle)[..., None] * matrices[..., first, :]
     angles[..., first] = np.arctan2(-sign * row[..., last], row[..., middle])
@@ -163,7 +164,7 @@ def _carried_on(values: FloatArray, valid: BoolArray, start: FloatArray) -> Floa
 
 
 def _unwrapped(angles: FloatArray, start: FloatArray) -> FloatArray:
-    """(F, ..., n) angles plus full turns, so that each is within 180° of the one before, the first of `start`."""
+    """(F, ..., n) angles plus full turns: each is within 180° of the previous angle, and the first one of `start`."""
     joined = np.concatenate((np.broadcast_to(start, angles.shape[1:])[None], angles))
     return np.unwrap(joined, axis=0)[1:]
 

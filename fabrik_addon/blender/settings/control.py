@@ -57,13 +57,13 @@ class FabrikCarrier(PropertyGroup):
 class FabrikControl(PropertyGroup):
     """A control, its name, and the controls that it follows."""
 
-    # The control that also rotates this one, and a second control that rotates it by a fraction; "" if there is none.
+    # The control that also rotates this control, and another that rotates it by a fraction; "" if there is none.
     turns_with: String()
     shares_turn: String()
     share: Float()
     # The control that this control's head follows.
     moves_with: String()
-    # The deform bone that is dragged instead of the control.
+    # The deform bone to drag instead of the control.
     stands_for: String()
     # The switch of the limb that this control moves on IK, as a path.
     limb: String()
@@ -117,7 +117,7 @@ def control_rig(rig: Object) -> FabrikControlRig | None:
 def solved_bone(rig: Object, bone: str) -> str:
     """The solved bone that a bone belongs to: for a control of a control rig, the deform bone that it represents.
 
-    A mechanism bone belongs to the same solved bone as the bone that it copies, or else as its parent. If no solved
+    A mechanism bone belongs to the solved bone of the bone that it copies, or else to that of its parent. If no solved
     bone is found, returns the bone itself.
     """
     setup, bones, found, tried = control_rig(rig), rig.pose.bones, bone, {""}
@@ -155,6 +155,6 @@ def moves(constraint: Any) -> bool:
 
 
 def may_be_control_rig(rig: Object) -> bool:
-    """Whether constraints move bones of a rig that is not set up as a control rig yet."""
+    """Whether constraints move bones of a rig that is not set up as a control rig."""
     setup: FabrikControlRig = seen(rig).control
     return not len(setup.carriers) and any(moves(each) for bone in rig.pose.bones for each in bone.constraints)

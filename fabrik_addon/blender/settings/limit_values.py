@@ -46,7 +46,7 @@ class LimitSettings:
         hinge: min, max, radians.
         window: x0, z0, x1, z1, …, radians; empty if there has been no polygon.
         slide: min and max factor of the bone's length; 1 and 1 if it does not stretch.
-        stiffness: how strongly the bone keeps its rotation, from 0 to 1.
+        stiffness: the resistance of the bone to rotation, from 0 to 1.
         mass: the bone's share of the body's mass; below 0 to derive it from its name or size.
     """
 

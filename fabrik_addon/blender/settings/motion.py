@@ -195,7 +195,7 @@ MARKER_NAME: Final = "fabrik_marker"
 TAKE_STATIC: Final = "fabrik_static"
 # The scene's frames per second when the markers were imported.
 TAKE_RATE: Final = "fabrik_rate"
-# The warnings about the recording, a line each.
+# The warnings about the recording, one per line.
 TAKE_DOUBTS: Final = "fabrik_doubts"
 TAKE_SEEN: Final = "fabrik_seen"
 
@@ -257,10 +257,10 @@ class FabrikMarker(PointOnBone, PropertyGroup):
     target_bone: String(
         "Marker Bone", "If the markers are bones of another armature, the bone whose head is the marker"
     )
-    # How far the marker moves on its bone if the bone was guessed from motion; negative if it was not guessed.
+    # The distance that the marker moves on its bone, if the bone was guessed from motion; else negative.
     guess: Float(default=-1.0)
     # Results of the last bake: the marker's RMS distance from its point in world meters (negative before the first
-    # bake), its largest distance and the frame of that, and the percentage of frames on which it was visible.
+    # bake), the largest distance and its frame, and the percentage of frames on which the marker was visible.
     error: Float(default=-1.0)
     worst: Float()
     worst_frame: Int()
@@ -308,11 +308,11 @@ class OfATake:
     factors: List(type=FabrikFactor)
     # The results of the last calibration, one per line; "" if the markers' positions have not been calibrated.
     calibrated: String()
-    # The warnings of the last calibration, and of the last match or bake, in lines.
+    # The warnings of the last calibration, and of the last match or bake, one per line.
     calibration_doubts: String()
     doubts: String()
-    # The errors of the last bake in short lines, the frame with the largest error, the report of that bake, and if it
-    # followed the markers, its action.
+    # The errors of the last bake in short lines, the frame with the largest error, the report of that bake, and its
+    # action if it followed the markers.
     last_result: String()
     worst_frame: Int()
     report: Pointer(type=Text)

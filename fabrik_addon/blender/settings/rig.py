@@ -119,11 +119,12 @@ BALANCES = (
 
 
 class FabrikStoredBone(PropertyGroup):
-    """The stored pose of the bone of this name, or the stored value of the switch with this path as its name."""
+    """The stored pose of a bone, or the stored value of a switch; its name is the bone's name or the switch's path."""
 
     # The local rotation, and the location channels.
     rotation: Quaternion()
     location: FloatVector(subtype="XYZ")
+    # The value of a switch, or 1 for an IK control that holds a limb.
     value: Float()
 
 
@@ -199,7 +200,7 @@ class FabrikDragSettings(PropertyGroup):
     bones: Int("Bones", "Number of bones that follow, including the dragged bone", default=3, min=1, soft_max=20)
     keep_orientation: Bool(
         "Keep Orientation",
-        "A dragged foot or head keeps its orientation, as an IK control does; press R to rotate it",
+        "A dragged foot or head keeps its orientation, like an IK control; press R to rotate it",
         default=True,
         options=ASIDE,
     )

@@ -84,7 +84,7 @@ ARMATURES: Final = Armatures()
 def rig_at_hand(context: Context) -> Object | None:
     """The rig that operators work on: the active armature, or the rig of the active mesh, or else the active object.
 
-    If an empty is active, this is the rig that has it as a target or marker. All rigs are searched only then, because
+    If an empty is active, this is the rig that has it as a target or marker. Only then all rigs are searched, since
     this is called at every redraw.
     """
     thing: Object | None = context.object

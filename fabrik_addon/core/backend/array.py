@@ -108,9 +108,9 @@ class Quaternion:
         return Vector((px, py, pz))
 
     def _after(self, first: Quaternion) -> Quaternion:
-        if _is_no_turn(first):
+        if _is_identity(first):
             return self
-        if _is_no_turn(self):
+        if _is_identity(self):
             return Quaternion((first.w, first.x, first.y, first.z))
         w, x, y, z = self.w, self.x, self.y, self.z
         return Quaternion(
@@ -133,7 +133,7 @@ class Quaternion:
         return Quaternion((self.w * scale, self.x * scale, self.y * scale, self.z * scale))
 
 
-def _is_no_turn(rotation: Quaternion) -> bool:
+def _is_identity(rotation: Quaternion) -> bool:
     """Whether a rotation is the identity on all frames, as at rest; then no product has to be computed."""
     return type(rotation.w) is float and rotation.w == 1.0 and rotation.x == rotation.y == rotation.z == 0.0
 
@@ -251,7 +251,7 @@ def write(values: Sequence[Any], rows: FloatArray, indices: Sequence[int]) -> No
 
 
 def take(value: Any, frames: IntArray | BoolArray) -> Any:
-    """A value on some of the frames only; `frames` has N indices (N,), or booleans (F,)."""
+    """The part of a value on some frames; `frames` are N indices (N,), or booleans (F,)."""
     if isinstance(value, Vector):
         return Vector([take(value.x, frames), take(value.y, frames), take(value.z, frames)])
     if isinstance(value, Quaternion):
@@ -272,7 +272,7 @@ def put(value: Any, frames: IntArray, part: Any, count: int) -> Any:
 
 
 def _differs(value: Scalar) -> bool:
-    """Whether a component has an entry for each frame, instead of one for all."""
+    """Whether a component has one number for each frame, instead of one for all frames."""
     return isinstance(value, np.ndarray) and value.ndim > 0
 
 

@@ -37,14 +37,14 @@ class Chain:
         return (self.points[-1] - target).length
 
     def part(self, backend: Backend, frames: IntArray) -> "Chain":
-        """The chain on some frames only, `frames` (N,)."""
+        """The chain on some of the frames, `frames` (N,)."""
         if len(frames) == self.count:
             return Chain(self.points, self.distances, self.iterations, self.count)
         points = [backend.take(point, frames) for point in self.points]
         return Chain(points, self.distances, backend.take(self.iterations, frames), len(frames))
 
     def replace(self, backend: Backend, frames: IntArray, part: "Chain") -> None:
-        """Take over the results of some frames, `frames` (N,)."""
+        """Replace some frames, `frames` (N,), by the results of a part."""
         if len(frames) == self.count:
             self.points, self.iterations = part.points, part.iterations
             return
@@ -64,7 +64,7 @@ def is_chain(bodies: Sequence[Body]) -> bool:
 
 
 def reach(backend: Backend, chain: Chain, target: Vector, tolerance: Scalar, options: Options) -> None:
-    """Bring the tip of a chain to a target, or as close as possible, in place; only sweeps use the tolerance."""
+    """Bring the tip of a chain to a target, or as close as possible, in place; only the sweeps use the tolerance."""
     if options.plain:
         everything = backend.frames_where(chain.miss(target) >= 0.0)
         reach_by_sweeps(backend, chain, target, tolerance, options.max_sweeps, everything)

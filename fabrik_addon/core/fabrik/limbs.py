@@ -108,7 +108,7 @@ def carried_frame(body: Body, pose: SweepPose) -> Quaternion:
 
 
 def carried_turn(body: Body, pose: SweepPose, rotation: Quaternion) -> Quaternion:
-    """The frame of a body with a local rotation; cheap if the rotation is the same on every frame."""
+    """The frame of a body after a local rotation; fast if the rotation is the same on every frame."""
     turn = body.rest_turn @ rotation
     return turn if body.parent < 0 or not body.inherits_rotation else pose.orientations[body.parent] @ turn
 
@@ -140,7 +140,7 @@ _STEPS = 129
 
 @dataclass(frozen=True)
 class HingeLimb:
-    """A link: its ball, its hinges in order, a table of shares by increasing length, and the hinges' limits."""
+    """A link: its ball, its hinges in order, their limits, and a table from lengths to fractions of their ranges."""
 
     ball: int
     hinges: tuple[int, ...]
@@ -193,7 +193,7 @@ def _only_hinge(bodies: Sequence[Body], index: int) -> int | None:
 
 
 def _make_limb(bodies: Sequence[Body], ball: int, hinges: tuple[int, ...]) -> HingeLimb:
-    """A limb with a table of its lengths, from the longest down to that at the end of the range where it is shorter."""
+    """A limb with a table of its lengths, from the longest to that at the end of the range at which it is shorter."""
     shares = np.linspace(0.0, 1.0, _STEPS)
     limits = tuple(limit for index in hinges if (limit := bodies[index].hinge) is not None)
     rotations = [limit.at_range_share(array, shares) for limit in limits]
@@ -261,7 +261,7 @@ def find_bend_limbs(
 
 
 def _run_to(bodies: Sequence[Body], last: int, before: bool, balls: Collection[int]) -> tuple[int, ...]:
-    """The bodies from `last` upward, as long as each is an only child; with `before`, from the parent of `last`."""
+    """The bodies from `last` upward while each is an only child; with `before`, from the parent of `last`."""
     run = [] if before else [last]
     parent = bodies[last].parent
     while last not in balls or (before and not run):

@@ -4,8 +4,8 @@ Forward, leaves to root: every body is moved rigidly onto its children and effec
 body's head is moved to its parent, then the body is rotated about it and clamped to its limit, so that lengths and
 limits hold exactly. With one attachment for each body and no limits this is Algorithm 1.
 
-Two rules help limited joints to reach. A body whose limit is active moves forward without rotating, so that the bodies
-before it receive its real target. A ball and the hinges after it are one limb of variable length (see `limbs`).
+Two rules help limited joints to reach. In the forward pass, a body whose limit is active moves without rotating, so
+that its parents receive its real target. A ball and the hinges after it are one limb of variable length (see `limbs`).
 """
 
 from collections.abc import Sequence
@@ -80,7 +80,7 @@ class Passes:
 
         Args:
             pose: heads and orientations.
-            local: the local rotation from which each body rotates (current if limited, else that of the start).
+            local: the local rotation from which each body rotates: current if limited, else the start's.
             bound: whether each body's limit was active in the last backward pass.
             targets: the targets of the sweep.
         """
@@ -186,7 +186,7 @@ class Passes:
             arms = [(frame @ offset, wanted, weight) for offset, wanted, weight in pairs]
             torque = sum_vectors([arm.cross(wanted) * weight for arm, wanted, weight in arms])
             grip = sum(arm.dot(wanted) * weight for arm, wanted, weight in arms)
-            # Use the angle, since the simpler torque / |grip| is unbounded as the grip vanishes, which causes pops.
+            # Use the angle: the simpler torque / |grip| grows without bound as the grip vanishes, which causes pops.
             size = torque.length
             angle = self.backend.atan2(size, grip)
             frame = (self.backend.exp_map(torque * (angle / (size + TINY))) @ frame).normalized()

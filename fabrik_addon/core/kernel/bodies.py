@@ -139,7 +139,7 @@ class Bodies:
 
     @cached_property
     def ends(self) -> IntArray:
-        """(B, B) for bodies u, l: the body at whose head u's lever arm on points of l ends; -1: at the point itself.
+        """(B, B) for bodies u, l: the body at whose head u's lever arm for points of l ends; -1 for the points.
 
         Bodies above a body that does not inherit rotation move it, but do not rotate it.
         """
@@ -288,7 +288,7 @@ class Bodies:
             points: (..., n, 3), armature space.
             weights: (..., n).
             forces: (..., n, 3).
-            turning: of bodies whose rotation counts, (B, m) from `below`, weights (..., m) and torques (..., m, 3).
+            turning: for bodies whose rotation counts, (B, m) from `below`, weights (..., m) and torques (..., m, 3).
 
         Returns:
             (..., D, 6) L and R such that `symmetric` of L Rᵀ is Σ weight · JᵀJ, and (..., D) Σ Jᵀ force.
@@ -358,7 +358,7 @@ def joint_axes(limit: Limit | None, factor: float) -> FloatArray:
 
 
 def _ancestor_steps(carriers: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
-    """For each step of 1, 2, 4 … levels: the bodies that have an ancestor that far above them, and this ancestor.
+    """For each step of 1, 2, 4 … levels: the bodies with an ancestor that many levels above them, and the ancestors.
 
     carriers: (B,) the body above each one, -1 for none.
 

@@ -11,29 +11,27 @@ from .joint_limits import AXES, ConstraintRows, Holder
 from .kinematics import forward_kinematics
 from .posture import Away, PostureTerm
 
-# A body has rows only for its lowest points: the one that is lowest now, and those that would be lowest if the floor
-# had this slope along either of two axes. Rows for all points take 30 to 50 % longer.
+# A body has rows only for its lowest point now, and for the points that would be lowest if the floor had this slope
+# along either of two axes. Rows for all points take 30 to 50 % longer.
 _SLOPE = 0.4
 # Points may be below the floor by this fraction of the body's size; otherwise the floor holds feet that pins already
-# hold. With 0, hips that are dragged by 30 cm above pinned feet stop 26 cm too early. Goals are accurate to a third of
-# this.
+# hold. With 0, hips that are dragged by 30 cm above pinned feet stop 26 cm too early. Goals have a third of this error.
 _SLACK = 3e-5
 # The first keys of the rows of floor and support, larger than those of all joints.
 _FLOOR_KEYS, _SUPPORT_KEYS = 1_000_000, 2_000_000
 # If a body starts off its support, its center of mass moves into a region of this fraction of the support's size. If a
 # foot is lifted, the center ends 3 mm inside the edge. With 0.6 it ends 12 mm inside, but the hips move 1 cm farther.
 _STANDS_IN = 0.85
-# Compliance of the support: the distance by which it yields per force. It is a pure number, since masses are shares,
-# and so forces are lengths.
+# Compliance of the support: the distance by which it yields per force. It is a pure number: masses are shares, so
+# forces are lengths.
 _YIELDS = 0.015
 # The center of mass moves freely up to _AT_EASE, as a fraction of the distance to the support's edge. Beyond it, the
-# hips move back, as people's do: by 1.8 cm for a hand 70 cm forward, and by 2.3 with 0.37. For each meter that the
-# center is lowered, the region is narrower by _LOWERED meters, because bending down moves the hips farther back than
-# reaching out.
+# hips move back, like those of people: by 1.8 cm for a hand 70 cm forward, or by 2.3 cm with 0.37. For each meter that
+# the center is lowered, the region is narrower by _LOWERED meters, because bending down moves the hips farther back
+# than reaching out.
 _AT_EASE, _LOWERED = 0.42, 0.15
-# The largest force of the support, as a multiple of the body's size. It is below the caps of goals (30; hips 4), so
-# balance gives way first. With 0.5, a person on one foot who reaches far to the side loses balance by several
-# centimeters.
+# The largest force of the support, as a multiple of the body's size. It is below the caps of goals (30, or 4 for hips),
+# so balance gives way first. With 0.5, a person on one foot who reaches far to the side loses balance by centimeters.
 _MOST_FORCE = 0.7
 
 
@@ -105,12 +103,12 @@ class Bounds:
             self._inner = middle + _STANDS_IN * (self._edges - middle)
             self._normals = self._sides - _LOWERED * np.array(self._support.up)
             # Beyond a corner, several sides push. The cap of each is proportional to the angle that it faces; a right
-            # angle has the whole cap. So the force hardly depends on how many sides the outline has.
+            # angle has the whole cap. So the force hardly depends on the number of sides.
             turns = np.arccos(np.clip((self._sides * np.roll(self._sides, -1, axis=0)).sum(axis=1), -1.0, 1.0))
             self._most = _MOST_FORCE * bodies.skeleton.extent / np.pi * (turns + np.roll(turns, 1))
 
     def prefer(self, posture: PostureTerm, rotations: FloatArray, location: FloatArray) -> None:
-        """Prefer a pose: (J, 4) local rotations and the root's head at (3,), armature space.
+        """Set the preferred pose: (J, 4) local rotations and the root's head at (3,), armature space.
 
         Sets the region in which the center of mass moves freely. Points that start below the floor may stay as low.
         """
@@ -120,7 +118,7 @@ class Bounds:
             posed = forward_kinematics(self._bodies.skeleton, rotations, location)
             own, carrying = posed[self._bones[self._own]], posed[self._bodies.bones[self._on]][:, None]
             places = own[..., :3, 3] + times(own[..., :3, :3], self._places[self._own])
-            # (M, N, 3) the points in the frames of the bodies, and (M, N) their least allowed heights.
+            # (M, N, 3) the points in the frames of the bodies, and (M, N) their lowest allowed heights.
             self._points = times(np.swapaxes(carrying[..., :3, :3], -1, -2), places - carrying[..., :3, 3])
             self._heights = np.minimum(self._height + self._radii[self._own], places @ self._normal)
             self._heights -= _SLACK * self._bodies.skeleton.extent
@@ -184,8 +182,8 @@ class Bounds:
         """Measure the bodies that may be near the floor.
 
         Returns:
-            (m,) indices of these bodies in `_on`, and (m, N, K) the heights of their points above K floors. Each of
-            these has one of the normals (K, 3), and is tilted about the point below the body's head.
+            (m,) indices of these bodies in `_on`, and (m, N, K) the heights of their points above K floors. The floors
+            have the normals (K, 3), and are tilted about the point below the body's head.
         """
         if not len(self._on):
             return self._on, np.zeros((0, 0, len(normals)))
@@ -244,7 +242,7 @@ class Bounds:
 
 
 def _outline(support: Support) -> tuple[FloatArray, FloatArray]:
-    """(N, 3) horizontal normals out of the outline, and (N,) the distances of its edges along them."""
+    """(N, 3) horizontal outward normals of the outline, and (N,) the distances of its edges along them."""
     corners, up = np.asarray(support.corners, dtype=np.float64), np.array(support.up)
     edges = np.roll(corners, -1, axis=0) - corners
     normals = np.cross(edges, up)

@@ -1,9 +1,9 @@
 """Self-collision: capsules on a body's bones that must not overlap.
 
-The distance of two capsules is that of their segments minus their radii (Ericson, *Real-Time Collision Detection*,
-2005, section 5.1.9). Each near pair gives inequalities rows · x <= gap: one at the closest points of the segments, and
-one at each end whose own closest point is near. The latter keep two parallel capsules from rocking about a single point
-of contact.
+The distance of two capsules is the distance of their segments minus their radii (Ericson, *Real-Time Collision
+Detection*, 2005, section 5.1.9). Each near pair gives inequalities rows · x <= gap: one at the closest points of the
+segments, and one at each end whose own closest point is near. The latter keep two parallel capsules from rocking about
+a single point of contact.
 """
 
 from collections.abc import Sequence
@@ -20,14 +20,13 @@ from .bodies import Bodies, Motions, Pose, cross
 from .joint_limits import ConstraintRows, Holder
 from .kinematics import forward_kinematics
 
-# A step is assumed not to close gaps larger than this fraction of the body's size: between capsules, or points and the
-# floor.
+# A step is assumed to close no gap (between capsules, or points and floor) above this fraction of the body's size.
 NEAR = 0.05
 # Keys of these rows, beyond those of joints, floor and support. Each pair has five.
 _KEYS = 3_000_000
 _KINDS = 5
-# The end of a segment adds a row of its own on two conditions. Its closest points differ from those of the pair by this
-# fraction of a segment. Its gap exceeds the pair's by at most this fraction of the distance at which rows are added.
+# The end of a segment adds its own row if its closest points differ from the pair's by this fraction of a segment, and
+# if its gap exceeds the pair's by at most this fraction of the distance at which rows are added.
 _BESIDE = 0.2
 
 

@@ -1,11 +1,12 @@
 """Limbs without goals hang: a weak pull on their bones, added to the posture term, within the same limits and floor.
 
-A limb keeps its tilt from the vertical while its carrier (the bone it hangs from) tilts, and rotates about the vertical
-with it. The farther the carrier tilts, the more the limb is pulled straight down: arms held away from the body, a shin
-below a raised knee. If the carrier is itself a bone of a limb, its whole swing counts, also at the same height, but no
-twist about its own axis. Limbs raised above level are pulled less, and so are limbs that were posed before: the more a
-limb's direction in the start pose differs from that at rest, the more it only keeps its tilt. Nothing is pulled in the
-start pose. Animation rigs have a similar option for FK limbs (Rigify: "FK limb follow", off by default).
+A limb keeps its tilt from the vertical while its carrier (the bone from which it hangs) tilts, and rotates about the
+vertical with the carrier. The farther the carrier tilts, the more the limb is pulled straight down: arms held away from
+the body, a shin below a raised knee. If the carrier is itself a bone of a limb, its whole swing counts, even if it
+stays equally steep, but not its twist. Limbs raised above level are pulled less, and so are limbs that were posed
+before: the more a limb's direction in the start pose differs from that at rest, the more it only keeps its tilt.
+Nothing is pulled in the start pose. Animation rigs have a similar option for FK limbs (Rigify: "FK limb follow", off by
+default).
 """
 
 from collections.abc import Collection, Sequence
@@ -28,12 +29,12 @@ _LEAST_PULL = 0.012
 # The pull on a bone, as a fraction of that on its limb. With 0, elbows bend and arms do not swing.
 _OF_BONES = 0.5
 # If a carrier is tilted by an angle a, the share 1 - cos(a)^n of the pull is straight down. With n = 3 on the trunk, a
-# free hand moves up to 7 times as far as the mouse, and with 2, 4 times. With n = 2 on a limb, the forearm below a
-# raised elbow stays farther from the vertical.
+# free hand moves up to 7 times as far as the mouse; with n = 2, up to 4 times. With n = 2 on a limb, the forearm below
+# a raised elbow stays farther from the vertical.
 _ON_TRUNK, _ON_LIMB = 2, 3
-# A limb counts as posed if its direction at the start, relative to its carrier, is this far from that at rest: a
-# distance on the unit sphere, some 40 degrees. Such a limb keeps its tilt. If it were drawn down, a raised arm would
-# fall by 9 degrees while the hips are lowered.
+# A limb counts as posed if its direction at the start, relative to its carrier, is this far from its direction at rest,
+# as a distance on the unit sphere: about 40 degrees. Such a limb keeps its tilt. If it were drawn down, a raised arm
+# would fall by 9 degrees while the hips are lowered.
 _POSED = 0.7
 # Steps of finite differences, in radians. _TURNS: (4, 4, 3, 3) rotations by the sum of two steps; index 0 is no step,
 # and 1 to 3 are steps about X, Y and Z.
@@ -56,9 +57,9 @@ class HangFrom(NamedTuple):
 class HangingTerm:
     """½ Σ pull · |direction - wanted|² over L limbs and bones, with its gradient and Gauss-Newton matrix.
 
-    A limb's direction is that from the head of its first bone to the tail of its last one, so a leg that meets the
-    floor bends its knee instead of sliding away. Each of its bones also counts as a limb, by a smaller share, so that
-    an arm hangs from the shoulder and not only from the elbow.
+    A limb's direction is from the head of its first bone to the tail of its last bone, so a leg that meets the floor
+    bends its knee instead of sliding away. Each of its bones also counts as a limb, by a smaller share, so that an arm
+    hangs from the shoulder and not only from the elbow.
     """
 
     def __init__(
@@ -168,7 +169,7 @@ class HangingTerm:
         # Follow the carrier's rotation about the vertical, and a fraction of its tilt.
         ridden = times(turned, self._start)
         kept = _rotated(ridden, axes, -self._shares * tilt)
-        # A limb also falls if its carrier swings to another direction at the same height.
+        # A limb also falls if its carrier swings to another direction that is equally steep.
         cosine[..., self._swings] = (directions * self._axes).sum(axis=-1)
         cosine = np.clip(cosine, -1.0, 1.0)
         drawn = self._falls * np.where(cosine > 0.0, 1.0 - cosine**self._powers, 1.0)

@@ -27,11 +27,11 @@ from ..model.skeleton import Skeleton
 from ..rotations import IDENTITY
 from .bodies import Bodies
 
-# A cone's outline is approximated by straight lines: the nearest one, and those rotated from it by these angles. A
+# A cone's outline is approximated by straight lines: the nearest line, and lines rotated from it by these angles. A
 # narrow ellipse curves away within a step: with the nearest line alone, a step along the outline gained nothing.
 _ANGLES = np.radians([3.0, 9.0, 20.0, 45.0])
 _BOTH_WAYS = np.concatenate([[0.0], -_ANGLES, _ANGLES])
-# The rotation matrices of these angles, side by side: a direction times them gives all rotated directions.
+# The rotation matrices of these angles, side by side: their product with a direction gives all rotated directions.
 _TURNED = np.concatenate(
     [[[cos, sin], [-sin, cos]] for cos, sin in zip(np.cos(_BOTH_WAYS), np.sin(_BOTH_WAYS), strict=True)], axis=1
 )
@@ -91,7 +91,7 @@ class Sides(NamedTuple):
         frames: (K,). bodies: (K,).
         normals: (K, 3) in the frame that carries the body.
         gaps: (K,) radians, zero or more.
-        numbers: (K,) which side of its joint each is.
+        numbers: (K,) the index of each side among those of its joint.
     """
 
     frames: IntArray
@@ -207,7 +207,7 @@ class Outlines(NamedTuple):
     """The outlines of N ball limits near a pose.
 
     Attributes:
-        numbers, joints: (K,) of the near sides: the number as in `Sides`, and which of the N joints it is.
+        numbers, joints: (K,) of the near sides: their numbers as in `Sides`, and their joints, from 0 to N - 1.
         bodies: (N,).
         angle, ex, ez: (N,) of their swings, as in `Swing`.
         normals: (N, m + 4, 2) outward normals of the m lines that approximate them, the nearest first, and of four
@@ -398,7 +398,7 @@ class _Polygons:
             local[:, body] = many.stack([inside], len(local))[:, 0]
 
     def sides(self, local: FloatArray, within: float) -> Sides:
-        # Copy the rows, because the backend would read a broadcast one as plain numbers that hold for all frames.
+        # Copy the rows, because the backend would read a broadcast row as plain numbers that hold for all frames.
         local = local.copy()
         found = []
         for body, limit in self._polygons:

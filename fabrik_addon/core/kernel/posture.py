@@ -1,8 +1,8 @@
 """The posture term: the cost of moving masses and rotating joints away from the preferred pose.
 
 ½ Σ s_b · ( m_b · |c_b - c_b⁰|² + I_b · |log(q_b q_b⁰⁻¹)|² ), with its gradient and Gauss-Newton matrix in the columns
-of `Bodies`. The first part's matrix is the mass matrix of composite rigid bodies (Featherstone, *Rigid Body Dynamics
-Algorithms*, 2008, chapter 6), that of the second part is diagonal.
+of `Bodies`. The matrix of the first part is the mass matrix of composite rigid bodies (Featherstone, *Rigid Body
+Dynamics Algorithms*, 2008, chapter 6). The matrix of the second part is diagonal.
 """
 
 from collections.abc import Sequence
@@ -21,17 +21,17 @@ from .kinematics import forward_kinematics
 # rotates to its limits instead of the arm, and jumps there. With more, joints share a movement evenly and the hips
 # follow: with 1.7e-3, by 4.3 cm instead of 3.7 for a hand 70 cm forward.
 _LEAST_INERTIA = 1.038e-3
-# How far a hip flexes for each radian of its knee, in a relaxed leg: 0.5 with a foot straight below the hip, 1 in a
-# squat. With 0, the body bends over backward by 67 degrees if its head is lowered by 50 cm; with 0.5, the pelvis tilts
-# back by 6 degrees on the way.
+# Radians by which a hip flexes for each radian of its knee's bend, in a relaxed leg: 0.5 with a foot straight below the
+# hip, 1 in a squat. With 0, the body bends over backward by 67 degrees if its head is lowered by 50 cm; with 0.5, the
+# pelvis tilts back by 6 degrees on the way.
 FOLLOWS: Final = 0.8
 # Factor on the inertia of joints of limbs without goals, which follow gravity and the floor.
 _RELAXED = 0.3
 # A spine without goals is this many times as stiff unless it bends sideways. With 4, its back is hollow in a squat.
-# So is a joint above a hinge, such as a hip, once it flexes by _FLEXES radians more than FOLLOWS times the hinge's
-# bend, because muscles behind both joints are stretched. (Straight legs can be raised by 69 to 76 degrees, partly by
-# the pelvis: Youdas et al., *J. Orthop. Sports Phys. Ther.* 35, 2005.) With 25, a trunk that is led far down leans
-# aside.
+# A joint above a hinge, such as a hip, is equally stiff once it flexes by _FLEXES radians more than FOLLOWS times the
+# hinge's bend, because muscles behind both joints are stretched. (Straight legs can be raised by 69 to 76 degrees,
+# partly by the pelvis: Youdas et al., *J. Orthop. Sports Phys. Ther.* 35, 2005.) With 25, a trunk that is dragged far
+# down tilts sideways.
 _STIFF, _FLEXES = 12.0, 1.0
 
 
@@ -101,8 +101,7 @@ class Coupled(NamedTuple):
 class PostureTerm:
     """The posture term for one preferred pose. Bones that are not bodies move with the nearest body above.
 
-    The masses of limbs without goals count as if the limb were fixed to the body: they follow it and do not hold it
-    back.
+    The masses of limbs without goals count as if fixed to the body: they follow it and do not hold it back.
 
     Poses may have a leading axis of frames: (F, J, 4) and (F, 3).
 
@@ -120,7 +119,7 @@ class PostureTerm:
         coupled: Sequence[Coupled] = (),
         side_bends: Sequence[tuple[int, FloatArray]] = (),
     ) -> None:
-        """Prefer local rotations (J, 4) and the root's head at (3,).
+        """Make the term for preferred local rotations (J, 4) and the root's head at (3,).
 
         free: (B,) the bodies of limbs without goals. coupled: hinges with which the joints above rotate. side_bends:
         bodies, each with the axis (3,) about which it rotates most easily, in the frame that carries it.
@@ -161,7 +160,7 @@ class PostureTerm:
         return other
 
     def prefer(self, pose: Pose, coupled: Sequence[Coupled]) -> None:
-        """Prefer a pose of the bodies, with which all other bones move."""
+        """Set the preferred pose of the bodies; all other bones move with them."""
         bodies, self._back = self.bodies, conjugate(pose.local)
         self._preferred = pose.points(bodies.carrier, self._own_offsets)
         away = self._preferred - pose.heads[..., self.carrier, :]
@@ -209,7 +208,7 @@ class PostureTerm:
         return vectors + (flat @ self._follows).reshape(vectors.shape)
 
     def _stretches(self, turned: FloatArray, coupled: FloatArray) -> FloatArray:
-        """(..., 2 K) extension of the joints above hinges, and their flexion beyond what the hinges' bends explain.
+        """(..., 2 K) extension of the joints above hinges, and the excess of their flexion for the hinges' bends.
 
         turned: (..., B, 3) rotation vectors of joints. coupled: (..., B, 3) from `_with_coupled`.
         """

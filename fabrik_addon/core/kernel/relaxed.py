@@ -131,8 +131,8 @@ class RelaxedLimbs:
     def _legs(self) -> list[_Limb]:
         """Legs whose knees are straighter in the preferred pose than in a relaxed leg.
 
-        A shin without goals uses those on its thigh. Otherwise a straight leg would not begin to hang when its thigh is
-        raised.
+        A shin without goals counts as having the goals on its thigh. Otherwise a straight leg would not begin to hang
+        when its thigh is raised.
         """
         found = []
         for each in self.coupled:

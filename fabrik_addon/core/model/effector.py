@@ -139,8 +139,7 @@ class Options:
             nothing after that.
         plain: the paper's plain method: sweeps only, limits clamped in both passes.
         restarts: the number of other start poses inside the limits that are tried if limits seem to keep a target
-            away. With 16 a hand with five goals missed 1 of 150 targets within its limits, and a robot of five hinges 2
-            of 120.
+            away. With 16, a hand with five goals missed 1 of 150 targets, and a robot of five hinges 2 of 120.
         repair_pops: solve frames that pop or fail again, starting from neighboring frames. A frame's pose then depends
             on those frames.
         chunk: the number of frames solved at once, so that memory does not grow with the length of an action.

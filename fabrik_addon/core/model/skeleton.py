@@ -98,7 +98,7 @@ class Skeleton:
     def part(self, bones: Sequence[int], rest: npt.ArrayLike | None = None) -> "Skeleton":
         """The skeleton of some of the bones, parents first; rest: (len(bones), 4, 4); unchanged if None."""
         members = np.asarray(bones, dtype=np.int64)
-        # Bones that are left out get -1. So does the last, extra entry, which the parent -1 of a root selects.
+        # Bones that are left out get -1. The extra last entry, which the parent -1 of a root selects, is -1 too.
         indices = np.full(len(self) + 1, -1)
         indices[members] = np.arange(len(members))
         return Skeleton(

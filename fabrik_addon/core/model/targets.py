@@ -84,7 +84,7 @@ class Targets(Frames):
 
 @dataclass(frozen=True)
 class Start(Frames):
-    """The start of F frames of J bones.
+    """The poses from which F frames are solved.
 
     Attributes:
         rotations: (F, J, 4) local rotations inside all limits.
@@ -208,7 +208,7 @@ def checked_targets(
     bend_targets: npt.ArrayLike | None,
     prior: PosePrior | None,
 ) -> tuple[Targets, bool]:
-    """The targets of F frames, and whether they were those of one pose, as given to `Solver.solve`.
+    """The targets of F frames from arguments of `Solver.solve`, and whether these were for one pose.
 
     Raises TargetError for invalid ones. Without weights, the effectors' own are used; a weight of zero disables the
     target on that frame.

@@ -34,9 +34,9 @@ _SMALL_GAIN, _OPTIMAL = 1e-3, 3e-3
 # otherwise limits may still change.
 _NEWTON_GAIN, _AS_PREDICTED, NEARLY_OPTIMAL = 1e-2, 0.25, 0.03
 # With expected rotations, no goal has to be met exactly. Then a frame is also stationary after a step with at most the
-# damping _FIRST, on two conditions. The next step would gain about error² / gain, with the error of this step's
-# prediction: at most _PREDICTABLE of the remaining cost. Damping prevented a gain of at most _KEPT_BACK of that cost;
-# without this condition, a marker that had fallen off displaced a joint by 29 mm.
+# damping _FIRST if the next step would gain at most _PREDICTABLE of the remaining cost (about error² / gain, with the
+# error of this step's prediction), and if damping prevented a gain of at most _KEPT_BACK of that cost. Without the
+# second condition, a marker that had fallen off displaced a joint by 29 mm.
 _PREDICTABLE, _KEPT_BACK = 1e-5, 3e-3
 # After a step that gained at most this fraction of the cost, the next one includes the derivative of the goals' forces
 # (Newton's method). Farther away that matrix is often indefinite.
@@ -46,7 +46,7 @@ _NEAR_END = 0.1
 _LONGEST_TURN = 0.7
 # Weight of the squared angle between a limb and its pole: comparable to that of the goals.
 _POLE_WEIGHT = 1e-2
-# The largest number of changes of the active set in a step. Sets that still change then mostly alternate.
+# The largest number of changes of the active set in a step. Sets that change more often usually alternate.
 _MAX_ROUNDS = 6
 # The largest number of matrix entries in a block of frames, so that they fit into the processor's cache.
 _BLOCK_NUMBERS = 250_000
@@ -86,7 +86,7 @@ class LeastSquares:
     def run(self, state: State, most_steps: int, *, bending: bool = False, slide: bool = False) -> None:
         """Improve the frames in place until each is solved, is stationary, or has had `most_steps` steps.
 
-        bending: whether limbs first bend toward their poles. Goals are then met alone, as exactly as without poles.
+        bending: whether limbs first bend toward their poles. Poles are then ignored, so that goals are met exactly.
         slide: whether lengths may change.
         """
         self._slide = slide and len(self.bodies.slides) > 0
@@ -245,7 +245,7 @@ class LeastSquares:
         found = system.solve(damping, np.concatenate([pull, np.swapaxes(rows, 1, 2)], axis=2))
         step, each = found[..., 0], found[..., 1:]
         across = rows @ each
-        # Sides may repeat one another, as those of a hinge without a range do.
+        # Sides may be equal, such as the two of a hinge without a range.
         diagonal = np.einsum("fii->fi", across)
         diagonal += np.where(diagonal > 0.0, ROUNDING * diagonal, 1.0)
         beyond = np.where(np.isfinite(gaps), times(rows, step) - gaps, 0.0)

@@ -6,7 +6,7 @@ an expected change. Its covariance has two parts:
 
 * a change that is smooth over time and moves the masses as little as possible: a Matérn kernel of order 3/2, whose most
   probable curve is a spline of least acceleration, times the inverse of the mass matrix;
-* a smaller one that is independent on each frame. It takes up noise in b, such as that of recordings. Its variance
+* a smaller change that is independent on each frame. It takes up noise in b, such as that of recordings. Its variance
   falls with the square of the mass of each number, so that light bones take up the noise and the trunk remains calm.
 
 The Matérn process is Markov in its value and velocity, so a Kalman filter and a smoother find the change in a time that
@@ -118,7 +118,7 @@ class ChangeOverTime:
 def noise_share(values: FloatArray) -> float:
     """The fraction of noise in the variance of (F, n) values on successive frames; NaN for none.
 
-    Noise of variance v gives fourth differences of variance 70 v. Motion that is smooth over five frames gives almost
+    Noise of variance v gives fourth differences of variance 70 v. Motion that is smooth over five frames has almost
     none.
     """
     differences, total = np.diff(values, 4, axis=0), np.nansum(values**2)

@@ -11,10 +11,10 @@ The conditions of Karush, Kuhn and Tucker are
 
 Eliminating x leaves a linear complementarity problem in f and p with a matrix of R + K rows. Lawson and Hanson's method
 (*Solving Least Squares Problems*, 1974, chapter 23) solves it. It begins with a guess of the active set (Bro, de Jong,
-J. Chemometrics 11, 1997). It adds several inequalities at once: among nearly parallel ones, those violated most. The
-energy falls with each active set, so none is tried twice. If cones of limits give nine nearly parallel inequalities
-each, this method takes 14 rounds in the median, and at most 29. Block principal pivoting (Júdice and Pires 1994; Kim
-and Park 2011) takes 95, and often 200.
+J. Chemometrics 11, 1997). It adds several inequalities at once, but from nearly parallel ones only the one violated
+most. The energy falls with each active set, so none is tried twice. If cones of limits give nine nearly parallel
+inequalities each, this method takes 14 rounds in the median, and at most 29. Block principal pivoting (Júdice and Pires
+1994; Kim and Park 2011) takes 95, and often 200.
 
 A force can have a cap. Rows then come in threes, the components of one goal, and the compliance of a goal whose force
 would be longer than its cap grows until the force is as long as the cap. The goal then costs its cap times its
@@ -33,8 +33,7 @@ RIGID: Final = 1e-10
 # A step that does not reduce the cost is shortened to the fraction SHORTER, at most MAX_SHORTER times.
 SHORTER, MAX_SHORTER = 0.4, 4
 # Pushes and gaps of the wrong sign are ignored below this fraction of the largest movement; both are in units of
-# √energy. Two inequalities may be the same, so each gets a compliance: the same fraction of the distance that a unit
-# push moves it.
+# √energy. Two inequalities may be equal, so each gets a compliance: the same fraction of its movement by a unit push.
 _ACCURACY: Final = 1e-8
 # The largest number of rounds, in case rounding errors cause a cycle.
 _MAX_ROUNDS: Final = 200
@@ -72,8 +71,8 @@ class QuadraticProgram:
 
         Raises numpy.linalg.LinAlgError if H is singular.
         """
-        # Products of all rows with each other are left out, since few inequalities are ever active. Without BLAS, which
-        # Blender's own numpy is built without, products with the inverse take four times as long as LAPACK's solutions.
+        # Products of all rows with each other are left out, since few inequalities are ever active. Without BLAS, as in
+        # Blender's own numpy, products with the inverse take four times as long as LAPACK's solutions.
         self._both = np.concatenate([rows, constraints])
         self._count = len(rows)
         solved = np.linalg.solve(matrix, np.concatenate([slope[None], self._both]).T).T
@@ -176,7 +175,7 @@ class QuadraticProgram:
         alone[rows, rows // 3] = forces
         falls = self._multipliers(alone, yielding, used)
         change = np.where(wrong, sizes / caps - 1.0, 0.0)
-        # Goals that change alike are counted together, as if they pulled along one line, so that no step overshoots.
+        # Goals with similar changes are counted together, as if they pulled along one line, so that no step overshoots.
         coupled = np.abs(alone.T @ falls) * (change[:, None] * change > 0.0)
         change *= sizes**2 / np.maximum(coupled.sum(axis=1), TINY)
         yielding[:count] = np.maximum(own + change[:, None], least).ravel()

@@ -20,7 +20,7 @@ _CLEAR_GAIN = 0.95
 
 
 def take_better(state: State, frames: IntArray, found: State, share: float = 1.0) -> None:
-    """Replace the poses of frames (N,) by new ones if these meet the targets or get closer to them.
+    """Replace the poses of frames (N,) by new ones if these meet the targets or are closer to them.
 
     share: the largest Σ weight · distance² of a new pose, relative to the current one.
     """

@@ -1,6 +1,6 @@
 """Finds pops, frames on which a joint moved much farther than the targets did, and repairs them.
 
-Frames that are solved separately are not coordinated, so a limb that can meet its target in two ways may change from
+Frames that are solved separately are not coordinated, so a limb that can meet its target with two poses may change from
 one to the other between two frames. From each side of such a change the pose is continued, each frame from its
 neighbor, until it meets the frames as they were solved. The smoother of the two results is kept. A change that remains
 is spread over the frames around it.
@@ -22,15 +22,14 @@ _LONGEST_SPAN, _SPREAD = 500, 40
 _AT_LEAST = 0.002
 # A rotation by this angle, in radians, counts as a pop.
 _SHARPEST = np.pi / 3
-# Errors count as equal if they differ by at most this factor: targets out of reach are missed by slightly different
-# amounts.
+# Errors count as equal if they differ by at most this factor, like the errors of targets out of reach.
 _NO_WORSE = 1.01
 
 Continue = Callable[[int, FloatArray, FloatArray], Solution]
 
 
 def jumps(solution: Solution, targets: FloatArray) -> FloatArray:
-    """(F - 1,) from each frame to the next: the farthest movement of a joint, divided by that of the targets.
+    """(F - 1,) the farthest movement of a joint from each frame to the next, divided by that of the targets.
 
     Targets that hardly move count as having moved by a small fraction of the skeleton's size. A bone that rotates
     sharply, even only about itself, counts as a joint that moves too far. targets: (F, E, 3), armature space.
@@ -125,7 +124,7 @@ def _is_worse(solution: Solution, errors: FloatArray) -> BoolArray:
 def restart_frames(pops: BoolArray, failed: BoolArray) -> list[int]:
     """The frames from which a pose is continued: after each pop, and the first of consecutive failed ones.
 
-    pops: (F - 1,) whether a pop follows the frame. failed: (F,).
+    pops: (F - 1,) whether a pop follows the frame. failed: (F,) whether the frame failed.
     """
     begins = failed[1:] & ~failed[:-1]
     return [int(frame) for frame in np.flatnonzero(pops | begins) + 1]

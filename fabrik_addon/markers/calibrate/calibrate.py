@@ -52,7 +52,7 @@ class Calibration:
         pose: the pose that the person is assumed to hold at the reference.
         stature: distance from feet to head in that pose, as a fraction of the distance at rest; NaN if feet and head
             are not recognized from bone names.
-        height: distance from feet to head of the recorded person at rest, before scaling; NaN likewise.
+        height: distance from feet to head of the recorded person at rest, before scaling; NaN in the same case.
         poses: the poses measured last, of the reference or of frames of the take.
     """
 
@@ -199,8 +199,9 @@ def _statures(skeleton: Skeleton, mapping: Sequence[MappedMarker], positions: Fl
 def _reference(positions: FloatArray, frames: tuple[int, int] | None, statures: FloatArray) -> FloatArray:
     """Frames (F, M, 3) of the reference on which at least one marker is seen.
 
-    Without a range: the frames on which markers move least, among those that show nearly the most markers and an
-    upright person. More than one frame, since a single one may be the top of a jump. statures: (F,), see `_statures`.
+    Without a range, these are the frames on which markers move least, among those that show nearly the most markers and
+    an upright person. There are several, since a single frame may be the top of a jump. statures: (F,), see
+    `_statures`.
     """
     if frames is not None:
         first, last = frames

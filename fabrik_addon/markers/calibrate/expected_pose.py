@@ -1,4 +1,4 @@
-"""The pose that a person holds during calibration, and how far people deviate from it.
+"""The pose that a person holds during calibration, and the deviations of people from it.
 
 Real markers are about 15 mm from the positions that a mapping guesses. A fit without a prior turns these errors into
 joint angles: with markers 10 mm off, arms of a body at rest rotated by 13–32°.
@@ -23,11 +23,11 @@ _RAISED: Final[dict[Kind, float]] = {"STANDING": 10.0, "A_POSE": 45.0, "T_POSE":
 # Degrees: a calibration pose is recognized if the arms are within this angle of it, and legs and trunk within this
 # angle of rest.
 _NEAR: Final = 25.0
-# How far people deviate from a calibration pose, by part (degrees, standard deviation).
+# Deviations of people from a calibration pose, by part (degrees, standard deviation).
 _STILL: Final = {"spine": 4.0, "chest": 4.0, "neck": 5.0, "head": 5.0, "shoulder": 4.0, "foot": 4.0, "toe": 4.0}
 _STILL_LIMB: Final = 8.0
-# How far moving people deviate from rest (degrees, standard deviation). With the chest's 15 for the lower spine too,
-# the spine was at its limits twice as often.
+# Deviations of moving people from rest (degrees, standard deviation). With the chest's 15 for the lower spine too, the
+# spine was at its limits twice as often.
 _MOVING: Final = {"spine": 12.0, "chest": 15.0, "neck": 20.0, "head": 20.0, "shoulder": 12.0, "foot": 20.0, "toe": 15.0}
 _MOVING_LIMB: Final = 60.0
 # Radians: a deviation so large that the prior has only about 2 % of the weight of a marker 10 cm from the joint.

@@ -28,13 +28,13 @@ from ..signals import MEDIAN_DISTANCE, medians, outlier_weights
 from .expected_pose import ExpectedPose
 from .size import bones_of, joint_columns, make_effectors, points_on, with_factors
 
-# The numbers of steps for the first poses, and for those of later rounds, which start from the last ones. Poses need
-# not be exact before the offsets are.
+# The numbers of steps for the first poses, and for the poses of later rounds, which start from the poses before. Poses
+# need not be exact before the offsets are.
 _STEPS, _STEPS_FROM_NEAR = 6, 2
 # Error of a marker position once its offset is found, as a fraction of the skeleton's size (3 mm on a person).
 _NOISE: Final = 0.001
-# Markers on skin are usually off by at most this fraction of the size. Only an error beyond it, as of keypoints, counts
-# as noise. With 0, skin markers lose weight and their error grows by 0.8 mm.
+# Markers on skin are usually off by at most this fraction of the size. Only an error beyond it, such as that of
+# keypoints, counts as noise. With 0, skin markers lose weight and their error grows by 0.8 mm.
 _OF_SURFACE: Final = 0.0017
 # Bones are rotated by this angle (radians) to find the directions in which their limits let them move. A limit is
 # active if clamping removes more than the fraction `_CUT` of the rotation.
@@ -272,8 +272,8 @@ class Offsets:
 
 
 # P parameters of one kind, shared by all poses of a recording. `prior` returns (P,) weights and (P,) differences from
-# the current values to the prior's mean. Its sample_weight is the mean over the markers of the summed weight of their
-# samples.
+# the current values to the prior's mean. Its sample_weight is a marker's total weight over all samples, averaged over
+# the markers.
 Shared: TypeAlias = Scale | Limbs | Offsets
 
 
@@ -434,7 +434,7 @@ def _step(
     joints[:, :, limited] = np.swapaxes(np.swapaxes(joints[:, :, limited], 1, 2) @ tangents[:, limited], 1, 2)
     to_expected[:, :-1] = times(tangents, to_expected[:, :-1])
     held, to_expected = held.reshape(frames, -1), to_expected.reshape(frames, -1)
-    # Rows are in the frames of the markers' bones, so that the columns of the offsets are those of the unit matrix.
+    # Rows are in the frames of the markers' bones, so that the columns of the offsets form a unit matrix.
     back = np.swapaxes(solution.matrices[:, fit.bones, :3, :3], -1, -2) * np.sqrt(weights)[..., None, None]
     own = (back @ joints.reshape(frames, markers, 3, -1)).reshape(frames, 3 * markers, -1)
     sizes = [one.columns(fit, solution) for one in shared if isinstance(one, Scale | Limbs)]

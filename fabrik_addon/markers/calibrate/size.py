@@ -160,7 +160,7 @@ def rigid_pairs(skeleton: Skeleton, bones: Sequence[int], points: FloatArray) ->
 def first_scale(
     skeleton: Skeleton, entries: Sequence[MappedMarker], offsets: FloatArray, positions: FloatArray
 ) -> float:
-    """About how many times larger a rig is than a recording.
+    """The approximate size of a rig, divided by that of a recording.
 
     It is measured from distances that are the same in every pose. If there are none, the markers' extent at rest is
     compared with their extent on the frame that shows the most markers. offsets: (M, 3) of the mapped points in their
@@ -186,7 +186,7 @@ def uniform_scale(rest_points: FloatArray, pairs: Sequence[tuple[int, int]], pos
     """The factor from marker distances to rig distances.
 
     Each pair gives the median over the frames on which both its markers are seen. The result is the median of the
-    pairs, weighted by length. So a few bad frames or misplaced markers do not change it.
+    pairs, weighted by length. So a few bad frames or misplaced markers hardly change it.
 
     rest_points: (M, 3) the mapped points on the rig at rest. positions: (F, M, 3) of the same markers, NaN where not
     seen. pairs: from ``rigid_pairs``. Raises CalibrationError if no pair can be measured.

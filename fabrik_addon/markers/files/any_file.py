@@ -25,7 +25,7 @@ from .trc import parse_trc
 
 _PARSERS: Final[Mapping[str, Parser]] = {".trc": parse_trc, ".c3d": parse_c3d, ".npy": parse_npy, ".npz": parse_npz}
 _TRC_START: Final = b"pathfiletype"
-# Prefixes without a colon name performers if they share this many labels.
+# Prefixes without a colon name performers if this many labels occur with each prefix.
 _SHARED_LABELS: Final = 5
 # A performer has at least this fraction of the body labels of the performer with the most.
 _MIN_SHARE: Final = 0.25
@@ -33,11 +33,11 @@ _MIN_SHARE: Final = 0.25
 # at least this many landmarks, since fewer may be those of a hand or of an object.
 _SMALLEST, _LARGEST = 0.35, 3.5
 _FEWEST_LANDMARKS: Final = 8
-# Not all limbs of a person change by this factor between two parts of a recording. With markers, they change by up to
-# 1.01. Those of keypoints change by more, but not all together.
+# In a recording of one person, the lengths of limbs never all change by this factor. With markers, they change by up to
+# 1.01. With keypoints, they change by more, but not all together.
 _GROWN: Final = 1.15
 _PARTS: Final = 10
-# Markers of one landmark are of two people if they are farther apart than this fraction of the person's extent.
+# Markers of one landmark belong to two people if they are farther apart than this fraction of a person's extent.
 _APART: Final = 0.25
 # Seconds: shorter spans without motion are not examined. Coordinates are often rounded.
 _HELD: Final = 0.2
@@ -47,8 +47,7 @@ _UPPER: Final = frozenset({"chest", "neck", "head", "shoulder", "upper_arm", "fo
 _KEPT: Final = 0.1
 # Acceleration is measured over this many seconds before and after a frame.
 _LAG: Final = 0.05
-# A body falls too fast if this fraction of its markers accelerates by more than this multiple of gravity. Jumps reach
-# 1.
+# A body falls too fast if this fraction of its markers falls at more than this multiple of gravity. Jumps reach 1.
 _MOST: Final = 0.75
 _FASTER: Final = 1.5
 
@@ -77,7 +76,7 @@ def read_markers(
 
 
 def _person_doubts(clip: Clip) -> Iterator[str]:
-    """Warnings if the size, sides, steps or falls of markers are not those of one person."""
+    """Warnings if the size, sides, steps or falls of the markers do not match one person."""
     for name in performers(clip) or ("",):
         person = select_performer(clip, name) if name else clip
         known = landmarks_of(person.names)
@@ -106,7 +105,7 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
             )
         if is_mirrored(landmarks):
             yield (
-                f"The front of {name or 'the person'} points backward: check whether the labels swap left and right, "
+                f"The body of {name or 'the person'} faces backward: check whether the labels swap left and right, "
                 "or the axes are mirrored"
             )
         else:
@@ -186,13 +185,13 @@ def _falls(heights: FloatArray, columns: Sequence[int], rate: float) -> float:
     """The acceleration of a body that falls too fast, as a multiple of gravity's; 0 if it never does.
 
     heights: (F, M) meters; rate: Hz. The ground only pushes upward. So most markers of a body never fall faster than
-    gravity at the same time, however its limbs move.
+    gravity at the same time, even if limbs move fast.
     """
     lag, body = max(1, round(_LAG * rate)), heights[:, columns]
     falling = (2.0 * body[lag:-lag] - body[2 * lag :] - body[: -2 * lag]) * ((rate / lag) ** 2 / GRAVITY)
     seen = np.isfinite(falling).sum(axis=1)
     many = (seen >= _FEWEST_LANDMARKS) & ((falling > _FASTER).sum(axis=1) >= _MOST * seen)
-    # A jump of the positions, as at a cut, looks like a fall on as many frames as the lag.
+    # A jump of the positions, as at a cut, looks like a fall for `lag` frames.
     falls = [falling[start:end] for start, end in true_spans(many) if end - start > lag + 1]
     return max((float(np.nanmedian(fall)) for fall in falls), default=0.0)
 
@@ -227,8 +226,8 @@ def performers(clip: Clip) -> tuple[str, ...]:
     """The prefixes of performers, in the clip's order: the part before the colon in labels such as Anna:LASI.
 
     A name between colon and underscore, as in Session:Anna_LASI, belongs to the prefix if several such names have the
-    same labels. Without colons, the same applies to the part before the first underscore. Prefixes with much fewer body
-    labels than others are props and left out. If no label is known, every prefix is a performer.
+    same labels. Without colons, the same applies to the part before the first underscore. Prefixes with far fewer body
+    labels than others are props, and are left out. If no label is known, every prefix is a performer.
     """
     labels: dict[str, list[str]] = {}
     prefixed = _prefixed(clip.names)

@@ -23,7 +23,7 @@ NPY_START: Final = b"\x93NUMPY"
 NPZ_START: Final = b"PK\x03\x04"
 PICKLE_START: Final = b"\x80"
 PICKLED: Final = (
-    "it holds pickled Python objects, which may run code when they are read: if you trust it, load it in Python and "
+    "it contains pickled Python objects, which may run code when they are read: if you trust it, load it in Python and "
     "save its arrays with numpy.savez"
 )
 _CUT_OFF: Final = "it is truncated or not a file of arrays: export it again"

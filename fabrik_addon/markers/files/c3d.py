@@ -339,8 +339,8 @@ def _scale(parameters: Parameters, numbers: FloatArray) -> tuple[float, tuple[st
 # * Points that are not markers are left out: outputs of a model (angles, forces, moments, powers, scalars, axes of its
 # segments, the center of mass).
 # * A blank label becomes ``*n``. Equal labels are replaced by their descriptions if those differ, else numbered. The
-# prefix of a subject ends with a colon, also if the file uses another separator.
-# * Y_SCREEN is the up axis unless the markers show a person who is upright along another axis. If it is X or negative,
+# prefix of a subject ends with a colon, even if the file uses another separator. * Y_SCREEN is the up axis unless the
+# markers show a person who is upright along another axis. If it is X or negative,
 #   positions are rotated.
 
 _OUTPUT_GROUPS: Final = ("ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS", "REACTIONS")
@@ -395,15 +395,15 @@ def _labels(parameters: Parameters, count: int) -> tuple[list[str], list[bool]]:
     better = [described[place] for place in doubles]
     if all(better) and len(set(better)) == len(better) and not counts.keys() & set(better):
         plain = [described[place] if place in doubles else label for place, label in enumerate(plain)]
-    # The prefix of a subject gets a colon, whatever separator the file uses.
+    # The prefix of a subject gets a colon, even if the file uses another separator.
     prefixes = [prefix for prefix in parameters.strings("SUBJECTS:LABEL_PREFIXES") if prefix and prefix[-1] != ":"]
     names = []
     for place, label in enumerate(plain, start=1):
         prefix = next((prefix for prefix in prefixes if label.startswith(prefix) and label != prefix), None)
         name = label if prefix is None else f"{prefix.rstrip('_-. ')}:{label[len(prefix) :]}"
         names.append(name or f"*{place}")
-    # The file lists the outputs of a model in groups for angles, forces and so on. It may give these groups other
-    # names. Without such groups, outputs have the usual names, or are the origin and the axes of a segment.
+    # The file lists the outputs of a model in groups, such as angles and forces. It may rename these groups. Without
+    # groups, outputs are recognized by their usual names, or as the origin and the axes of a segment.
     groups = dict.fromkeys((*_OUTPUT_GROUPS, *parameters.strings("POINT:TYPE_GROUPS")[::2]))
     listed = {label for group in groups if group for label in parameters.strings(f"POINT:{group}") if label}
     there = set(names)

@@ -4,7 +4,7 @@ CSV: three columns for each point, with the axis at the end of the name ("nose_x
 beginning ("x0"), as written by FreeMoCap (`…_3d_xyz.csv`, `…_by_trajectory.csv`), anipose and others; or FreeMoCap's
 tidy `…_by_frame.csv`, with a row for each frame and keypoint and the columns frame, keypoint, x, y, z (`DataSaver` in
 freemocap/freemocap; version 2 adds rows of other trajectories, such as centers of mass, which are skipped). Time
-columns give the rate; other columns but those of confidences are skipped. Arrays:
+columns give the rate. Other columns, except confidences, are skipped. Arrays:
 (F, N, 3), (F, N, 4) with a confidence last, or (F, 3 N), with or without an axis of length 1 for one person. Points
 with confidence 0 are missing.
 
@@ -104,9 +104,9 @@ def parse_npy(content: bytes, chosen: Chosen) -> Clip:
         array = array[None]
     if array.ndim != 3 or array.shape[2] not in (3, 4) or not array.size:
         flat = "points in two dimensions" if array.ndim == 3 and array.shape[2] == 2 else f"an array of shape {shape}"
-        raise MarkerFileError(f"it holds {flat}: export frames of 3D points, (F, N, 3)")
+        raise MarkerFileError(f"it contains {flat}: export frames of 3D points, (F, N, 3)")
     points = np.asarray(array[:, :, :3], dtype=np.float64)
-    # Points with confidence 0 were not found; their coordinates mean nothing.
+    # Points with confidence 0 were not found.
     found = array[:, :, 3:] > 0.0
     if array.shape[2] > 3 and found.any():
         points = np.where(found, points, np.nan)
@@ -159,7 +159,7 @@ def _wide(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArra
         raise MarkerFileError(_NO_COLUMNS)
     wanted = [axes[axis] for axes in whole.values() for axis in "xyz"]
     counted, timed = (_number_column(rows, lowered, names) for names in (_FRAMES, _TIMES))
-    # Points with confidence 0 were not found; their coordinates mean nothing.
+    # Points with confidence 0 were not found.
     trusted = {
         list(whole).index(match[1]): place
         for place, cell in enumerate(header)

@@ -38,7 +38,7 @@ _NOT_SEEN: Final = re.compile(r"|--?|n/?a|null|none|[-+]?nan(\(\w*\))?|[-+]?1\.#
 METERS: Final[Mapping[str, float]] = {"mm": 0.001, "cm": 0.01, "dm": 0.1, "m": 1.0, "in": 0.0254, "ft": 0.3048}
 # The extent of a person's points in each unit, from a sitting child to an adult with raised arms.
 _SIZES: Final[Mapping[str, tuple[float, float]]] = {"m": (0.3, 4.0), "cm": (30.0, 300.0), "mm": (300.0, 4000.0)}
-# Meters: hardly anyone is shorter. The numbers of such a person in centimeters are those of an adult in inches.
+# Meters: hardly anyone is shorter. In centimeters, such a person has the same numbers as an adult in inches.
 _SHORTEST: Final = 0.85
 # Hz, the frame rate of most cameras.
 _USUAL_RATE: Final = 30.0
@@ -46,13 +46,12 @@ _USUAL_RATE: Final = 30.0
 _RATE_SLACK: Final = 0.02
 # A note if the hips are always at the origin, because then the floor is unknown.
 IN_PLACE: Final = (
-    "the hips stay at the origin, so the trunk was used as up: choose the up axis if the person is lying down"
+    "the hips stay at the origin, so up is the trunk's direction: choose the up axis if the person is lying down"
 )
 # Numbers that mean "not seen": those with only digits 9, and those at least this large (10 km in millimeters).
 _NO_POSITION: Final = 1e7
 _NINES: Final = re.compile(r"99\.?9[9.]*")
-# Rates (Hz) between these are plausible. The two bounds are not: times in steps of exactly 1 s or 1 ms are frame
-# numbers.
+# Rates (Hz) between these are plausible. The bounds are not: times in steps of exactly 1 s or 1 ms are frame numbers.
 _SLOWEST, _FASTEST = 1.0, 1000.0
 # Frame numbers may have gaps. If their range exceeds this many times the number of rows, they are ignored.
 _MOST_LEFT_OUT: Final = 100
@@ -266,7 +265,7 @@ def rate_in_cell(cell: str) -> float | None:
 
 
 def rate_of_times(times: FloatArray) -> float | None:
-    """Rows per second from times (F,), NaN if unknown. None if implausible in s, ms, µs and ns.
+    """Rows per second from times (F,), NaN if unknown. None if the rate is implausible in all units from s to ns.
 
     The rate is measured from the first time to the last, since times are often rounded to a millisecond.
     """
@@ -286,8 +285,8 @@ def plausible_rate(rate: float) -> bool:
 def in_place(frames: FloatArray, rows: FloatArray) -> tuple[FloatArray, tuple[str, ...]]:
     """Rows (F, n) in the order of their frame numbers (F,), NaN for missing frames; and notes on changes.
 
-    The first column is the time, NaN if unknown. Repeated rows count once. Unordered rows are sorted, unless the times
-    contradict. If the frame numbers do not increase by whole steps, all rows are used as they are.
+    The first column is the time, NaN if unknown. Repeated rows count once. Unordered rows are sorted, unless their
+    times contradict. If the frame numbers do not increase by whole steps, all rows are used as they are.
     """
     again = np.flatnonzero(np.diff(frames) == 0.0) + 1
     twice = [place for place in again if np.array_equal(rows[place], rows[place - 1], equal_nan=True)]
@@ -363,7 +362,7 @@ class CsvRows:
         self._ahead: list[str] | None = None
         self.cut = not text.endswith(("\n", "\r"))
         start = text.split("\n", _FIRST_LINES)[:_FIRST_LINES]
-        # Use the separator that is on the most lines; on a tie the first, since a comma may be a decimal point.
+        # Use the separator that occurs on the most lines. On a tie, use the first: a comma may be a decimal point.
         separator = max("\t;,", key=lambda mark: sum(mark in line for line in start))
         # Text in bytes takes a quarter of the memory of `StringIO`.
         lines = io.TextIOWrapper(io.BytesIO(text.encode("utf-8", "surrogatepass")), "utf-8", newline="")

@@ -1,8 +1,8 @@
 """Interprets labels: finds their marker set, and the bone of each, if necessary by the words of a label.
 
 Words are a part of the body, its side (such as outer or front), and a number. "kneelat", "epicondext" and "malint" name
-a landmark; "thigh3" and "foot1" belong to a cluster anywhere on a bone. English, and the usual words and abbreviations
-of French, Italian, Spanish, Portuguese, Dutch and German.
+a landmark; "thigh3" and "foot1" belong to a cluster anywhere on a bone. Words are English, or usual words and
+abbreviations of French, Italian, Spanish, Portuguese, Dutch and German.
 """
 
 import re
@@ -131,13 +131,12 @@ _CLUSTERS_IN_THE_MIDDLE: Final = {"pelvis", "trunk", "head"}
 # Words with at least the first number of letters may be abbreviated: at least the second number of their first letters
 # must remain.
 _LONG, _LEAST = 6, 4
-# Words of at most this many letters name a part only if a number follows: "sh" is usually a shoulder, but "sh1" is a
-# shank.
+# Words of at most this many letters name a part only if a number follows: "sh1" is a shank, but "sh" a shoulder.
 _SHORT: Final = 2
 _NUMBERS: Final = re.compile(r"\d+")
 _ORDINALS: Final[Mapping[str, str]] = {"1": "first", "2": "second", "3": "third", "4": "fourth", "5": "fifth"}
-# If words name several parts, the most specific one counts: in "wrist ulna" the ulna. Joints are less specific than
-# bony landmarks, and _PARTS are the least specific.
+# If words name several parts, the most specific one counts, such as the ulna in "wrist ulna". Joints are less specific
+# than bony landmarks, and _PARTS are the least specific.
 _JOINTS: Final = {"knee", "ankle", "elbow", "wrist", "shoulder"}
 _PARTS: Final = {"pelvis", "trunk", "head", "upper arm", "forearm", "hand", "thigh", "shank", "foot"}
 # The meaning of an ambiguous word next to a part.
@@ -249,8 +248,7 @@ SIDES: Final[Mapping[str, str]] = {
 # Letters for left and right at either end of a label in English, French, Italian, Spanish and Portuguese. They count
 # only if both occur.
 _PAIRS: Final = ("lr", "gd", "sd", "id", "ed")
-# A word that begins or ends at least this many labels, and this fraction of all, is ignored: it names a performer or
-# trial.
+# A word that begins or ends at least this many labels, and this fraction of all, is ignored, as a performer's name.
 _SHARED_LABELS, _SHARED_SHARE = 5, 0.6
 # Virtual points such as V_Mid_ASIS, which software computes from markers.
 _VIRTUAL: Final = re.compile(r"v_(?!sacr).+|virtual.*", re.IGNORECASE)
@@ -332,7 +330,7 @@ class _Reader:
     def recognized(self) -> str | None:
         """The key of the preset that contains most of the labels; None if none contains three.
 
-        On a tie, the preset of which a larger fraction of labels occurs.
+        On a tie, it is the preset with the larger fraction of its own labels in the file.
         """
         known = {
             key: len({self.in_preset(label, preset) for label in self._tokens} - {None})

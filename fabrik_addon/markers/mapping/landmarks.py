@@ -209,14 +209,15 @@ _KNUCKLES: Final[Mapping[str, Landmark]] = {
 
 # The lines from right to left landmarks of these parts show the direction of a body's left.
 _BROAD: Final = frozenset({"hips", "shoulder", "thigh"})
-# Percent of the body's height: how far these joints are in front of the ankle.
+# Percent of the body's height: the distances of these joints in front of the ankle.
 _LONG: Final[Mapping[str, float]] = {"ankle": 0.0, "ball": 7.0, "toe tip": 12.0}
 # The joints at both ends of a bone. The distance between their markers hardly changes with the pose.
 _LIMB_ENDS: Final = (("knee", "ankle"), ("hip", "knee"), ("elbow", "wrist"))
 # Percent of the body's height: a part can vote on the front if its foremost and rearmost landmarks are this far apart.
 _DEEP: Final = 4.0
-# The cosine is measured between the right-to-left lines of limbs and of hips or shoulders. Limbs are swapped if it is
-# below minus this on at least this percentage of the frames. In recordings it is at least 0.04 on every frame.
+# The cosine is measured between the right-to-left lines of limbs and of hips or shoulders. Limbs are swapped if the
+# cosine is less than minus _OPPOSITE on at least this percentage of the frames. In recordings it is at least 0.04 on
+# every frame.
 _OPPOSITE: Final = 0.3
 _SWAPPED: Final = 20.0
 
@@ -294,7 +295,7 @@ def limb_lengths(landmarks: Mapping[tuple[str, str], FloatArray]) -> Iterator[Fl
 
 
 def _across(landmarks: Mapping[tuple[str, str], FloatArray], parts: Collection[str], end: str = "") -> list[FloatArray]:
-    """(F, 3) from right to left, for each pair of landmarks on these parts whose name ends with `end`."""
+    """(F, 3) vectors from right to left, for each pair of landmarks on these parts whose name ends with `end`."""
     return [
         landmarks["L", name] - landmarks["R", name]
         for side, name in landmarks

@@ -88,8 +88,7 @@ _HELEN_HAYES: Final = MarkerSet(
         "wrist": "back of wrist", "wristlat": "thumb side of wrist", "wristmed": "little finger side of wrist",
         "offset": "back", "scapula": "back", "temple": "temple", "fronthead": "front of head",
         "rearhead": "back of head", "backhead": "back of head",
-        # Davis's set as used by BTS, with wands on thigh and shank, and the head of the fibula as the second knee
-        # marker.
+        # Davis's set as used by BTS, with wands on thigh and shank, and the fibula's head as the second knee marker.
         "should": "acromion", "bar1": "thigh", "knee1": "outer knee", "bar2": "shank", "knee2": "upper shank",
         "mall": "outer ankle", "met": "little toe's ball",
     },

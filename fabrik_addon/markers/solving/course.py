@@ -130,7 +130,7 @@ FROM_COURSE: Final = 0.2
 _UNSURE: Final = 0.5
 # Seconds: standard deviation of the filter that smooths the course of undetermined bones.
 _SPREAD: Final = 0.1
-# Weight of the rest pose if markers are usually far off, as keypoints are. With less, the chest is at its limits more
+# Weight of the rest pose if markers are usually far off, such as keypoints. With less, the chest is at its limits more
 # often. With more, the RMS error grows.
 _REST_COUNTS: Final = 3.5
 
@@ -238,8 +238,8 @@ def _between(values: FloatArray, knots: IntArray, frames: IntArray, *, unit: boo
 def interpolate_gaps(values: FloatArray, known: BoolArray, *, unit: bool = False) -> FloatArray:
     """(K, J, C) values of knots, interpolated where they are not known, and constant at both ends.
 
-    known: (K,). unit: normalize the values. The interpolation is linear, since the speeds next to a gap mislead: the
-    roll of a straight leg was far off.
+    known: (K,). unit: normalize the values. The interpolation is linear, since the speeds next to a gap are misleading:
+    with them, the roll of a straight leg was far off.
     """
     places = np.flatnonzero(known)
     if not len(places):

@@ -14,14 +14,14 @@ from .recording import Recording, near_flagged, parts
 
 # For each round of smoothing jumps: the weight of the mean pose, relative to the course; the standard deviation of the
 # Gaussian mean, in seconds; and the radians by which a jumping bone's rotation in a frame exceeds the mean's.
-# Measured on recordings with gaps. With a spread of 0.1 s in all rounds, feet were 2 mm less accurate. Without the last
-# round, folded forearms still jumped. With a threshold of 0.1 rad, most frames of a walk count as jumps.
+# These numbers are from recordings with gaps. With a spread of 0.1 s in all rounds, feet were 2 mm less accurate.
+# Without the last round, folded forearms still jumped. With a threshold of 0.1 rad, a walk has jumps on most frames.
 _ROUNDS: Final = ((4.0, 0.05, 0.15), (16.0, 0.05, 0.15), (64.0, 0.1, 0.3))
 # The frame rate in Hz for which the jumps above hold; at lower rates people rotate more in a frame.
 _USUAL_RATE: Final = 60.0
 # A jump is real, and not smoothed, if smoothing multiplies the frame's RMS error by more than this. (The RMS before
-# smoothing counts as at least the take's median and the usual noise.) With 1.5, a wrong jump of a dancer's foot
-# remained. With a much larger factor, fast kicks lose up to 14°.
+# smoothing is assumed to be at least the take's median, and at least the usual noise.) With 1.5, a wrong jump of a
+# dancer's foot remained. With a much larger factor, fast kicks lose up to 14°.
 _FARTHER: Final = 2.0
 # The mean around a jump uses the frames within this many standard deviations.
 _BESIDE: Final = 2.0
@@ -85,14 +85,14 @@ _NEVER_SHARE: Final = 0.05
 _TOLERANCES: Final = (4.0, 1.0)
 # A sample is an outlier if it is this many times farther off than allowed, once the good samples determine the pose.
 _OUTLYING: Final = 2.0
-# Weight of the course on frames with outliers: enough to keep bones from folding.
+# Weight of the course on frames with outliers: enough to prevent bones from folding.
 _EXPECTED: Final = 0.05
 # If fewer than this fraction of a frame's markers would remain, all of them are used.
 _MIN_INLIERS: Final = 0.5
 # A sample is compared with those on this many frames before and after it.
 _REACH: Final = 3
-# It is implausible beyond the first fraction of the skeleton's size (10 cm on a person), if the fastest motion does not
-# explain it: an acceleration by the second number, in sizes per s² (a striking hand has 400 m/s²).
+# It is implausible beyond the first fraction of the skeleton's size (10 cm on a person), if even the largest
+# acceleration does not explain it: the second number, in sizes per s² (a striking hand reaches 400 m/s²).
 _FLUNG_SHARE: Final = 0.04
 _FASTEST: Final = 170.0
 
@@ -118,7 +118,7 @@ def implausible_samples(targets: FloatArray, rate: float, size: float) -> BoolAr
         return np.asarray(lengths(targets[frames, places] - usual) > least)
 
     def near() -> FloatArray:
-        """(7, N, 3) the samples around each one; NaN outside the recording."""
+        """(7, N, 3) the samples around each sample; NaN outside the recording."""
         window = frames + steps
         outside = (window < 0) | (window >= len(targets))
         return np.where(outside[..., None], np.nan, targets[window % len(targets), places])

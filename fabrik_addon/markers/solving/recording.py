@@ -17,7 +17,7 @@ from ..signals import bridge
 # Frames solved together: their arrays fit the processor's cache, and memory does not grow with the take.
 _TOGETHER: Final = 1000
 # Maximum number of steps of the solver from a nearby pose, and from a pose that wrong samples have displaced. More
-# steps did not reduce the RMS error; three are too few from far away.
+# steps did not reduce the RMS error; three are too few from a pose far away.
 _STEPS: Final = 3
 _STEPS_FROM_FAR: Final = 8
 # Seconds: in shorter gaps, a marker's position is interpolated from its own motion.
@@ -157,8 +157,7 @@ class Recording:
         tolerances = self.solver.options.tolerance * self.solver.reaches.tolerance_lengths
         met = ~(self.solution.errors > tolerances).any(axis=1) & self.seen.any(axis=1)
         self.solution.status[met] = Status.SOLVED
-        # A few steps from a nearby pose are accurate to some hundredths of a millimeter, so these poses count as
-        # fitted.
+        # A few steps from a nearby pose are accurate to a few hundredths of a millimeter, so these poses are fitted.
         self.solution.status[self.solution.status == Status.STALLED] = Status.FITTED
 
 

@@ -24,13 +24,13 @@ from .recorded import Recorded
 _MOTION: Final = re.compile(r"^[ \t]*MOTION[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _FRAMES: Final = re.compile(r"^[ \t]*Frames:[ \t]*(.*?)[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _FRAME_TIME: Final = re.compile(r"^[ \t]*Frame[ \t]+Time:[ \t]*(.*?)[ \t]*$", re.IGNORECASE | re.MULTILINE)
-# A joint or an end that opens, the numbers or channels of the open one, or its closing brace.
+# The beginning of a joint or an end, its numbers or channels, or its closing brace.
 _PART: Final = re.compile(r"\b(ROOT|JOINT|END)\b([^\n{]*)|\b(OFFSET|CHANNELS)\b([^\n{}]*)|(\})", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
 _KINDS: Final = ("position", "rotation")
 _CHANNELS: Final = tuple(f"{axis}{kind}" for kind in _KINDS for axis in "XYZ")
-# Angles in radians are at most a full turn. If such small numbers were degrees, poses would stay near rest, and the
-# body could move by no more than this fraction of the longest bone (13 cm on a person).
+# Angles in radians are at most a full turn. If such small numbers were degrees, the body would move by at most this
+# fraction of its longest bone (13 cm).
 _TURN: Final = 6.3
 _MOVES: Final = 0.3
 # In the file's units. Shorter bones without an end get this length.
@@ -51,8 +51,8 @@ class _Joint(NamedTuple):
 def parse_bvh(content: bytes, rate: float | None = None) -> Recorded:
     """The body in a BVH file, in the file's units.
 
-    Missing positions are the joint's offset; so are positions that are all 0, except those of the root. Missing
-    rotations are 0. The rate of a single pose may be unknown (0).
+    Missing positions are replaced by the joint's offset, and so are positions that are all 0, except the root's.
+    Missing rotations are 0. The rate of a single pose may be unknown (0).
 
     rate: frames per second, overrides the file's. Raises RetargetError, one sentence without the file's name, for words
     that are not numbers, unknown or repeated channels, lines that are too short, or an implausible rate.
@@ -98,7 +98,7 @@ def _joints(head: str) -> list[_Joint]:
             is_end = kind.upper() == "END"
             if not is_end:
                 own, used = "_".join(name.split()), {joint.name for joint in joints}
-                # Like Blender, number names that occur twice.
+                # Number names that occur twice, like Blender.
                 numbered = (f"{own}.{number:03}" if number else own for number in count())
                 own = next(each for each in numbered if each not in used)
                 joints.append(_Joint(own, opened[-1] if opened else -1, [], [], []))
@@ -130,7 +130,7 @@ def _no_numbers(cells: Sequence[str]) -> Iterator[str]:
 
 
 def _rows(data: str, first: int, wide: int) -> FloatArray:
-    """(F, n) the numbers of each frame's line; first: the number of the first line, wide: of the numbers in a line."""
+    """(F, n) the numbers of each frame's line. first: the first line's number. wide: the count in a line."""
     lines = data.split("\n")
     with suppress(ValueError):
         rows = np.loadtxt(lines, comments=None, usecols=range(wide), ndmin=2) if data and wide else np.empty((0, wide))
@@ -182,5 +182,5 @@ def _body(joints: list[_Joint], rows: FloatArray, rate: float, doubts: tuple[str
 
 
 def _z_up(vectors: FloatArray) -> FloatArray:
-    """(..., 3) vectors in the file's axes, X and Y up, in Blender's axes."""
+    """Convert vectors (..., 3) from the file's axes, in which Y is up, to Blender's axes."""
     return np.stack([vectors[..., 0], -vectors[..., 2], vectors[..., 1]], axis=-1)

@@ -2,12 +2,12 @@
 
 mvnx/subject has `frameRate`. subject/segments/segment has the label, and in points/point/pos_b positions on the segment
 (meters, in its own axes). subject/joints/joint connects two of these points ("Pelvis/jL5S1"). Each frames/frame of the
-type "normal" has `orientation`, a quaternion w x y z for each segment, and `position`, three numbers for each. Both are
-in the world: X to the front (or north), Y to the left, Z up. If all orientations are 1 0 0 0 ("identity"), the body is
-in a T-pose and faces X. Fingers (fingerTrackingSegmentsLeft and -Right) and props are not connected, and are left out.
-A file without segments, joints or points has MVN's usual segments; their lengths are then measured from the positions.
-Other programs may write quaternions as x y z w; the positions of the segments show which order is right. Sources: the
-MVN User Manual, section MVNX, and Andres FR's io_anim_mvnx.
+type "normal" has `orientation`, a quaternion w x y z for each segment, and `position`, three numbers for each segment.
+Both are in world space: X to the front (or north), Y to the left, Z up. If all orientations are 1 0 0 0 ("identity"),
+the body is in a T-pose and faces X. Fingers (fingerTrackingSegmentsLeft and -Right) and props are not connected, and
+are left out. A file without segments, joints or points has MVN's usual segments; their lengths are then measured from
+the positions. Other programs may write quaternions as x y z w; the positions of the segments show which order is right.
+Sources: the MVN User Manual, section MVNX, and Andres FR's io_anim_mvnx.
 
 Of several people, the first is read. Documents that declare entities are refused, since these can expand without end.
 """
@@ -35,8 +35,7 @@ _ENDS: Final = ("pTopOfHead", "pRightTopOfHand", "pLeftTopOfHand", "pRightToe", 
 # Meters: the length of a bone without a known end.
 _SHORT: Final = 0.03
 _NO_LENGTH: Final = 1e-4
-# A quaternion's components are read in the other order if the position errors are then below this fraction of the
-# errors with the usual order.
+# Quaternions are read in the other order if its position errors are below this fraction of the usual order's.
 _OTHER_ORDER: Final = 0.5
 # MVN's segments, in their order, each with its parent.
 _PAIRS = (
@@ -150,7 +149,7 @@ def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
 
 
 def _of_frames(document: _Document, channel: str, count: int, width: int) -> FloatArray:
-    """(F, N, n) values of a channel on all frames; raises RetargetError if a frame has another number of values."""
+    """(F, N, n) values of a channel on all frames; raises RetargetError if a frame has more or fewer values."""
     rows = [frame[channel] for frame in document.frames]
     odd = next((index for index, row in enumerate(rows) if len(row) != count * width), None)
     if not any(map(len, rows)):

@@ -24,10 +24,10 @@ class Recorded:
 
     Attributes:
         names: N bone names, parents before their children.
-        parents: (N,) index of each bone's parent; -1 for roots, of which the first bone is one.
+        parents: (N,) index of each bone's parent; -1 for roots, such as the first bone.
         heads: (N, 3) heads of the bones at rest.
         tails: (N, 3) tails of the bones at rest.
-        frames: (F,) indices of these frames in the file, from 0; incomplete frames are missing.
+        frames: (F,) indices of these frames in the file, from 0; incomplete frames are left out.
         rotations: (F, N, 4) unit quaternions: each bone's rotation from rest, relative to its parent, about the axes of
             the rest pose; for the root relative to the world.
         root: (F, 3) the root bone's head, world space.
@@ -65,7 +65,7 @@ class Recorded:
         return replace(self, frames=frames, rotations=self.rotations[wanted], root=self.root[wanted], shifted=shifted)
 
     def at(self, frames: IntArray) -> "Recorded":
-        """The body on frames (F,), counted from 0: interpolated where the file has none, constant before and after."""
+        """The body on frames (F,), counted from 0: interpolated between the file's frames, else constant."""
         places = np.interp(frames, self.frames, np.arange(len(self.frames)))
         before, after, share = places.astype(np.int64), np.ceil(places).astype(np.int64), places % 1.0
 

@@ -2,17 +2,17 @@
 
 Rotations are rotation vectors (axis times angle) of each joint relative to its parent. Their key is `poses` (F, 3 J),
 where J is 22 to 24 for SMPL, 52 for SMPL-H and 55 for SMPL-X; or `root_orient` (F, 3) and `pose_body` (F, 63),
-optionally with `pose_hand` (F, 90). Other keys: `trans` (F, 3), meters, and `mocap_framerate` or `mocap_frame_rate`. In
-the package smplx the keys are `global_orient`, `body_pose`, `left_hand_pose`, `right_hand_pose` and `transl`. Inter-X,
-WHAM, Meshcapade's smplcodec and others have names of their own; SLAHMR has a first axis of people. Rotations may also
-be (F, J, 3) or matrices (F, J, 3, 3). `betas`, `dmpls`, eyes, jaw and gender are not used. Sources: nghorbani/amass
-(notebook 01), vchoutas/smplx (joint_names.py) and Meshcapade/smplcodec.
+optionally with `pose_hand` (F, 90). Other keys are `trans` (F, 3), in meters, and `mocap_framerate` or
+`mocap_frame_rate`. In the package smplx the keys are `global_orient`, `body_pose`, `left_hand_pose`, `right_hand_pose`
+and `transl`. Inter-X, WHAM, Meshcapade's smplcodec and others use their own keys; in files of SLAHMR, the first axis is
+that of people. Rotations may also be (F, J, 3) or matrices (F, J, 3, 3). `betas`, `dmpls`, eyes, jaw and gender are not
+used. Sources: nghorbani/amass (notebook 01), vchoutas/smplx (joint_names.py) and Meshcapade/smplcodec.
 
-With zero rotations all of these models hold their arms out to the sides, Y up, facing Z. The skeleton here is in that
-pose and contains no data of the models: it is our own, of an average adult of 1.72 m. As in the models, legs are 5°
-apart, knees bent by 5° and toes rotated out by 17°. How far the body moves while a foot is planted shows the length of
-the legs, and the skeleton is scaled to that. AMASS has Z up, video tools Y up or down: up is the trunk's direction on
-most frames, unless the body lies on a floor that shows another axis.
+With zero rotations all of these models hold their arms out to the sides, Y up, facing Z. Our skeleton is in that pose
+and contains no data of the models: it is that of an average adult of 1.72 m. As in the models, legs are 5° apart, knees
+bent by 5° and toes rotated out by 17°. The distance that the body moves while a foot is planted shows the length of the
+legs, to which the skeleton is scaled. AMASS has Z up, video tools Y up or down: up is the trunk's direction on most
+frames, unless the body lies on a floor that shows another axis.
 """
 
 from collections.abc import Mapping
@@ -153,7 +153,7 @@ def has_poses(content: bytes) -> bool:
 
 
 def _of_one_person(found: Mapping[str, npt.NDArray[Any]]) -> Mapping[str, npt.NDArray[Any]]:
-    """The arrays without their first axis if it counts people, as in (1, F, 3); raises RetargetError for several."""
+    """The arrays without a first axis of people, as in (1, F, 3); raises RetargetError if there are several people."""
     trans = _first(found, _TRANS)
     if trans is None or trans.ndim < 3 or trans.shape[1] == 1:
         return found
@@ -293,7 +293,7 @@ def _feet(body: Recorded) -> FloatArray:
 
 
 def _scaled(body: Recorded) -> Recorded:
-    """The body scaled so that its planted feet stay in place, if it moves far enough to measure that.
+    """The body, scaled so that its planted feet stay in place, if it moves far enough to measure this.
 
     With size s, a foot at trans + s · d stays in place if Δtrans + s · Δd = 0. The size is found by least squares, in
     the floor's plane, over spans in which the same foot is the lower one and planted. The spans are long enough to

@@ -103,7 +103,7 @@ def test_a_mirrored_marker_gives_a_warning(tmp_path, capfd, label):
     positions[:, marker, 0] = 2.0 * np.nanmean(positions[..., 0], axis=1) - positions[:, marker, 0]
     scenes.write_trc(tmp_path / "walk.trc", recorded.names, positions)
     assert cli.run_command(arguments(tmp_path, tmp_path / "walk.trc")) == 0
-    assert f"Warning: Markers are far from where their labels belong: {label}" in capfd.readouterr().out
+    assert f"Warning: Markers are far from the usual positions for their labels: {label}" in capfd.readouterr().out
 
 
 @pytest.mark.one_blender
@@ -113,7 +113,7 @@ def test_a_foot_whose_markers_are_swapped_gives_a_warning(tmp_path, capfd):
     names, swapped = list(recorded.names), {"LANK": "LTOE", "LTOE": "LANK"}
     scenes.write_trc(tmp_path / "walk.trc", [swapped.get(name, name) for name in names], recorded.positions[:60])
     assert cli.run_command(arguments(tmp_path, tmp_path / "walk.trc")) == 0
-    assert "belong: LTOE and LANK; check their bones" in capfd.readouterr().out
+    assert "labels: LTOE and LANK; check their bones" in capfd.readouterr().out
 
 
 def test_strict_fails_if_one_of_several_takes_has_a_warning(tmp_path, capfd):
@@ -213,7 +213,7 @@ def test_swapped_sides_give_a_warning(tmp_path, capfd):
     names = [name[0].translate(sides) + name[1:] for name in clip.names]
     scenes.write_trc(tmp_path / "swapped.trc", names, to_z_up(clip).positions[:25], rate=clip.rate)
     assert cli.run_command(arguments(tmp_path, tmp_path / "swapped.trc", "--strict")) == 1
-    assert "Warning: Markers are far from where their labels belong: " in capfd.readouterr().out
+    assert "Warning: Markers are far from the usual positions for their labels: " in capfd.readouterr().out
 
 
 # Which axes of the upright person become X, Y and Z: upside down, and on the side.

@@ -178,7 +178,7 @@ class TestStatic:
         assert found.rms < 0.008
         (doubt,) = found.doubts
         assert re.fullmatch(
-            r"The static recording was left out: with it, markers are \d+ mm off; without it, \d mm: .*", doubt
+            r"The static recording was left out, because markers are \d+ mm off with it and \d mm without it: .*", doubt
         )
         assert rig.fabrik.capture.calibration_doubts == doubt
 

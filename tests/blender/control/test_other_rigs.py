@@ -19,6 +19,7 @@ from support.takes import curves
 
 from fabrik_addon.blender.bake.bake import bake
 from fabrik_addon.blender.posing.drag import begin_drag
+from fabrik_addon.blender.posing.solve import solve_frame
 from fabrik_addon.blender.rig.armature import length_text
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
@@ -183,6 +184,82 @@ def test_a_drag_beyond_reach_leaves_the_other_limbs_at_their_controls(make, bone
     assert dragged.left_alone == []
 
 
+def target_of_limb(rig, bone, shift):
+    """Add a target to a limb's IK control, and move it by `shift`."""
+    control = next(row.goes_by for row in rig.fabrik.control.carriers if row.goes_by and bone in row.name)
+    bpy.ops.fabrik.add_effector(bone=control)
+    target = rig.fabrik.effectors[-1].target
+    target.location += Vector(shift)
+    bpy.context.view_layer.update()
+    return target
+
+
+def channels(rig, but):
+    """The channels of limbs' IK controls and poles, but for the limb with a control whose name contains `but`."""
+    rows = rig.fabrik.control.controls
+    (left_out,) = {row.limb for row in rows if row.limb and but in row.name}
+    return {
+        row.name: (*rig.pose.bones[row.name].location, *rig.pose.bones[row.name].matrix_basis.to_quaternion())
+        for row in rows
+        if row.limb not in {"", left_out}
+    }
+
+
+@pytest.mark.one_blender
+@pytest.mark.parametrize("make", [arp_like, hand_made, only_ik])
+@pytest.mark.parametrize(("bone", "shift"), [("foot.R", (0.0, 0.0, -0.3)), ("hand.L", (0.3, -0.5, -0.4))])
+def test_solve_and_live_leave_limbs_on_ik_at_their_controls(make, bone, shift):
+    """A hand met its target by tearing the other one off its control, as did a foot."""
+    rig = open_set_up(make)
+    before = channels(rig, bone)
+    target = target_of_limb(rig, bone, shift)
+    result = solve_frame(bpy.context, rig)
+    assert len(result.errors) == 1
+    assert result.errors[0] > 0.01
+    assert result.why.endswith("is held in place")
+    assert result.left_alone == ()
+    assert max(from_controls(rig).values()) < 1e-3
+    assert channels(rig, bone) == before
+    solved = body(rig)
+    assert solve_frame(bpy.context, rig).errors[0] == pytest.approx(result.errors[0], abs=1e-4)
+    assert body(rig)[:, :3, 3] == pytest.approx(solved[:, :3, 3], abs=1e-4)
+    target.location -= Vector(shift)
+    solve_frame(bpy.context, rig)
+    rig.fabrik.live = True
+    for share in (0.3, 0.7, 1.0, 1.0):
+        target.location += share * Vector(shift) / 2
+        bpy.context.view_layer.update()
+        assert max(from_controls(rig).values()) < 1e-3
+    assert channels(rig, bone) == before
+    rig.fabrik.live = False
+
+
+@pytest.mark.one_blender
+def test_solve_names_limbs_that_a_target_of_the_body_carries_away():
+    rig = open_set_up(only_ik)
+    bpy.ops.fabrik.add_effector(bone="hips")
+    rig.fabrik.root = "FREE"
+    rig.fabrik.effectors[-1].target.location.z += 0.25
+    bpy.context.view_layer.update()
+    result = solve_frame(bpy.context, rig)
+    assert result.errors[0] < 1e-3
+    (sentence,) = result.left_alone
+    assert sentence.startswith("Limbs too short to reach their IK controls (up to ")
+    assert sentence.count("foot") == 2
+
+
+@pytest.mark.one_blender
+def test_a_limb_whose_control_is_locked_stays_at_its_control():
+    """A trial did not move the control, so the limb was assumed to stretch: the hand ended 46 cm away."""
+    rig = open_set_up(hand_made)
+    rig.pose.bones["hand.R_ik"].lock_location = (True, True, True)
+    dragged = begin_drag(bpy.context, rig, "hand.L_ik")
+    dragged.step(dragged.start + np.array((0.3, -0.5, -0.4)), settled=True)
+    dragged.finish(bpy.context)
+    assert max(from_controls(rig).values()) < 1e-3
+    assert not rig.pose.bones["hand.R_ik"].location.length
+
+
 @pytest.mark.one_blender
 @pytest.mark.parametrize("make", [arp_like, hand_made, only_ik])
 def test_limbs_that_are_carried_away_from_their_controls_are_named(make):
@@ -204,6 +281,34 @@ def move_by(bone, shift):
     matrix.translation += Vector(shift)
     bone.matrix = matrix
     bpy.context.view_layer.update()
+
+
+def with_driven_switches():
+    """A rig whose switches follow properties of the armature object, as in an animator's own panel."""
+    rig = hand_made()
+    for bone in ("hand.L", "foot.R"):
+        rig[bone] = 1.0
+        driver = rig.pose.bones["root"].driver_add(f'["ik_{bone}"]').driver
+        variable = driver.variables.new()
+        variable.targets[0].id, variable.targets[0].data_path = rig, f'["{bone}"]'
+        driver.expression = variable.name
+    bpy.context.view_layer.update()
+    return rig
+
+
+@pytest.mark.one_blender
+def test_switches_that_other_properties_drive_are_found():
+    """These limbs could not be posed at all."""
+    rig = open_set_up(with_driven_switches)
+    kept = rig.fabrik.control
+    assert kept.uncarried == ""
+    assert len(kept.carriers) == 21
+    assert {row.name for row in kept.switches} >= {'["hand.L"]', '["foot.R"]'}
+    assert drag(rig, "hand.L_ik", (0.0, -0.2, 0.1)).left_alone == []
+    assert max(from_controls(rig).values()) < 1e-3
+    kept.limbs = "FK"
+    assert drag(rig, "hand.L_ik", (0.0, -0.1, 0.1)).left_alone == []
+    assert (rig["hand.L"], rig["foot.R"]) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize("limbs", ["FK", "IK"])

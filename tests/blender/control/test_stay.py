@@ -36,6 +36,8 @@ DRAGS = {
     "head": ((0.03, -0.06, -0.03), ""),
 }
 MIXED = ("upper_arm.L", "thigh.L")
+# The torso's number among the parents of a hand's IK control.
+TORSO = 2
 # Meters.
 EXACT, CLOSE = 1e-4, 1e-3
 
@@ -323,6 +325,19 @@ def test_limbs_hold_the_body_back_only_if_they_do_not_stretch(stretch):
     assert error == pytest.approx(result, abs=CLOSE)
     assert max(apart(rig, limb) for limb in LIMBS) < CLOSE
     assert {limb: channels(rig, limb) for limb in before} == before
+
+
+def test_hands_whose_ik_controls_move_with_the_torso_do_not_hold_it_back():
+    """They were held where they had been, and the report said that they were 68 cm from their controls."""
+    rig = open_set_up("Basic.basic_human")
+    for holder in LIMBS.values():
+        rig.pose.bones[holder]["IK_Stretch"] = 0.0
+    for side in "LR":
+        rig.pose.bones[f"upper_arm_parent.{side}"]["IK_parent"] = TORSO
+    rig.update_tag()
+    drag = drag_in_steps(rig, "foot_ik.L", (0.0, -0.3, -0.25))
+    assert drag.left_alone == []
+    assert rig.pose.bones["torso"].location.z < -0.05
 
 
 def test_an_elbow_that_is_dragged_back_to_its_start_leaves_everything():

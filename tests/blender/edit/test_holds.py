@@ -98,6 +98,13 @@ def test_without_ease_all_frames_are_held_and_no_others(walk):
     assert np.array_equal(now[~HELD], was[~HELD])
 
 
+def test_without_frames_a_hold_starts_at_the_current_frame(walk):
+    """A script had to give both frames, although the tooltip names a default."""
+    assert bpy.ops.fabrik.add_hold(bone="hand.R") == {"FINISHED"}
+    assert bpy.ops.fabrik.add_hold(bone="hand.L", first=20) == {"FINISHED"}
+    assert [(hold.first, hold.last) for hold in walk.fabrik.holds] == [(50, 70), (20, 40)]
+
+
 def moving_table(way):
     table = scenes.empty_at((0, 0, 0), "Table")
     for frame, x in ((1, 0.0), (101, way)):

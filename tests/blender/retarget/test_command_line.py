@@ -59,7 +59,7 @@ def test_several_motions_have_their_notes_and_only_warnings_are_failures(recordi
     np.savez(tmp_path / "unknown.npz", poses=poses)
     notes = [
         "it has no location of the body (trans); the body stays in place",
-        "the hips stay at the origin, so the trunk was used as up: choose the up axis if the person is lying down",
+        "the hips stay at the origin, so up is the trunk's direction: choose the up axis if the person is lying down",
     ]
     rate = "The frame rate is unknown; assumed 30 Hz: choose another if that is wrong"
     cut = "The header gives 339 frames, but there are only 20: export it again"

@@ -141,6 +141,34 @@ def test_other_keyed_frames_of_a_layer_keep_their_pose(rig, mode, blending, how)
     assert poses(rig, (20,))[0] == pytest.approx(posed, abs=2e-5)
 
 
+@pytest.mark.parametrize("has_layer_below", [False, True])
+@pytest.mark.parametrize(("start", "scale"), [(11, 1.0), (1, 2.0)])
+@pytest.mark.parametrize("how", [automatically, by_hand])
+def test_a_strip_in_tweak_mode_is_keyed_in_its_own_time(rig, start, scale, has_layer_below, how):
+    """Dragging with Auto Keying was refused in tweak mode, and so was Keyframe Solved Bones."""
+    animation = rig.animation_data_create()
+    if has_layer_below:
+        key_angles(rig, "hips", {1: 0.1, 60: 0.2})
+        key_angles(rig, "upper_arm.L", {1: 0.3, 60: 0.2})
+        animation.nla_tracks.new().strips.new("Walk", 1, animation.action)
+        animation.action = bpy.data.actions.new("Wave")
+    key_angles(rig, "spine", {1: 0.0, 15: 0.1, 25: 0.05, 30: 0.2})
+    key_angles(rig, "forearm.L", {1: 0.2, 25: 0.6, 30: 0.1})
+    slot = animation.action_slot
+    strip = animation.nla_tracks.new().strips.new("Wave", start, animation.action)
+    strip.action_slot, strip.scale, animation.action = slot, scale, None
+    animation.nla_tracks.active = animation.nla_tracks[-1]
+    strip.select = animation.use_tweak_mode = True
+    frames = [int(start + scale * (frame - 1)) for frame in (1, 15, 25, 30)]
+    before = poses(rig, frames)
+    bpy.context.scene.frame_set(21)
+    how(rig)
+    posed = np.array(rig.pose.bones["forearm.L"].matrix)
+    assert poses(rig, frames) == pytest.approx(before, abs=2e-5)
+    assert poses(rig, (21,))[0] == pytest.approx(posed, abs=2e-5)
+    assert {1.0 + (21 - start) / scale} <= {time for curve in curves(rig) for time in keys(curve)[:, 0]}
+
+
 @pytest.mark.parametrize("blending", ["REPLACE", "COMBINE", "ADD"])
 @pytest.mark.parametrize("has_keys", [True, False])
 def test_locked_components_keep_their_pose_in_a_layer(rig, blending, has_keys):

@@ -189,7 +189,7 @@ class TestArrays:
     @pytest.mark.parametrize(
         ("points", "message"),
         [
-            (array(COCO)[..., :2], "it holds points in two dimensions: export frames"),
+            (array(COCO)[..., :2], "it contains points in two dimensions: export frames"),
             (np.zeros((4, 17, 3)), "no point is visible on any frame"),
             (array(COCO) * [1.0, 1.0, 0.0], "its points lie in a plane, like those of an image"),
             (array(COCO) * 1e6, r"its units are unknown, and 1.5e\+06 is not a person's size in m, cm or mm"),
@@ -198,8 +198,8 @@ class TestArrays:
                 array(COCO)[:, :11],
                 "it has 11 points without names, and no known layout has this number: export a CSV file",
             ),
-            (np.zeros(7), r"it holds an array of shape \(7,\): export frames"),
-            (np.zeros((0, 17, 3)), r"it holds an array of shape \(0, 17, 3\): export frames"),
+            (np.zeros(7), r"it contains an array of shape \(7,\): export frames"),
+            (np.zeros((0, 17, 3)), r"it contains an array of shape \(0, 17, 3\): export frames"),
             (np.array(["a", "b"]), "it is not an array of numbers"),
             (array(COCO) * 1j, "it is not an array of numbers"),
         ],
@@ -232,7 +232,7 @@ class TestPickles:
             ("a.npy", boxed.getvalue()), ("a.npy", pickle.dumps(Bad())), ("a.pkl", pickle.dumps(Bad())),
         ):  # fmt: skip
             (tmp_path / name).write_bytes(content)
-            with pytest.raises(MarkerFileError, match=rf"^{name}: it holds pickled Python objects, which may run code"):
+            with pytest.raises(MarkerFileError, match=rf"^{name}: it contains pickled Python objects, which may run"):
                 read_markers(tmp_path / name)
         assert not made.exists()
 
@@ -272,7 +272,7 @@ class TestMirrored:
         assert not read_markers(written(tmp_path / "a.csv", text), rate=30.0).doubts
         text = csv_text([f"body_{name}" for name in order], array(order)[..., [0, 2, 1]])
         (doubt,) = read_markers(written(tmp_path / "a.csv", text), rate=30.0).doubts
-        assert doubt.startswith("The front of the person points backward: ")
+        assert doubt.startswith("The body of the person faces backward: ")
 
 
 class TestTables:

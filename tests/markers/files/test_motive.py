@@ -367,7 +367,7 @@ class TestNpz:
             ),
             ({"marker_data": np.zeros((4, 6))}, r"its markers have the shape \(4, 6\)"),
             ({"marker_data": np.zeros((4, 2, 3))}, "no marker is visible on any frame"),
-            ({"marker_data": np.array([{}], dtype=object)}, "it holds pickled Python objects, which may run code"),
+            ({"marker_data": np.array([{}], dtype=object)}, "it contains pickled Python objects, which may run code"),
             ({"marker_data": np.ones((4, 2, 3)) * [[[0], [9e5]]]}, "its units are unknown"),
         ],
     )

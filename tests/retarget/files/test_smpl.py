@@ -315,7 +315,7 @@ class TestCrooked:
         ({"poses": np.zeros((4, 72)), "trans": np.zeros((3, 3))}, r"its trans has the shape \(3, 3\)"),
         ({"poses": np.zeros((4, 72)), "trans": np.zeros((3, 4))}, r"its trans has the shape \(3, 4\)"),
         ({"poses": np.full((4, 72), np.nan)}, "it has no frame whose numbers are all finite"),
-        ({"poses": np.array([{}], dtype=object)}, "it holds pickled Python objects, which may run code"),
+        ({"poses": np.array([{}], dtype=object)}, "it contains pickled Python objects, which may run code"),
         ({"results": np.array([{}], dtype=object)}, "it has neither poses nor root_orient and pose_body: choose"),
         ({"root_orient": np.zeros((4, 3)), "pose_body": np.zeros((3, 63))}, "its parts have different numbers"),
         ({"poses": np.array(["a"])}, "its poses are not numbers"),

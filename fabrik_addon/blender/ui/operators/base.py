@@ -108,7 +108,7 @@ class OnRig:
     poll_message_set: Callable[[str], None]
     properties: Any
     # Options that change what a button does, so that it shows the tooltip of the option.
-    told_by: ClassVar[tuple[str, ...]] = ()
+    described_by: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -121,7 +121,7 @@ class OnRig:
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        """Whether there is an editable rig, and no reason against running."""
+        """Whether there is an editable rig, and the operator can run on it."""
         rig = rig_at_hand(context)
         reason = why_no_rig(rig) or cls.why_not(rig)
         if reason:
@@ -130,8 +130,8 @@ class OnRig:
 
     @classmethod
     def description(cls, _context: Context, properties: Any) -> str:
-        """The tooltip of an option in `told_by` that a button sets; "" for the tooltip of the operator."""
-        for name in cls.told_by:
+        """The tooltip of an option in `described_by` that a button sets; "" for the tooltip of the operator."""
+        for name in cls.described_by:
             value, option = getattr(properties, name), properties.bl_rna.properties[name]
             if value and properties.is_property_set(name):
                 option = option.enum_items[value] if option.type == "ENUM" else option
@@ -171,7 +171,7 @@ class OnBones(OnRig):
     )
 
     def run(self, context: Context, rig: Object) -> Done:
-        """Run with the chosen bones."""
+        """Run on the chosen bones."""
         return self.run_on(context, rig, self.chosen(context, rig))
 
     def chosen(self, context: Context, rig: Object) -> Bones:

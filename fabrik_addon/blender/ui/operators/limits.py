@@ -32,7 +32,7 @@ class FABRIK_OT_set_limit(OnBones, Operator):
     """Limit the rotation of the selected bones. Options that are not set are kept"""
 
     bl_label = "Set Joint Limit"
-    told_by = ("axis", "slide")
+    described_by = ("axis", "slide")
 
     type: _value(Enum, "Type", "type", items=LIMIT_TYPES)
     cone: _value(FloatVector, "Swing", "cone", size=4, unit="ROTATION")
@@ -175,10 +175,10 @@ class FABRIK_OT_clamp_pose(OnBones, Operator):
 
 
 class FABRIK_OT_check_action(OnBones, Operator):
-    """List bones that exceed limits in the action or NLA strips, with frames. Checks all bones if none is selected"""
+    """List bones that exceed limits in the action or NLA strips, and when. Checks all bones if none is selected"""
 
     bl_label = "Check Action Limits"
-    told_by = ("mend",)
+    described_by = ("mend",)
     # Checking changes nothing.
     bl_options: Any = {"REGISTER"}
 

@@ -511,10 +511,6 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, Operator):
         return retargeting.retarget_from(context, rig, source, frames, how, bake, pairs)
 
 
-# The default length of a hold in frames.
-_LENGTH = 20
-
-
 class FABRIK_OT_add_hold(OnRig, Operator):
     """Keep a hand or foot in place over a range of frames by changing keys within the joint limits"""
 
@@ -524,18 +520,16 @@ class FABRIK_OT_add_hold(OnRig, Operator):
     point: Enum("Point", "The end of the bone that is held", items=POINTS[:2])
     hold_rotation: Bool("Hold Rotation", "Hold the rotation as well", default=True)
     first: Int("First", "First frame of the hold. Defaults to the current frame")
-    last: Int("Last", "Last frame of the hold")
+    last: Int("Last", "Last frame of the hold. Defaults to 20 frames after the first")
     ease: Int("Ease", "Frames to ease in and out of the hold", default=10, min=0)
     target: String("Object", "The object that the bone stays with. Defaults to world space")
     target_bone: String("Object's Bone", "If the object is an armature, the bone to stay with")
 
     @reports_errors
     def invoke(self, context: Context, event: Event) -> set[str]:
-        """Show a dialog for the frames that names the bone; by default the hold starts at the current frame."""
+        """Show a dialog for the frames that names the bone."""
         bone = self.bone or selection.clicked_bone(rig_at_hand(context)).name
-        given = self.given("first", "last")
-        self.first = given.get("first", context.scene.frame_current)
-        self.last = given.get("last", self.first + _LENGTH)
+        self._set_frames(context)
         return set(context.window_manager.invoke_props_dialog(self, title=f"{ui_text(self.bl_label)}: {bone}"))
 
     def draw(self, context: Context) -> None:
@@ -552,7 +546,12 @@ class FABRIK_OT_add_hold(OnRig, Operator):
             advanced.prop(self, "point")
             advanced.prop(self, "hold_rotation")
 
+    def _set_frames(self, context: Context) -> None:
+        self.first = self.given("first").get("first", context.scene.frame_current)
+        self.last = self.given("last").get("last", self.first + 20)
+
     def run(self, context: Context, rig: Object) -> Done:
+        self._set_frames(context)
         bone = self.bone or selection.clicked_bone(rig).name
         target = selection.named(bpy.data.objects, self.target, "object")
         settings = holding.HoldSettings(self.point, self.hold_rotation, self.ease, target, self.target_bone)

@@ -185,7 +185,7 @@ class FABRIK_OT_solve(OnRig, Operator):
     """Pose the rig so that its bones reach their targets on the current frame"""
 
     bl_label = "Solve IK"
-    told_by = ("start",)
+    described_by = ("start",)
     why_not = staticmethod(why_no_solve)
 
     start: Enum("Start From", "The pose from which to solve", items=STARTS)
@@ -270,7 +270,7 @@ class FABRIK_OT_drag(OnControls, Operator):
     )
     location: FloatVector(
         "Location",
-        "Where the point goes in world space, instead of how far",
+        "Position of the point in world space, instead of its translation",
         subtype="XYZ",
         unit="LENGTH",
         options={*ASIDE, "HIDDEN"},

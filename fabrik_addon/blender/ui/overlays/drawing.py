@@ -14,7 +14,7 @@ from ...edit.spread_drag import SpreadDrag
 from ...posing.mouse import DragInput
 
 Color: TypeAlias = tuple[float, ...]
-# RGBA. The colors of goals are from the palette of Okabe and Ito, which color-blind people can distinguish.
+# RGBA. The colors of goals are from the palette of Okabe and Ito, whose colors color-blind people can distinguish.
 COLORS: Final[dict[str, Color]] = {
     "met": (0.34, 0.71, 0.91, 1.0),
     "missed": (0.95, 0.40, 0.0, 1.0),

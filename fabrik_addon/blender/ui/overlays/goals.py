@@ -53,7 +53,7 @@ _CROSS = 0.6 * _CUBE, np.array([(0, 7), (1, 6), (2, 5), (3, 4)])
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """Lines of one color, which `look` names: (N, 3) points, and (L, 2) indices of their ends."""
+    """Lines of one color, the key `look`: (N, 3) points, and (L, 2) indices of the lines' ends."""
 
     look: str
     points: FloatArray
@@ -155,7 +155,7 @@ class GoalView:
 
     @property
     def lines(self) -> list[Lines]:
-        """The lines for the goal, and for its effector; for a pole target, a line to it from the joint."""
+        """The lines for the goal and its effector. For a pole target, they include a line to it from the joint."""
         if self.kind == "POLE":
             return [_mark("bend", _PYRAMID, self.place, self.size), dashed("bend", self.effector, self.place)]
         look = "missed" if not self.met else "pinned" if self.kind == "PIN" else "met"

@@ -33,7 +33,7 @@ SWITCHES: Final = {
     ),
     GOALS_SWITCH: Bool(
         "Targets and Pins",
-        "Show targets, pins and pole targets of rigs, and how far bones are from them",
+        "Show targets, pins and pole targets of rigs, and the distances of bones from them",
         default=True,
     ),
 }

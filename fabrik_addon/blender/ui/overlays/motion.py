@@ -155,8 +155,8 @@ _NEAR: Final = 10.0
 def nearest_on_trails(context: Context, rig: Object, view: DragView, mouse: FloatArray) -> tuple[str, int] | None:
     """The bone and the frame of the trail's point under the mouse (2,); None if there is none.
 
-    The point on the current frame is excluded, because it is on the bone itself. It has priority over points that are
-    at most a pixel closer to the mouse, such as those of the other frames on which a foot is planted.
+    The point on the current frame is on the bone itself, so it is never returned. But it has priority over points at
+    most a pixel closer to the mouse, such as those of other frames on which a foot is planted.
     """
     if not seen(rig).show_trails or context.mode != "POSE":
         return None

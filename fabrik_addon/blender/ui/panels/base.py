@@ -97,7 +97,7 @@ def chosen_in(items: Any, place: int) -> Any:
 
 
 def draw_target(layout: UILayout, item: Any, target: str, bone: str) -> None:
-    """Draw two properties of an item: an object that it follows, and a bone of it if that is an armature."""
+    """Draw two properties of an item: an object that it follows, and one of its bones if the object is an armature."""
     layout.prop(item, target)
     rig = getattr(item, target)
     if rig is not None and rig.type == "ARMATURE":
@@ -132,9 +132,10 @@ def draw_name(layout: UILayout, name: str, icon: Any, boxes: int, share: float =
 
 
 def fitted(name: str, most: float) -> str:
-    """A name shortened to `most` pixels. Its middle is cut, because names usually differ at their ends.
+    """A name shortened to `most` pixels. Its middle is left out, because names usually differ at their ends.
 
-    A prefix such as "mixamorig:" or "DEF-" is cut first, because all bones or markers of one source have the same.
+    A prefix such as "mixamorig:" or "DEF-" is cut first, because all bones or markers of one source have the same
+    prefix.
     """
     return _fitted(name, most, bpy.context.preferences.ui_styles[0].widget.points)
 

@@ -70,7 +70,7 @@ def translate(message: str, look_up: Callable[[str, str], str]) -> str:
 
 
 def _parts(message: str, joint: str) -> Iterator[str]:
-    """The parts of a message; adjacent parts of one pattern stay together, as many as possible but not all."""
+    """The parts of a message. As many adjacent parts as match one pattern stay together, but never all parts."""
     parts = message.split(joint)
     most = len(parts) - 1
     while parts:
@@ -82,7 +82,7 @@ def _parts(message: str, joint: str) -> Iterator[str]:
 
 @lru_cache(maxsize=_KEPT)
 def _made_by(message: str) -> tuple[str, tuple[str, ...]] | None:
-    """The pattern of a message, and its values; if several patterns fit, the one with the most text of its own."""
+    """The pattern of a message, and its values; if several patterns fit, the longest one without its values."""
     if " " not in message:
         return None
     matches = ((pattern, expression.fullmatch(message)) for pattern, expression in _patterns())
