@@ -32,7 +32,7 @@ from .kernel.joint_limits import OUT_OF_REACH, ConstraintRows, Holder, JointLimi
 from .kernel.posture import Away, Masses, PostureTerm
 from .kernel.relaxed import RelaxedLimbs
 from .limits import Limit
-from .model.effector import Effector, Options, participants, with_partners
+from .model.effector import Effector, Options, on_moving_bone, participants, with_partners
 from .model.skeleton import Skeleton
 from .optimize.qp import MAX_SHORTER, RIGID, SHORTER, QuadraticProgram
 from .rotations import (
@@ -263,7 +263,9 @@ class DragSolver:
             separate: whether capsules that overlap in a starting pose are moved apart; otherwise they go no deeper.
             side_bends: bones that, without goals, bend most easily about one axis (3,), in the frame that carries them.
         """
-        with_goals = participants(skeleton, with_partners(effectors))
+        # The head of a bone is moved by the bones above, so the bone itself may hang.
+        moved = [on_moving_bone(skeleton, each) for each in effectors]
+        with_goals = participants(skeleton, with_partners(moved))
         hanging = masses if hang_from and hang_from.hangs else None
         bones = sorted({*with_goals, *free_limbs(skeleton, with_goals, hanging, still, floor)})
         self._own_limits = {name: limit for name, limit in (limits or {}).items() if name not in still}
@@ -274,7 +276,7 @@ class DragSolver:
         self._side_bends = [(body, bend) for body, bend in enumerate(bends) if bend is not None and len(axes[body])]
         self.skeleton, self.masses, self.effectors, self._separate = skeleton, masses, tuple(effectors), separate
         self.bodies = Bodies(skeleton, bones, axes, root == "FREE")
-        self.goals = Goals(self.bodies, self.effectors)
+        self.goals = Goals(self.bodies, moved)
         self.lock(locks or {})
         self.limits = JointLimits(self.bodies, own)
         self.bounds = Bounds(

@@ -151,6 +151,10 @@ class HingeJoint:
     flexion: FloatArray
     straight: FloatArray | None = None
 
+    def axis(self, along: FloatArray) -> FloatArray:
+        """(3,) the axis, armature space, about which a bone along the unit vector `along` (3,) bends."""
+        return np.cross(along, perpendicular_unit(self.flexion, along))
+
 
 def perpendicular_unit(toward: FloatArray, along: FloatArray) -> FloatArray:
     """A bend direction (3,) projected onto the plane perpendicular to the unit vector `along` (3,)."""

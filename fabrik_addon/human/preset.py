@@ -12,6 +12,7 @@ axes is near that of its hinge, the limit is a narrow strip of swings instead.
 """
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Final, Literal
@@ -119,6 +120,21 @@ def human_limits(bones: Mapping[str, RestBone], names: Collection[str] | None = 
     return preset
 
 
+def bend_axes(body: RestBody) -> dict[str, FloatArray]:
+    """By knee and elbow, (3,) the axis about which it bends, in the bone's rest frame.
+
+    Joints below a thigh or an upper arm that is split into several bones are left out, since all these bones may bend.
+    """
+    found: dict[str, FloatArray] = {}
+    for name in [*body.named("shin"), *body.named("forearm")]:
+        role, parent = body.roles[name], body.roles.get(body.bones[name].parent)
+        with suppress(UnplacedError):
+            joint = JOINTS[role.part](body, name, role)
+            if isinstance(joint, HingeJoint) and parent is not None and parent.part in {"thigh", "upper_arm"}:
+                found[name] = joint.axis(body.direction(name)) @ body.bones[name].axes
+    return found
+
+
 def _limit(body: RestBody, name: str, role: Role) -> tuple[Limit, float]:
     """The limit of a bone, and the degrees between its own axes and those of the joint."""
     joint = JOINTS[role.part](body, name, role)
@@ -153,7 +169,7 @@ def _hinge(bone: RestBone, along: FloatArray, joint: HingeJoint, role: Role) -> 
     If that axis is far off, because the bone's roll is odd, it is a narrow strip of swings about the joint's own axis.
     """
     toward = perpendicular_unit(joint.flexion, along)
-    ideal = np.cross(along, toward)
+    ideal = joint.axis(along)
     shares = bone.axes.T @ ideal
     index = int(np.argmax(np.abs(shares)))
     off = float(np.degrees(np.arccos(min(abs(shares[index]), 1.0))))

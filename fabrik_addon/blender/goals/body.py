@@ -18,7 +18,7 @@ from ...core.model.skeleton import Skeleton
 from ...human.capsules import self_collision, skin_points
 from ...human.masses import body_masses
 from ...human.naming_schemes import match
-from ...human.preset import why_not_human
+from ...human.preset import bend_axes, why_not_human
 from ...human.rest_body import Point, RestBody, convex_hull, floor_points, soles_of
 from ..control.switches import limbs_of
 from ..limits.editing import RestKey, rest_key, rest_of
@@ -54,7 +54,9 @@ def masses_of(armature: Object, skeleton: Skeleton, stiff: Collection[str] = ())
     # Each bone's factor in the posture term: 1 at stiffness 0, 4 at 0.5, infinite at 1.
     left = 1.0 - np.clip(stiffness, 0.0, 1.0)
     factors = np.where(left > 0.0, 1.0 / np.maximum(left, 1e-12) ** 2, np.inf)
-    return Masses(shares, centers, keeps * factors, bends, hangs * (1.0 - stiffness), eased)
+    known = _rest_parts(*rest_key(armature))[3]
+    hinges = np.array([known.get(name, np.zeros(3)) for name in skeleton.names])
+    return Masses(shares, centers, keeps * factors, bends, hangs * (1.0 - stiffness), eased, hinges)
 
 
 def trunk_of_animal(armature: Object) -> list[str]:
@@ -244,7 +246,7 @@ def support_of(armature: Object, pinned: Collection[str]) -> Support | None:
     balance = rig_settings(armature).balance
     if balance == "OFF" or not pinned:
         return None
-    feet, _, _ = _rest_parts(*rest_key(armature))
+    feet, *_ = _rest_parts(*rest_key(armature))
     held = {
         name: points for name, points in feet.items() if not {name, *(bone for bone, _ in points)}.isdisjoint(pinned)
     }
@@ -275,7 +277,7 @@ def floor_of(armature: Object, *, without: Collection[str] = ()) -> Floor | None
         return None
     up, scale = up_of(armature)
     height = (settings.floor_height - armature.matrix_world.translation.z) / scale
-    _, points, _ = _rest_parts(*rest_key(armature))
+    _, points, *_ = _rest_parts(*rest_key(armature))
     above, balls, left_out = solved_parents(armature), _shape(armature)[1], set(without)
     for bone, parent in above.items():
         if parent in left_out:
@@ -324,11 +326,19 @@ def _outline(points: FloatArray, up: FloatArray) -> FloatArray:
     return convex_hull(points @ across.T) @ across + (points @ up).min() * up
 
 
+# By bone, (3,) an axis about which it bends, in its rest frame.
+_Bends: TypeAlias = Mapping[str, FloatArray]
+
+
 @lru_cache(maxsize=_RIGS)
-def _rest_parts(*key: Any) -> tuple[Mapping[str, tuple[Point, ...]], tuple[Point, ...], Mapping[str, FloatArray]]:
-    """The soles of a rig's feet, all points that stay above a floor, and `side_bends`; key: from `rest_key`."""
-    body, bends = RestBody(rest_of(*key)), dict[str, FloatArray]()
+def _rest_parts(*key: Any) -> tuple[Mapping[str, tuple[Point, ...]], tuple[Point, ...], _Bends, _Bends]:
+    """The soles of a rig's feet, all points that stay above a floor, `side_bends`, and the bends of knees and elbows.
+
+    key: from `rest_key`.
+    """
+    body, bends, hinges = RestBody(rest_of(*key)), dict[str, FloatArray](), dict[str, FloatArray]()
     if body.axes is not None and not why_not_human(body.bones):
         spine = [*body.named("spine"), *body.named("chest")]
         bends = {name: body.axes.forward @ body.bones[name].axes for name in spine}
-    return soles_of(body), floor_points(body), bends
+        hinges = bend_axes(body)
+    return soles_of(body), floor_points(body), bends, hinges

@@ -48,6 +48,8 @@ class Masses:
         eased: (J,) angles of relaxed limbs in radians. For a hinge: the smallest bend. For any other joint: the angle
             by which its bone is lowered from level, or twisted so that the hinge below it bends down. None: no limb
             is relaxed.
+        hinges: (J, 3) unit axes about which knees and elbows bend if they have no hinge limits, in the bones' frames;
+            zeros for other bones. None: only hinge limits are known.
     """
 
     shares: FloatArray
@@ -56,6 +58,7 @@ class Masses:
     bending: FloatArray | None = None
     hanging: FloatArray | None = None
     eased: FloatArray | None = None
+    hinges: FloatArray | None = None
 
 
 class Away(NamedTuple):

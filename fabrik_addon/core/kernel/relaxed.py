@@ -70,6 +70,8 @@ class RelaxedLimbs:
         self._bodies, self._joints, self._free, self._up = bodies, joints, free, up
         self._on, self._limits = joints[on], limits
         self._eased = np.zeros(len(bodies.bones)) if masses.eased is None else masses.eased[bodies.bones]
+        self._hinges = np.zeros((len(bodies.skeleton), 3)) if masses.hinges is None else masses.hinges
+        self._hinges = self._hinges[bodies.bones]
         self.coupled = self._find_coupled()
         legs = [each.above for each in self.coupled]
         self._on_legs: BoolArray = bodies.above[legs][:, on].any(axis=0)
@@ -125,8 +127,10 @@ class RelaxedLimbs:
 
     def _bend_axis(self, body: int) -> FloatArray | None:
         """(3,) the axis about which a body's hinge bends, in the body's own frame; None without a hinge."""
-        limit = self._limits[body]
-        return np.sign(limit.middle) * np.array(limit.rotation_axis) if isinstance(limit, Hinge) else None
+        limit, axis = self._limits[body], self._hinges[body]
+        if isinstance(limit, Hinge):
+            axis = np.sign(limit.middle) * np.array(limit.rotation_axis)
+        return axis if axis.any() else None
 
     def _legs(self) -> list[_Limb]:
         """Legs whose knees are straighter in the preferred pose than in a relaxed leg.

@@ -79,6 +79,16 @@ def participants(skeleton: Skeleton, effectors: Sequence[Effector]) -> list[int]
     return sorted(wanted)
 
 
+def on_moving_bone(skeleton: Skeleton, effector: Effector) -> Effector:
+    """The effector, or the same point on the parent if it is a bone's head, which the bone itself does not move."""
+    bone = skeleton.index(effector.bone)
+    parent = skeleton.parents[bone]
+    if parent < 0 or effector.rotation_weight > 0.0 or effector_offset(skeleton, effector).any():
+        return effector
+    x, y, z = skeleton.head_offset(bone).tolist()
+    return replace(effector, bone=skeleton.names[parent], offset=(x, y, z))
+
+
 def effector_offset(skeleton: Skeleton, effector: Effector) -> FloatArray:
     """(3,) the effector's point in its bone's frame."""
     if effector.offset is None:

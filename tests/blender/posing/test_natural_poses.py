@@ -4,11 +4,12 @@ import bpy
 import numpy as np
 import pytest
 from mathutils import Quaternion, Vector
+from support import humans
 from support.dragging import world
 from support.takes import active_human, curves
 
 from benchmarks.natural_paths import Dragged, Live, Path3, follow
-from benchmarks.natural_rigs import MIXAMO, open_metarig, open_mixamo
+from benchmarks.natural_rigs import MIXAMO, built, open_metarig, open_mixamo
 from fabrik_addon.blender.goals.body import center_of_mass, support_of
 from fabrik_addon.blender.limits.editing import apply_preset
 from fabrik_addon.blender.posing.drag import DragSettings, begin_drag
@@ -142,6 +143,30 @@ def test_a_step_lifts_only_the_heel(human, kind, shift):
     session.cancel()
 
 
+@pytest.mark.parametrize("shift", [(0.0, 0.0, 0.3), (0.0, -0.3, 0.05)])
+@pytest.mark.parametrize("rolls", [None, 37.0])
+def test_a_leg_without_limits_bends_at_its_knee(clean_scene, shift, rolls):
+    """Only hinge limits told how knees bend. Without them, a foot that was led forward left its leg straight.
+
+    A foot that was lifted swung its knee in front of the other leg, 21 cm inward, and snapped by 36 degrees on release.
+    The body did not shift over the other foot.
+    """
+    rig = built(humans.named(humans.human(rolls=rolls), humans.mixamo))
+    for bone in rig.pose.bones:
+        bone.rotation_mode = "QUATERNION"
+    bpy.ops.object.mode_set(mode="POSE")
+    pinned = ("mixamorig:RightFoot",)
+    _, result = drag(rig, "mixamorig:LeftFoot", shift, pinned=pinned)
+    assert result.error < 1e-4
+    assert np.degrees(rig.pose.bones["mixamorig:LeftLeg"].rotation_quaternion.angle) > 25.0
+    hip, knee_joint, ankle = (
+        world(rig, f"mixamorig:{bone}", end)
+        for bone, end in (("LeftUpLeg", "head"), ("LeftLeg", "head"), ("LeftLeg", "tail"))
+    )
+    assert abs(knee_joint[0] - 0.5 * (hip + ankle)[0]) < 0.03
+    assert room(rig, pinned) > 0.0
+
+
 def test_a_foot_that_comes_back_down_follows_the_mouse(human):
     """After a move whose last step was short, the next one began with steps as short, and lagged by 5 mm."""
     path = Path3("foot forward and up", "foot.L", ((0.0, -0.4, 0.4),), pinned=("foot.R",))
@@ -225,6 +250,26 @@ def test_a_forearm_hangs_from_a_raised_elbow(human):
     drag(human, "upper_arm.L", (0.05, 0.0, 0.3))
     assert from_vertical(human, "upper_arm.L") > 90.0
     assert from_vertical(human, "forearm.L") < start - 15.0
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "shift", "pinned"),
+    [("upper_arm.L", "forearm.L", (0.05, 0.0, 0.3), FEET), ("thigh.L", "shin.L", (0.25, 0.0, 0.15), FEET[1:])],
+)
+def test_a_limb_hangs_from_its_joint_whichever_bone_is_dragged(human, above, below, shift, pinned):
+    """A forearm dragged by its head, at the elbow, was a stick, 99 degrees from straight down instead of 23."""
+    bpy.ops.fabrik.pin(bones=",".join(pinned))
+    angles = []
+    for bone, point in ((above, "TAIL"), (below, "HEAD")):
+        session = begin_drag(bpy.context, human, bone, point=point)
+        for share in np.arange(1, 16) / 15.0:
+            session.step(session.start + share * np.array(shift))
+        bpy.context.view_layer.update()
+        angles.append(from_vertical(human, below))
+        session.cancel()
+        bpy.context.view_layer.update()
+    assert max(angles) < 30.0
+    assert angles[1] == pytest.approx(angles[0], abs=0.1)
 
 
 def test_a_forearm_hangs_from_a_raised_elbow_of_a_level_arm(clean_scene):
