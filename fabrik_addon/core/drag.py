@@ -57,12 +57,10 @@ _CAP: Final = 30.0
 # A target that jumps is followed in several moves: the length of each, as a fraction of the body's size, and the
 # largest number of moves.
 _MOVE, _MAX_MOVES = 0.06, 12
-# Stiffness along rows that are met. It changes no step, but the matrix then only has to be positive definite in the
-# other directions. Without it, the chest of a Mixamo rig that is lowered by 30 cm stops 16 cm short. While targets
-# move, constraints come and go, and more stiffness makes bones turn back. A pose that settles needs _FIRM for
-# constraints, and for goals their caps divided by their distances, but at most _FIRMEST: a hand far out of reach then
-# comes to rest after 25 steps, with the smaller stiffness only after 69.
-_MET_STIFFNESS, _FIRM, _FIRMEST = 10.0, 100.0, 1e5
+# Stiffness along active constraints. It changes no step, but the matrix then only has to be positive definite in the other
+# directions. Without it, the chest of a Mixamo rig that is lowered by 30 cm stops 16 cm short. With 10, a hand far out of
+# reach comes to rest after 55 steps instead of 31; with 100, bones turn back while targets move.
+_FIRM: Final = 30.0
 # The merit function ignores misses up to this many times the tolerance. Otherwise tiny misses of pins, whose caps are
 # large, would decide whether a step is accepted.
 _MET: Final = 5.0
@@ -441,7 +439,7 @@ class DragSolver:
         # A target that jumps is followed in several moves, since the model of a step is inaccurate so far away.
         for left in range(min(int(distance / (_MOVE * self.size)), _MAX_MOVES), 0, -1):
             nearer = self.goals.toward(state.pose, wanted, 1.0 / (1 + left))
-            state = _State(self, self._step(_State(self, state.pose, nearer), 0.0, settled=False)[0].pose, wanted)
+            state = _State(self, self._step(_State(self, state.pose, nearer), 0.0)[0].pose, wanted)
         # While the targets do not move, joints continue toward rest, over several calls.
         most = most or (_STEPS_TO_REST if settled else _STEPS)
         state, steps, is_at_rest = self._minimized(state, most, settled=settled or moved_distance == 0.0)
@@ -481,7 +479,7 @@ class DragSolver:
         first = state.merit
         for step in range(1, 1 + most):
             last = state.merit
-            state, self._damping, longest = self._step(state, self._damping, settled=settled)
+            state, self._damping, longest = self._step(state, self._damping)
             if longest < AT_REST or self._damping > _MOST_DAMPING:
                 return state, step, True
             if settled:
@@ -600,43 +598,36 @@ class DragSolver:
             turns = lengths(rotation_vector_from_matrix(wanted.frames @ np.swapaxes(before.frames, -1, -2)))
         return float(max(moved.max(initial=0.0), self.size * turns.max(initial=0.0)))
 
-    def _step(self, state: _State, damping: float, *, settled: bool) -> tuple[_State, float, float]:
+    def _step(self, state: _State, damping: float) -> tuple[_State, float, float]:
         """The state after one quadratic program, the next damping, and the largest rotation of a joint, radians."""
         (mass, gradient, _), (constraints, *_) = state.equations, state.constraints
         rows, residual = state.rows, state.residual.ravel()
         multipliers = self._active.of(constraints)
-        distances = np.maximum(lengths(state.residual), TINY)
-        pulled = settled & (self._compliance > RIGID) & (distances > _MOVE * self.size)
-        self._compliance = np.where(pulled, distances / self.caps, self._compliance)
-        self._forces = np.where(pulled[:, None], state.residual / self._compliance[:, None], self._forces)
-        active, met = multipliers > 0.0, np.repeat(self._compliance <= RIGID, 3)
+        active = multipliers > 0.0
         # Constraints with compliance or an open gap get no stiffness: stiffness would push, because they are not met
         # exactly.
         exact = constraints.compliance == 0.0
         closed = active & exact & (constraints.gaps <= CLOSE * self.size)
-        goals = np.minimum(self.caps / distances, _FIRMEST) if settled else np.full(len(distances), _MET_STIFFNESS)
-        stiffness = np.append(np.repeat(goals, 3)[met], np.full(closed.sum(), _FIRM if settled else _MET_STIFFNESS))
-        held = np.concatenate([rows[met], constraints.rows[closed]])
-        asked = np.concatenate([residual[met], constraints.gaps[closed]])
-        matrix = (1.0 + damping) * mass + (held.T * stiffness) @ held - self._curvature(state, multipliers)
-        slope = held.T @ (stiffness * asked) - gradient
-        if pulled.any():
-            pulling, pull = self._pulls(state, pulled)
-            matrix, slope = matrix + pulling, slope + pull
-            rows = rows * ~np.repeat(pulled, 3)[:, None]
+        held, asked = constraints.rows[closed], constraints.gaps[closed]
+        # Half of the stiffness with which a goal at its cap is pulled. Without it, steps along the paths of other goals
+        # are far too short, because at their caps forces bend these paths more than anything else.
+        distances = np.maximum(lengths(state.residual), _MET * self.tolerance)
+        stiffness = np.repeat(0.5 * self.caps / distances, 3)
+        matrix = (1.0 + damping) * mass - self._curvature(state, multipliers)
+        matrix += (rows.T * stiffness) @ rows + _FIRM * held.T @ held
+        slope = rows.T @ (stiffness * residual) + _FIRM * held.T @ asked - gradient
         matrix, unlocked = self._positive(matrix, state), self.unlocked(state.pose)
         if unlocked is not None:
             locked = np.diag(np.diagonal(matrix)) * (1.0 - np.diagonal(unlocked))
             matrix, slope, rows = unlocked @ matrix @ unlocked + locked, unlocked @ slope, rows @ unlocked
             constraints = constraints._replace(rows=constraints.rows @ unlocked)
-        found = QuadraticProgram(matrix, slope, rows, constraints.rows).solve(
+        found = QuadraticProgram(matrix, slope, rows, constraints.rows, stiffness).solve(
             residual,
             constraints.gaps,
-            np.repeat(np.where(pulled, self._compliance, RIGID), 3),
             constraint_compliance=constraints.compliance,
             caps=self.caps,
             active=active,
-            expected=np.repeat(self._compliance, 3),
+            expected=np.repeat(np.minimum(self._compliance, distances / self.caps), 3),
         )
         longest = float(np.abs(found.step[: self.bodies.turning]).max(initial=0.0))
         met = found.compliance <= RIGID
@@ -655,18 +646,6 @@ class DragSolver:
         # Forces from another pose can make the model's curvature far too large, so the next step begins without them.
         self._forces, self._active = np.zeros_like(self._forces), _NONE_ACTIVE
         return state, max(10.0 * damping, 0.3), np.inf
-
-    def _pulls(self, state: _State, pulled: BoolArray) -> tuple[FloatArray, FloatArray]:
-        """(D, D) Gauss-Newton matrix and (D,) force of goals `pulled` (E + O,) that stay far from their targets.
-
-        Their costs are their caps times their distances. A distance is stiff only across the way to its target.
-        """
-        distances, rows = lengths(state.residual[pulled]), state.rows.reshape(len(pulled), 3, -1)[pulled]
-        ways = state.residual[pulled] / distances[:, None]
-        along = (ways[:, None] @ rows)[:, 0]
-        across = rows - ways[:, :, None] * along[:, None]
-        stiffness = (self.caps[pulled] / distances)[:, None, None]
-        return np.einsum("gik,gil->kl", stiffness * across, across), self.caps[pulled] @ along
 
     def _curvature(self, state: _State, multipliers: FloatArray) -> FloatArray:
         """(D, D) the change of the forces on the columns, from goals, masses and contacts, as the bodies move."""
