@@ -14,7 +14,6 @@ from bpy.types import Context, Object, PoseBone
 
 from ...core import Hinge, Solution, forward_kinematics
 from ...core.arrays import FloatArray, IntArray, times
-from ...core.errors import first_few
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import (
     IDENTITY,
@@ -110,28 +109,6 @@ class PlainRig:
     def resting_limbs(self, dragged: Collection[str]) -> set[str]:
         """The bones of limbs with IK or FK on which no bone is dragged. The rig poses them, except above pins."""
         return set()
-
-    def held_by_ik(self, update: writing.Update, known: set[str] | None = None) -> list[writing.LimbOnIk]:
-        """The limbs on IK that don't stretch, whose IK controls hold their ends where they are now.
-
-        Excludes limbs whose IK controls move with the body. update: evaluates the rig, which is used for a trial.
-        known: the IK controls of such limbs, if they have been tried before; then there is no trial.
-        """
-        return []
-
-    def too_short(self, ends: Mapping[str, FloatArray]) -> list[str]:
-        """A sentence about limbs on IK that the body has moved away from their controls; an empty list without any.
-
-        ends: by name of the bone at a limb's end, (3,) the position in armature space at which its IK control holds it.
-        """
-        bones, scale = self.rig.pose.bones, plain.meters_per_unit(self.rig)
-        apart = {
-            self.shown(name): distance
-            for name, place in ends.items()
-            if (distance := scale * float(np.linalg.norm(np.array(bones[name].head) - place))) > plain.SHOWN
-        }
-        by = plain.length_text(max(apart.values(), default=0.0))
-        return [f"Limbs too short to reach their IK controls (up to {by} short): {first_few(apart)}"] if apart else []
 
     def lock(self, bone: str, rotation: FloatArray) -> WithLocks | None:
         """The locks on a bone's rotation, its own or its control's, relative to `rotation` (4,); None without locks."""
@@ -372,9 +349,6 @@ class ControlRig(PlainRig):
         rows = self._setup.carriers
         posed = {rows[bone].switch for bone in dragged}
         return {row.name for row in rows if row.switch and row.switch not in posed}
-
-    def held_by_ik(self, update: writing.Update, known: set[str] | None = None) -> list[writing.LimbOnIk]:
-        return writing.held_by_ik(update, self.rig, self._setup, known)
 
     def lock(self, bone: str, rotation: FloatArray) -> WithLocks | None:
         """As in `PlainRig`, with the locks of the controls that rotate the bone relative to its parent."""

@@ -176,11 +176,10 @@ def _driving(rig: Object) -> dict[str, set[str]]:
     """
     found: dict[str, set[str]] = {}
     drivers = list(rig.animation_data.drivers) if rig.animation_data else []
-    sources = {
-        curve.data_path: [each.data_path for variable in curve.driver.variables for each in variable.targets]
-        for curve in drivers
+    sources: dict[str, list[Any]] = {
+        curve.data_path: [each for variable in curve.driver.variables for each in variable.targets] for curve in drivers
     }
-    uses = Counter(path for paths in sources.values() for path in paths)
+    uses = Counter(each.data_path for targets in sources.values() for each in targets)
     for curve in drivers:
         name, _, number = curve.data_path.rpartition(".")
         bone: PoseBone | None = rig.pose.bones.get(bone_in_path(curve.data_path))
@@ -192,18 +191,16 @@ def _driving(rig: Object) -> dict[str, set[str]]:
             with suppress(ValueError):
                 constraint = rig.path_resolve(name)
         moved = {bone.name} if constraint is None else {each.name for each in moved_by(bone, constraint)}
-        for variable in curve.driver.variables:
-            for target in variable.targets:
-                value: Any = None
-                path, others = target.data_path, sources.get(target.data_path, ())
-                if len(others) == 1 and uses[others[0]] == 1:
-                    (path,) = others
-                if target.id == rig and path.endswith('"]'):
-                    # The property may no longer exist.
-                    with suppress(KeyError, ValueError):
-                        value = read_switch(rig, path)
-                if isinstance(value, (bool, int, float)) and 0.0 <= value <= 1.0:
-                    found.setdefault(path, set()).update(moved)
+        for target in sources[curve.data_path]:
+            value: Any = None
+            others = sources.get(target.data_path, [])
+            source = others[0] if len(others) == 1 and uses[others[0].data_path] == 1 else target
+            if source.id == rig and source.data_path.endswith('"]'):
+                # The property may no longer exist.
+                with suppress(KeyError, ValueError):
+                    value = read_switch(rig, source.data_path)
+            if isinstance(value, (bool, int, float)) and 0.0 <= value <= 1.0:
+                found.setdefault(source.data_path, set()).update(moved)
     return found
 
 

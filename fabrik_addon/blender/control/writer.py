@@ -31,7 +31,7 @@ from ..rig.keying import key_in_steps
 from ..rig.locks import locked_channels, moved_by, with_locks
 from ..rig.pose_writer import ChannelGroup, HeldChannels, channel_groups, read_switch, write_switches
 from ..rig.rotation_modes import channel_count, from_channels, local_rotation, property_name, to_channels
-from ..settings.control import FabrikControlRig, moves
+from ..settings.control import FabrikControlRig, control_rig, moves
 from ..settings.why_not import enabled_effectors
 from .switches import keyed_switches, limbs_of, with_linked_values
 
@@ -323,11 +323,13 @@ class LimbOnIk:
     def hold(self, goes_by: Mapping[str, str], others: Mapping[str, str] = MappingProxyType({})) -> None:
         """Move the controls that hold bones: the IK control for the limb's last bone, heels for bones above the end.
 
-        others: the controls of bones below the end, such as toes.
+        others: the controls of bones below the end, such as toes. The end is held where it is now, see `place`.
         """
         heels = dict(goes_by)
         self.goes_by = dict([heels.popitem()] if heels else [])
         self.turned_by = heels | {bone: control for bone, control in others.items() if bone not in goes_by}
+        for bone, leader in self.goes_by.items():
+            self._end = self.rig.pose.bones[leader].matrix.inverted() @ self.rig.pose.bones[bone].head
 
     @property
     def beyond(self) -> FloatArray:
@@ -345,15 +347,9 @@ class LimbOnIk:
                 return apart
         return np.zeros(3)
 
-    def stay(self) -> None:
-        """Hold the limb's end where it is now, relative to its IK control; see `place`."""
-        ((bone, leader),) = self.goes_by.items()
-        bones = self.rig.pose.bones
-        self._end = bones[leader].matrix.inverted() @ bones[bone].head
-
     @property
     def place(self) -> FloatArray:
-        """(3,) the position in armature space at which the IK control holds the limb's end since `stay`."""
+        """(3,) the position in armature space at which the IK control holds the limb's end since `hold`."""
         (leader,) = self.goes_by.values()
         return np.array(self.rig.pose.bones[leader].matrix @ self._end)
 
@@ -367,11 +363,11 @@ class LimbOnIk:
         turned = (off[self.bones.index(bone), 3:].max() for bone in self.turned_by)
         return np.array([end, max(end, *turned, 0.0)])
 
-    def lead(self, wanted: FloatArray, *, attached: bool = True, locked: bool = True) -> None:
+    def lead(self, wanted: FloatArray, *, attached: bool = True) -> None:
         """Move the controls of held bones so that the bones reach matrices (B, 4, 4), armature space.
 
         The bones keep their current offsets from the controls. attached: move the end of a limb that is too short back
-        to its control. locked: whether locked channels keep their values.
+        to its control.
         """
         carried, end = Matrix(), len(self.bones)
         for bone, leader in (self.goes_by | self.turned_by).items():
@@ -385,7 +381,7 @@ class LimbOnIk:
             elif row > end:
                 # The controls of toes follow the limb's end.
                 there = carried @ there
-            self._move_to(control, there, turns_only=bone in self.turned_by, locked=locked)
+            self.move_to(control, there, turns_only=bone in self.turned_by)
 
     def place_ahead(self, wanted: FloatArray, motion: FloatArray) -> None:
         """Place controls for matrices (B, 4, 4) before a `motion` (4, 4) of the limb's parent is evaluated."""
@@ -411,7 +407,7 @@ class LimbOnIk:
         """Rotate a control about the line from root to end of matrices (B, 4, 4); IK follows its pole or its root."""
         control, root = self.rig.pose.bones[name], Matrix.Translation(wanted[0, :3, 3].tolist())
         turn = root @ Matrix.Rotation(angle, 4, Vector(self._bend(wanted)[0].tolist())) @ root.inverted()
-        self._move_to(control, turn @ (_by_channels(control) if name in self._in_chains else control.matrix))
+        self.move_to(control, turn @ (_by_channels(control) if name in self._in_chains else control.matrix))
 
     @property
     def end(self) -> int:
@@ -428,7 +424,7 @@ class LimbOnIk:
         axis, side = end / max(float(np.linalg.norm(end)), 1e-12), np.sum(joints, axis=0)
         return axis, side - axis * (axis @ side)
 
-    def _move_to(self, control: PoseBone, there: Matrix, *, turns_only: bool = False, locked: bool = True) -> None:
+    def move_to(self, control: PoseBone, there: Matrix, *, turns_only: bool = False, locked: bool = True) -> None:
         """Set a control's channels, without the locked ones if `locked`, to bring it to a matrix in armature space.
 
         For a control that is rotated by IK, ignores that rotation.
@@ -501,20 +497,22 @@ def evaluate(update: Update, limbs: Sequence[LimbOnIk]) -> None:
         limb.here, every = every[: len(limb.bones)], every[len(limb.bones) :]
 
 
-def held_by_ik(update: Update, rig: Object, setup: FabrikControlRig, known: set[str] | None) -> list[LimbOnIk]:
+def held_by_ik(rig: Object, update: Update, known: set[str] | None = None) -> list[LimbOnIk]:
     """The limbs on IK that neither stretch nor have IK controls that move with the body. Their ends stay in place.
 
-    In a trial, their IK controls are moved out of reach, and the body is moved by its root control. known: the IK
-    controls of such limbs, if they have been tried before.
+    In a trial, their IK controls are moved out of reach, and the body is moved by its root control. Plain rigs have
+    none. update: evaluates the rig. known: the IK controls of such limbs, if they have been tried before; then there is
+    no trial.
     """
-    bones, limbs, wanted = rig.pose.bones, list[LimbOnIk](), list[FloatArray]()
+    bones, setup, limbs, wanted = rig.pose.bones, control_rig(rig), list[LimbOnIk](), list[FloatArray]()
+    if setup is None:
+        return []
     for path, rows in limbs_of(setup).items():
         ends = {row.name: row.goes_by for row in rows if row.goes_by in bones}
         is_known = known is None or not known.isdisjoint(ends.values())
         if ends and is_known and read_switch(rig, path) == setup.switches[path].ik:
             limbs.append(LimbOnIk(rig, [row.name for row in rows], [*ends.values()]))
             limbs[-1].hold(ends)
-            limbs[-1].stay()
     if known is not None or not limbs:
         return limbs
     controls = {setup.place, *(name for limb in limbs for name in limb.controls)}
@@ -522,10 +520,9 @@ def held_by_ik(update: Update, rig: Object, setup: FabrikControlRig, known: set[
     if setup.place in bones:
         bones[setup.place].location.x += _BODY_MOVES * limbs[0].size
     for limb in limbs:
-        out, arm = limb.here.copy(), limb.here[limb.end, :3, 3] - limb.here[0, :3, 3]
-        out[:, :3, 3] += arm
+        (leader,), arm = limb.goes_by.values(), limb.here[limb.end, :3, 3] - limb.here[0, :3, 3]
         wanted.append(limb.place + arm)
-        limb.lead(out, attached=False, locked=False)
+        limb.move_to(bones[leader], Matrix.Translation(arm.tolist()) @ bones[leader].matrix, locked=False)
     evaluate(update, limbs)
     found = [
         limb

@@ -14,6 +14,7 @@ from ...core import Effector, Fixed, Hinge, Solver
 from ...core.arrays import BoolArray, FloatArray
 from ...core.drag import DragSolver
 from ...core.edit import EditModel
+from ...core.errors import first_few
 from ...core.kernel.hanging import HangFrom
 from ...core.limits import Limit
 from ...core.model.skeleton import Skeleton
@@ -21,7 +22,19 @@ from ...core.rotations import IDENTITY, rotation_vector_from_quaternion
 from ...human.masses import LEADS_WITH
 from ..control.posed_rig import PosedRig, posed_rig
 from ..control.writer import LimbOnIk
-from ..rig.armature import BONE_HEAD, RigError, Tree, check_unscaled, cut_tree, freeze, solved_slides, stretched
+from ..rig.armature import (
+    BONE_HEAD,
+    SHOWN,
+    RigError,
+    Tree,
+    check_unscaled,
+    cut_tree,
+    freeze,
+    length_text,
+    meters_per_unit,
+    solved_slides,
+    stretched,
+)
 from ..rig.locks import WithLocks
 from ..settings.limit_properties import read_limits
 from ..settings.limit_values import AXES
@@ -65,7 +78,7 @@ class RigProblem:
         held: bones between root and effectors that may not rotate, with the reasons.
         slides: the ranges of length factors of bones that may stretch, by name.
         pinned: the bones that are pinned.
-        left_to_ik: bones that are solved but not written, because IK keeps the ends of their limbs in place.
+        staying: limbs whose ends IK keeps in place. Their bones are solved but not written.
         names: the names to show of the effectors from a list, which are the first ones; empty if there is no list.
         targets: E objects, each with the name of its bone or "" for the object itself, or pins, or, for closed loops,
             points of other bones.
@@ -83,7 +96,7 @@ class RigProblem:
     held: Mapping[str, str] = field(default_factory=dict)
     slides: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     pinned: tuple[str, ...] = ()
-    left_to_ik: frozenset[str] = frozenset()
+    staying: tuple[LimbOnIk, ...] = ()
     names: tuple[str, ...] = ()
     targets: tuple[Goal, ...] = ()
     bends: tuple[Target | None, ...] = ()
@@ -107,12 +120,24 @@ class RigProblem:
     @property
     def written(self) -> list[int]:
         """The solved bones that get a pose, as indices in the skeleton."""
-        return [bone for bone in self.bones if self.tree.skeleton.names[bone] not in self.left_to_ik]
+        left_to_ik = {bone for limb in self.staying for bone in limb.bones}
+        return [bone for bone in self.bones if self.tree.skeleton.names[bone] not in left_to_ik]
 
     @property
     def left_alone(self) -> list[str]:
         """Notes on the bones between root and effectors that are not rotated."""
         return [f"Bone {name!r} was not changed: {reason}" for name, reason in self.held.items()]
+
+    def too_short(self) -> list[str]:
+        """A sentence about limbs on IK that the body has moved away from their controls; an empty list without any."""
+        apart, scale = dict[str, float](), meters_per_unit(self.rig)
+        for limb in self.staying:
+            (end,) = limb.goes_by
+            distance = scale * float(np.linalg.norm(np.array(self.rig.pose.bones[end].head) - limb.place))
+            if distance > SHOWN:
+                apart[self.posed.shown(end)] = distance
+        by = length_text(max(apart.values(), default=0.0))
+        return [f"Limbs too short to reach their IK controls (up to {by} short): {first_few(apart)}"] if apart else []
 
     @property
     def all_limits(self) -> dict[str, Limit]:
@@ -241,7 +266,7 @@ def ends_on_ik(
     Args:
         skeleton: the solved bones.
         effectors: those with other goals. Limbs with such goals on their bones, or below, are not held.
-        limbs: see `PlainRig.held_by_ik`.
+        limbs: see `held_by_ik`.
         leading: dragged bones, or bones with targets.
         priority: that of the limbs. Limbs that leading bones carry give way to those.
     """
@@ -289,7 +314,7 @@ def find_problems(
     """The problems of the enabled effectors, one per tree that has any, in the current pose with the current limits.
 
     wanted: markers, or some of the effectors, instead of all effectors. They must have passed `check_effectors` or
-    `check_followed`. baked: for a bake. limbs: limbs that stay at their IK controls, see `PlainRig.held_by_ik`.
+    `check_followed`. baked: for a bake. limbs: limbs that stay at their IK controls, see `held_by_ik`.
     trees: the rig's trees in another pose than the current one. Raises RigError if no bone can move any of them, and
     LimitPropertyError for an invalid limit.
     """
@@ -385,7 +410,7 @@ def _problem_of(
         held=here,
         slides=slides,
         pinned=pinned,
-        left_to_ik=frozenset(bone for _, limb in staying for bone in limb.bones),
+        staying=tuple(limb for _, limb in staying),
         names=tuple(each.name for each in own),
         targets=tuple(targets),
         bends=(*bends, *(None for _ in staying)),

@@ -26,7 +26,7 @@ from ...core.model.skeleton import Skeleton
 from ...core.rotations import product, quaternion_from_rotation_vector
 from ...human.masses import KEEPS_ORIENTATION
 from ..control.posed_rig import PosedRig, posed_rig
-from ..control.writer import PLACED, LimbOnIk, most_off
+from ..control.writer import PLACED, LimbOnIk, held_by_ik, most_off
 from ..goals import effectors
 from ..goals.body import floor_of, hips_on_root, masses_of, part_of, side_bends, trunk_of_animal, up_of
 from ..goals.problem import ends_on_ik, rig_problem, root_mode
@@ -58,14 +58,14 @@ class Grip:
         armature_position: (3,) its target at the drag's start, in armature space.
         armature_rotation: (4,) the target rotation of its bone at the start, if the effector uses it.
         shift_factors: (3,) factors on the drag's translation: zeros for held points, (-1, 1, 1) for a mirrored point.
-        is_ik: whether it is the end of a limb that its IK control holds, instead of a dragged point or a pin.
+        limb: the limb whose end it is, if its IK control holds it; None for dragged points and pins.
     """
 
     effector: Effector
     armature_position: FloatArray
     armature_rotation: FloatArray = field(default_factory=lambda: np.array((1.0, 0.0, 0.0, 0.0)))
     shift_factors: FloatArray = field(default_factory=lambda: np.zeros(3))
-    is_ik: bool = False
+    limb: LimbOnIk | None = None
 
     @property
     def is_dragged(self) -> bool:
@@ -127,8 +127,8 @@ class DragPart:
         leads = top in setup.dragged and root != "FIXED"
         # People bend over their feet. An animal's trunk is supported at both ends, and moves as one piece.
         trunk = trunk_of_animal(armature) if leads else []
-        grips, on_ik = setup.grips(tree, top, turning=turning, leads=leads, one_piece=bool(trunk))
-        self.grips, self.moves_root = tuple(grips), root != "FIXED"
+        self.grips = grips = setup.grips(tree, top, turning=turning, leads=leads, one_piece=bool(trunk))
+        self.moves_root = root != "FIXED"
         is_rope = root == "FOLLOW" and all(grip.is_dragged for grip in grips)
         turned = {bone for grip in grips for bone in effectors.rotating_bones(skeleton, grip.effector)}
         self.moving_bones = {skeleton.names[bone] for bone in turned}
@@ -142,7 +142,7 @@ class DragPart:
         self._rotations = np.array([grip.armature_rotation for grip in grips])
         self._shift_factors = np.array([grip.shift_factors for grip in grips])
         self._dragged = self._shift_factors.any(axis=1)
-        self._pins = ~self._dragged & ~np.array([grip.is_ik for grip in grips])
+        self._pins = ~self._dragged & np.array([grip.limb is None for grip in grips])
         self._oriented = any(grip.effector.rotation_weight > 0.0 for grip in grips)
         start = tree.rotations, tree.root_location
         # For each dragged point, its index among the grips, the heads of the bones above it, root first, and its
@@ -160,7 +160,7 @@ class DragPart:
             [grip.effector for grip in grips],
             sorted([*self.turned, *free]),
             free_root=self.moves_root and not is_rope,
-            left_to_ik=frozenset(bone for limb in on_ik for bone in limb.bones),
+            staying=tuple(grip.limb for grip in grips if grip.limb),
             pinned=tuple(grip.effector.bone for grip, is_pin in zip(grips, self._pins, strict=True) if is_pin),
         )
         self.session = self.problem.drag_solver(
@@ -326,8 +326,8 @@ class DragSetup:
 
     @cached_property
     def _by_ik(self) -> list[LimbOnIk]:
-        """The limbs held by IK, see `PlainRig.held_by_ik`."""
-        return self.posed.held_by_ik(bpy.context.view_layer.update)
+        """The limbs that IK holds at the drag's start."""
+        return held_by_ik(self.armature, bpy.context.view_layer.update)
 
     @cached_property
     def tops(self) -> list[str]:
@@ -361,10 +361,8 @@ class DragSetup:
             first = path.index(self.hips_on_root)
         return path[first:]
 
-    def grips(
-        self, tree: armatures.Tree, top: str, *, turning: bool, leads: bool, one_piece: bool
-    ) -> tuple[list[Grip], list[LimbOnIk]]:
-        """The grips on a tree below the bone `top`, and the limbs held by IK.
+    def grips(self, tree: armatures.Tree, top: str, *, turning: bool, leads: bool, one_piece: bool) -> list[Grip]:
+        """The grips on a tree below the bone `top`.
 
         leads: whether the top bone is the dragged one, and may move. one_piece: whether its trunk moves as one piece.
         """
@@ -387,15 +385,14 @@ class DragSetup:
         grips += [grip for each, partner in self._loops for grip in self._loop_grips(each, partner, names)]
         goals = [grip.effector for grip in grips]
         staying = ends_on_ik(tree.skeleton, goals, self._by_ik, self.dragged, self._priority - 1)
-        grips += [Grip(effector, limb.place, is_ik=True) for effector, limb in staying]
+        grips += [Grip(effector, limb.place, limb=limb) for effector, limb in staying]
         skeleton = self.trees[top].skeleton
         ends = {end for grip in grips for end in (grip.effector.bone, grip.effector.target_bone) if end}
         armatures.check_unscaled(
             self.armature, [skeleton.names[bone] for end in ends for bone in skeleton.path(skeleton.index(end))]
         )
         factors = armatures.current_factors(self.armature, names)
-        scaled = [replace(grip, effector=with_factors_applied([grip.effector], factors)[0]) for grip in grips]
-        return scaled, [limb for _, limb in staying]
+        return [replace(grip, effector=with_factors_applied([grip.effector], factors)[0]) for grip in grips]
 
     def _loop_grips(self, effector: FabrikEffector, partner: effectors.Partner, names: Sequence[str]) -> Iterator[Grip]:
         """The grips that keep a loop closed: on both sides, or on one side if the other does not move."""
@@ -646,8 +643,7 @@ class Drag(DragBase):
         context.view_layer.update()
         self._correct(shown)
         self.left_alone += [sentence for writer in self._writers for sentence in writer.settle()]
-        ends = (grip for part in self._last_parts for grip in part.grips if grip.is_ik)
-        self.left_alone += self._setup.posed.too_short({each.effector.bone: each.armature_position for each in ends})
+        self.left_alone += [sentence for part in self._last_parts for sentence in part.problem.too_short()]
         changed = {key: values for writer in self._writers for key, values in writer.held.changed().items()}
         switched = {path: value for writer in self._writers for path, value in writer.switched().items()}
         note_posed(self._armature, changed, switched)

@@ -19,7 +19,7 @@ from ...core.errors import FabrikError
 from ...core.model.effector import path_reaches
 from ...core.rotations import IDENTITY, angle_between, slerp
 from ..control.posed_rig import PosedRig, posed_rig
-from ..control.writer import LimbOnIk, Update, most_off
+from ..control.writer import LimbOnIk, Update, held_by_ik, most_off
 from ..goals.body import masses_of
 from ..goals.effectors import check_effectors, move_pins_with
 from ..goals.places import SampledTargets, current_targets, tree_space
@@ -43,7 +43,7 @@ from ..rig.armature import (
 )
 from ..rig.keyframes import RigCurves, curves, strip_curves
 from ..rig.locks import WithLocks
-from ..rig.pose_writer import PoseKeeper, channel_groups, pose_bytes, switches_of, write_switches
+from ..rig.pose_writer import HeldChannels, PoseKeeper, channel_groups, pose_bytes, switches_of, write_switches
 from ..rig.rotation_modes import from_channels, property_name, to_channels
 from ..settings.control import solved_parents
 from ..settings.in_use import add_item
@@ -59,7 +59,7 @@ def store_base(rig: Object) -> None:
     """
     stored = rig_settings(rig).stored_pose
     _store(read_channels(rig), stored)
-    for limb in posed_rig(rig).held_by_ik(bpy.context.view_layer.update):
+    for limb in held_by_ik(rig, bpy.context.view_layer.update):
         for control in limb.goes_by.values():
             stored[control].value = 1.0
     for path, value in switches_of(rig).items():
@@ -130,10 +130,8 @@ class BasePose:
         every = [*curves(rig), *below]
         self._curves, posed, self._is_layered = RigCurves(rig, every), posed_rig(rig), bool(below)
         # Only Blender can blend strips. It has set their channels when a frame is read for the first time.
-        self.blended: dict[tuple[str | float, ...], FloatArray] = {}
         self._is_new = last is None or last.frame != self.frame
-        if last is not None and not self._is_new:
-            self.blended = last.blended
+        self.blended: dict[tuple[str | float, ...], FloatArray] = {} if last is None or self._is_new else last.blended
         self.key: tuple[float | bytes, ...] = ()
         self.trees: dict[str, Tree] = {}
         self.held: list[LimbOnIk] = []
@@ -167,7 +165,7 @@ class BasePose:
 
     def _read(self, posed: PosedRig, update: Update) -> None:
         """Read a control rig that is in its base pose, and the limbs that IK holds there."""
-        self.held = posed.held_by_ik(update, {row.name for row in self.settings.stored_pose if row.value})
+        self.held = held_by_ik(self._rig, update, {row.name for row in self.settings.stored_pose if row.value})
         self.trees = {tree.skeleton.names[0]: tree for tree in posed.trees()}
 
     def start(self, problem: RigProblem, current: Tree, last: "LiveSession | None") -> _Pose:
@@ -182,7 +180,7 @@ class BasePose:
             is_keyed = self._is_new and self._curves.channel(place, "location")
             if not problem.free_root and not is_keyed:
                 # What controls reproduce is slightly off, so the root would creep.
-                stays = last is not None and place in bones and last.placed == bones[place].location[:]
+                stays = place in bones and last and (place, "location") not in last.written.changed()
                 head = last.wanted[1] if last and last.wanted and stays else current.root_location
             return problem.tree.rotations, head
         rotations, head = current.rotations.copy(), current.root_location
@@ -264,7 +262,7 @@ def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> F
     check_rig(armature)
     check_editable(armature)
     context.view_layer.update()
-    held = posed_rig(armature).held_by_ik(context.view_layer.update)
+    held = held_by_ik(armature, context.view_layer.update)
     trees = [problem.pins_first() for problem in find_problems(armature, limbs=held)]
     settings = rig_settings(armature)
     last: Any = settings.solved
@@ -292,11 +290,11 @@ def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> F
         own = len(problem.names)
         asked.append((depends_on(problem), *(None if each is None else each[:own].tobytes() for each in places)))
         stays = asked[-1] in before and is_by_posture(problem, places)
-        solution, holds, left = _solve(context, problem, places, begin, stays=stays)
+        found, holds, left = _solve(context, problem, places, begin, stays=stays)
         left_alone += left
-        errors.append(solution.errors * float(object_scale(tree_space(armature, problem))))
+        errors.append(found * float(object_scale(tree_space(armature, problem))))
         lengths = path_reaches(problem.tree.skeleton, problem.effectors[:own]).tolerance_lengths
-        met += int(np.asarray(solution.errors <= Options().tolerance * lengths).sum())
+        met += int(np.asarray(found <= Options().tolerance * lengths).sum())
         if (farthest := float(np.nan_to_num(errors[-1]).max())) > worst:
             why, worst = holds, farthest
     result = FrameResult(np.concatenate(errors), met, tuple(left_alone), why)
@@ -311,10 +309,11 @@ def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> F
 
 def _solve(
     context: Context, problem: RigProblem, places: SampledTargets, begin: Tree, *, stays: bool
-) -> tuple[Solution | DragPose, str, list[str]]:
-    """Pose one tree near its start pose; returns the reasons for missed targets, and warnings on misplaced bones.
+) -> tuple[FloatArray, str, list[str]]:
+    """Pose one tree near its start pose.
 
-    stays: whether the current pose is already the solution.
+    stays: whether the current pose is already the solution. Returns (E,) errors of the targets in armature units, the
+    reasons for them, and warnings on misplaced bones.
     """
     rig, own, left = problem.rig, len(problem.names), list[str]()
     unseen = np.isnan(places.points[:own]).any(axis=1)
@@ -324,24 +323,20 @@ def _solve(
         asked, current = (places.points, places.rotations), (problem.tree.rotations, problem.tree.root_location)
         # If the pose does not change, solve again only to find why targets are missed.
         solution = session.solve_from_preferred(*asked, try_passes=True)
-        if stays:
-            errors = session.misses(*current, *asked)
-            solution = DragPose(*current, errors, np.full(len(errors), np.nan), 0)
-        solution = replace(solution, errors=np.where(unseen, np.nan, solution.errors[:own]))
-        why = problem.why_short(session)
+        errors, why = session.misses(*current, *asked) if stays else solution.errors, problem.why_short(session)
     else:
-        solution, why = solve_tree(problem, places, begin.rotations, begin.root_location), ""
-        solution = replace(solution, errors=solution.errors[:own])
+        solution = solve_tree(problem, places, begin.rotations, begin.root_location)
+        errors, why = solution.errors, ""
         if not unseen.all():
             write_stretches(rig, stretch_factors(problem, solution))
+    errors = np.where(unseen, np.nan, errors[:own])
     if not stays and not unseen.all():
         location = solution.root_location if problem.free_root else None
         left = problem.posed.write(context, problem.tree.skeleton, solution.rotations, location, problem.written)
-        ends = (effector.bone for effector in problem.effectors[own:])
-        left += problem.posed.too_short(dict(zip(ends, places.points[own:], strict=True)))
-        errors = _errors_on_ik(problem, places, solution.errors)
-        why, solution = why if (errors == solution.errors).all() else "", replace(solution, errors=errors)
-    return solution, why, left
+        left += problem.too_short()
+        solved, errors = errors, _errors_on_ik(problem, places, errors)
+        why = why if np.array_equal(errors, solved, equal_nan=True) else ""
+    return errors, why, left
 
 
 def _errors_on_ik(problem: RigProblem, places: SampledTargets, errors: FloatArray) -> FloatArray:
@@ -443,32 +438,32 @@ class LiveSession:
         limbs: a control rig's limbs that are placed on IK, by switch.
         wanted: the pose that was written last on this frame; None if no pose was written.
         made: the resulting pose of the rig, which may differ; None until it is evaluated.
-        placed: the location channel of the root control that was written last.
+        written: the channels of the bones and controls after the last pose was written.
         base: the rig's last base pose.
     """
 
-    def __init__(self, problem: RigProblem, base: _Pose, before: "LiveSession | None" = None) -> None:
-        """Prepare the session.
+    def __init__(self, problem: RigProblem, base: _Pose) -> None:
+        """Prepare the session; see `begin`."""
+        self.names = problem.tree.skeleton.names
+        self.asked: tuple[float, SampledTargets | None] | None = None
+        self.limbs: dict[str, LimbOnIk] = {}
+        self.wanted: _Pose | None = None
+        self.made: _Pose | None = None
+        self.written = HeldChannels(problem.rig, ())
+        self.base: BasePose | None = None
+        self.begin(problem, base)
 
-        base: the pose without live posing, (J, 4) local rotations and the root's head at (3,). before: the tree's
-        previous session, which no longer fits; None without one.
+    def begin(self, problem: RigProblem, base: _Pose) -> None:
+        """Solve another problem of the same tree from now on.
+
+        base: the pose without live posing, (J, 4) local rotations and the root's head at (3,).
         """
-        self._key = depends_on(problem)
-        self._problem, self._base, self.names = problem, base, problem.tree.skeleton.names
-        if before is not None and before.names != self.names:
-            # The stored poses belong to other bones.
-            before = None
+        self._key, self._problem, self._base = depends_on(problem), problem, base
         self._solver: DragSolver | None = None
         self.is_catching_up = self.may_continue = False
-        self.asked: tuple[float, SampledTargets | None] | None = None
-        self.limbs: dict[str, LimbOnIk] = {} if before is None else before.limbs
-        self.wanted: _Pose | None = None if before is None else before.wanted
-        self.made: _Pose | None = None if before is None else before.made
-        self.placed: tuple[float, ...] = () if before is None else before.placed
-        self.base: BasePose | None = None
-        if before is not None and before.asked is not None:
+        if self.asked is not None:
             # Changed settings take effect at once, without easing.
-            self.asked = before.asked[0], None
+            self.asked = self.asked[0], None
 
     def fits(self, problem: RigProblem) -> bool:
         """Whether this session was made for the same problem of a rig in its current state."""
@@ -548,7 +543,7 @@ class LiveSession:
 
         if alike(wanted, current, np.full(len(tree.skeleton), _SAME_TURN)):
             return True
-        if self.wanted is None:
+        if self.wanted is None or self.written.changed():
             return False
         self.made = self.made or current
         most = np.array([SAME_TURN_ON_IK if name in on_ik else _SAME_TURN_MADE for name in tree.skeleton.names])
@@ -582,23 +577,16 @@ def try_pose(
             check_effectors(scene, rig)
             check_editable(rig)
             base = BasePose(scene, rig, update, next((each.base for each in sessions.values()), None))
-            for problem in [
-                each.pins_first() for each in find_problems(rig, limbs=base.held, trees=[*base.trees.values()])
-            ]:
-                places = current_targets(graph, scene, rig, problem)
-                _pose_tree(scene.frame_current_final, problem, base, places, sessions, update)
+            for each in find_problems(rig, limbs=base.held, trees=[*base.trees.values()]):
+                problem = each.pins_first()
+                _pose_tree(problem, base, current_targets(graph, scene, rig, problem), sessions, update)
     except FabrikError as error:
         return str(error)
     return ""
 
 
 def _pose_tree(
-    frame: float,
-    problem: RigProblem,
-    base: BasePose,
-    places: SampledTargets,
-    sessions: dict[str, LiveSession],
-    update: Update,
+    problem: RigProblem, base: BasePose, places: SampledTargets, sessions: dict[str, LiveSession], update: Update
 ) -> None:
     """Pose one tree, blended between its base pose and the solved pose by the rig's influence."""
     rig, tree, posed, root = problem.rig, problem.tree, problem.posed, problem.tree.skeleton.names[0]
@@ -608,14 +596,16 @@ def _pose_tree(
     if base.trees:
         current = freeze(next(each for each in posed.trees() if each.skeleton.names[0] == root), problem.held)
     start, head = base.start(problem, current, session)
-    if session is None or not session.fits(problem):
-        session = sessions[root] = LiveSession(problem, (start, head), session)
+    if session is None or session.names != tree.skeleton.names:
+        session = sessions[root] = LiveSession(problem, (start, head))
+    elif not session.fits(problem):
+        session.begin(problem, (start, head))
     session.base = base
     stretches: dict[str, float] = {}
     if is_by_posture(problem, places):
         shown = current if problem.free_root else replace(current, root_location=head)
         shown = shown if share == 1.0 else None
-        solved, solved_head = session.pose(places, (start, head), problem.locks(start), frame, shown)
+        solved, solved_head = session.pose(places, (start, head), problem.locks(start), base.frame, shown)
     else:
         solution = solve_tree(problem, places, start, head)
         solved, solved_head = solution.rotations, solution.root_location
@@ -630,16 +620,15 @@ def _pose_tree(
             if np.array_equal(legal_rotations(limit, start[bone][None])[0], start[bone]):
                 rotations[bone] = legal_rotations(limit, rotations[bone][None])[0]
     location = head + share * (solved_head - head)
-    factors = current_factors(rig, stretches) if stretches else {}
+    factors = current_factors(rig, stretches)
     stretched = any(abs(factors[name] - factor) > _SAME_TURN for name, factor in stretches.items())
     if stretched or not session.stays(current, (rotations, location), posed.on_ik):
-        if stretches:
-            write_stretches(rig, stretches)
+        write_stretches(rig, stretches)
         session.wanted, session.made = (rotations, location), None
         writer = posed.writer(update, tree.skeleton, problem.written, moves_root=problem.free_root, known=session.limbs)
         # Limbs that stay on IK continue from their current state.
         session.limbs = dict(writer.limbs)
         writer.write(rotations, location)
-        place: Any = rig.pose.bones.get(posed.place(root))
-        session.placed = () if place is None else place.location[:]
+        names = {root, *problem.bone_names, *posed.sampled_bones}.intersection(rig.pose.bones.keys())
+        session.written = HeldChannels(rig, names)
         rig.update_tag(refresh={"DATA"})

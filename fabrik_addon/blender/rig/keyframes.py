@@ -46,7 +46,11 @@ def check_action(owner: Object, *, new: bool, tweaked: bool = False) -> None:
 
     tweaked: whether the action may be that of an NLA strip in tweak mode, see `action_frame`.
     """
-    _check_owner(owner, tweaked=tweaked)
+    reason = why_not_editable(owner)
+    if reason:
+        raise KeyframeError(reason)
+    if not tweaked:
+        check_not_tweaked(owner)
     animation = owner.animation_data
     if not new and animation is not None and animation.action is not None and not animation.action.is_editable:
         name = animation.action.name
@@ -106,7 +110,7 @@ def new_strip_action(owner: Object, name: str) -> Action:
 
     Raises KeyframeError if the owner's animation cannot be changed.
     """
-    _check_owner(owner)
+    check_action(owner, new=True)
     action = bpy.data.actions.new(name)
     _new_slot(action, owner)
     return action
@@ -142,7 +146,7 @@ def channels_of(action: Action, owner: Object) -> Any:
 
 def _animation_data(owner: Object) -> bpy.types.AnimData:
     """The owner's animation data, made if it does not exist, with an action that may be replaced."""
-    _check_owner(owner)
+    check_action(owner, new=True)
     return owner.animation_data or owner.animation_data_create()
 
 
@@ -158,15 +162,6 @@ def _new_strip(animation: bpy.types.AnimData, action: Action, slot: bpy.types.Ac
     if slot is not None:
         strip.action_slot = slot
     return strip
-
-
-def _check_owner(owner: Object, *, tweaked: bool = False) -> None:
-    """Raise KeyframeError if the owner cannot be animated in its current state; tweaked: as in `check_action`."""
-    reason = why_not_editable(owner)
-    if reason:
-        raise KeyframeError(reason)
-    if not tweaked:
-        check_not_tweaked(owner)
 
 
 def check_not_tweaked(owner: Object) -> None:

@@ -218,9 +218,9 @@ class HeldChannels:
     def __init__(self, armature: Object, names: Iterable[str]) -> None:
         self._armature = armature
         self._held = {
-            (name, channel): tuple(getattr(armature.pose.bones[name], channel))
-            for name in names
-            for channel in ("location", property_name(armature.pose.bones[name].rotation_mode))
+            (bone.name, channel): tuple(getattr(bone, channel))
+            for bone in [armature.pose.bones[name] for name in names]
+            for channel in ("location", property_name(bone.rotation_mode))
         }
 
     def restore(self, names: Collection[str] | None = None) -> None:
@@ -230,13 +230,13 @@ class HeldChannels:
                 setattr(self._armature.pose.bones[name], channel, values)
 
     def changed(self) -> dict[tuple[str, str], tuple[float, ...]]:
-        """Former values of changed channels, by (bone, channel)."""
-        bones = self._armature.pose.bones
-        return {
-            (name, channel): values
-            for (name, channel), values in self._held.items()
-            if np.abs(np.array(getattr(bones[name], channel)) - values).max() > _ROUNDING
-        }
+        """Former values of changed channels, by (bone, channel); bones that no longer exist are left out."""
+        bones, changed = self._armature.pose.bones, dict[tuple[str, str], tuple[float, ...]]()
+        for (name, channel), before in self._held.items():
+            now = tuple(getattr(bones[name], channel)) if name in bones else before
+            if now != before and np.abs(np.subtract(now, before)).max() > _ROUNDING:
+                changed[name, channel] = before
+        return changed
 
 
 class PoseWriter:

@@ -3,7 +3,7 @@
 import bpy
 import numpy as np
 import pytest
-from mathutils import Vector
+from mathutils import Quaternion, Vector
 from support import scenes
 from support.control_rigs import arp_like, hand_made
 from support.rigify import open_set_up
@@ -297,4 +297,23 @@ def test_the_torso_can_be_moved_while_live_poses_a_hand():
         posed(rig)
     assert np.array(rig.pose.bones["DEF-spine"].head) == pytest.approx(before - np.array((0.0, 0.0, 0.05)), abs=1e-4)
     assert np.array(hand.tail) == pytest.approx(np.array(target.location), abs=5e-4)
+    rig.fabrik.live = False
+
+
+@pytest.mark.parametrize("control", ["chest", "spine_fk.003"])
+def test_a_control_of_a_solved_bone_returns_each_time_that_it_is_rotated(control):
+    """The first rotation after a pose was written counted as its result, so the body jumped back and forth."""
+    rig = open_set_up("Basic.basic_human")
+    bpy.ops.fabrik.add_effector(bone="head")
+    rig.fabrik.live = True
+    posed(rig)
+    rig.fabrik.effectors[-1].target.location += Vector((0.1, -0.2, -0.1))
+    posed(rig)
+    head = rig.pose.bones[rig.fabrik.effectors[-1].bone]
+    solved = np.array(head.matrix)
+    for _ in range(3):
+        bone = rig.pose.bones[control]
+        bone.rotation_quaternion = Quaternion((0.9, 0.3, 0.2, 0.0)).normalized() @ bone.rotation_quaternion
+        posed(rig)
+        assert np.array(head.matrix) == pytest.approx(solved, abs=1e-4)
     rig.fabrik.live = False

@@ -5,6 +5,7 @@ import logging
 import bpy
 import numpy as np
 import pytest
+from mathutils import Matrix
 from support import scenes
 from support.limited import write_limit
 
@@ -91,6 +92,18 @@ def test_a_target_that_returns_brings_the_pose_back(rig):
     move(rig, -0.3, 0.5, 1.9)
     move(rig, 0.4, -0.3, 1.2)
     assert turns(rig) == pytest.approx(first, abs=1e-5)
+
+
+def test_a_solved_bone_returns_each_time_that_it_is_rotated(rig):
+    """The first rotation after a pose was written counted as its result, so the arm jumped back and forth."""
+    switch(rig)
+    move(rig, 0.5, -0.2, 1.3)
+    first = turns(rig)
+    for _ in range(3):
+        arm = rig.pose.bones["upper_arm.L"]
+        arm.matrix_basis = arm.matrix_basis @ Matrix.Rotation(0.4, 4, "X")
+        update()
+        assert turns(rig) == pytest.approx(first, abs=1e-5)
 
 
 @pytest.mark.one_blender
