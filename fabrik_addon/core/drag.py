@@ -57,9 +57,9 @@ _CAP: Final = 30.0
 # A target that jumps is followed in several moves: the length of each, as a fraction of the body's size, and the
 # largest number of moves.
 _MOVE, _MAX_MOVES = 0.06, 12
-# Stiffness along active constraints. It changes no step, but the matrix then only has to be positive definite in the other
-# directions. Without it, the chest of a Mixamo rig that is lowered by 30 cm stops 16 cm short. With 10, a hand far out of
-# reach comes to rest after 55 steps instead of 31; with 100, bones turn back while targets move.
+# Stiffness along active constraints. It changes no step, but the matrix then only has to be positive definite in the
+# other directions. With 10, a hand far out of reach comes to rest after 55 steps instead of 30; with 100, bones turn
+# back while targets move.
 _FIRM: Final = 30.0
 # The merit function ignores misses up to this many times the tolerance. Otherwise tiny misses of pins, whose caps are
 # large, would decide whether a step is accepted.
@@ -609,9 +609,9 @@ class DragSolver:
         exact = constraints.compliance == 0.0
         closed = active & exact & (constraints.gaps <= CLOSE * self.size)
         held, asked = constraints.rows[closed], constraints.gaps[closed]
-        # Half of the stiffness with which a goal at its cap is pulled. Without it, steps along the paths of other goals
-        # are far too short, because at their caps forces bend these paths more than anything else.
-        distances = np.maximum(lengths(state.residual), _MET * self.tolerance)
+        # Half of the stiffness with which a goal at its cap is pulled. Without it, the strong forces of pins and caps
+        # make the matrix indefinite, and steps far too short.
+        distances = np.maximum(lengths(state.residual), CLOSE * self.size)
         stiffness = np.repeat(0.5 * self.caps / distances, 3)
         matrix = (1.0 + damping) * mass - self._curvature(state, multipliers)
         matrix += (rows.T * stiffness) @ rows + _FIRM * held.T @ held
