@@ -11,7 +11,7 @@ from fabrik_addon.core.kernel.bounds import Floor, Support
 from fabrik_addon.core.kernel.capsules import Capsule, SelfCollision
 from fabrik_addon.core.kernel.hanging import HangFrom
 from fabrik_addon.core.kernel.posture import Masses
-from fabrik_addon.core.rotations import angle_between
+from fabrik_addon.core.rotations import angle_between, quaternion_from_matrix
 
 # Name, parent, head, tail. Limbs are bent a little, knees to the front (-Y) and elbows to the back.
 ROWS = (
@@ -47,14 +47,18 @@ def skeleton():
     return Skeleton([row[0] for row in ROWS], [row[1] for row in ROWS], rest, lengths)
 
 
-def person(stiff=None, limits=LIMITS, hand="forearm.L", **options):
-    """A solver whose first effector is a hand, and whose feet have priority over it; its rest pose and its points."""
+def person(stiff=None, limits=LIMITS, hand="forearm.L", foot_weight=0.0, **options):
+    """A solver whose first effector is a hand, and whose feet have priority over it; its rest pose and its points.
+
+    foot_weight: of the rotations of the feet.
+    """
     bones = skeleton()
     factors = np.ones(len(bones))
     for name, factor in (stiff or {}).items():
         factors[bones.index(name)] = factor
     masses = Masses(np.array(WEIGHTS) / sum(WEIGHTS), np.full(len(bones), 0.5), factors)
-    effectors = [Effector(hand, priority=1), Effector("shin.L"), Effector("shin.R")]
+    feet = [Effector(f"shin.{side}", rotation_weight=foot_weight) for side in "LR"]
+    effectors = [Effector(hand, priority=1), *feet]
     solver = DragSolver(bones, effectors, masses, limits=limits, root="FREE", **options)
     rest = np.tile([1.0, 0.0, 0.0, 0.0], (len(bones), 1))
     return solver, rest, solver.points(rest, bones.rest[0, :3, 3])
@@ -156,6 +160,25 @@ def test_a_drag_settles_in_the_nearest_pose():
         solver.begin(start, pose.root_location)
         other = solver.solve(targets)
         assert other.errors[HAND] > error - 2e-3
+
+
+def test_a_limited_body_comes_to_rest_in_a_few_steps():
+    """Forces of pins outweighed the stiffness along them: after 60 steps, the first target had not been met at rest."""
+    limits = {
+        "spine": Ball(0.3, (-0.2, 0.2)),
+        **{f"upper_arm.{side}": Ball(1.0) for side in "LR"},
+        **{f"forearm.{side}": Hinge("X", -2.0, 0.5) for side in "LR"},
+        **{f"thigh.{side}": Ball([0.4, 1.0, 0.4, 0.4], (-0.3, 0.3)) for side in "LR"},
+        **{f"shin.{side}": Hinge("X", -0.1, 1.5) for side in "LR"},
+    }
+    for shift in ((-0.15, 0.79, 0.25), (0.64, 1.51, 0.61), (-0.9, -0.7, 1.0)):
+        solver, _, points = person(limits=limits, foot_weight=1.0)
+        points[HAND] += shift
+        turns = np.tile(np.nan, (3, 4))
+        turns[FEET] = quaternion_from_matrix(solver.skeleton.rest[[7, 9], :3, :3])
+        found = solver.solve_from_preferred(points, turns)
+        assert not found.is_held_back
+        assert found.steps <= 40
 
 
 def test_only_the_arm_moves_for_a_near_target():

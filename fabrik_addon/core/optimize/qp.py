@@ -66,9 +66,17 @@ class QpStep(NamedTuple):
 class QuadraticProgram:
     """One factorization of H for any right-hand sides, compliances and caps."""
 
-    def __init__(self, matrix: FloatArray, slope: FloatArray, rows: FloatArray, constraints: FloatArray) -> None:
+    def __init__(
+        self,
+        matrix: FloatArray,
+        slope: FloatArray,
+        rows: FloatArray,
+        constraints: FloatArray,
+        stiffness: FloatArray | float = 0.0,
+    ) -> None:
         """Take H (D, D), g (D,), A (R, D) and G (K, D); rows of zeros are allowed.
 
+        stiffness: (R,) s by which the equations are already in H and g, as Aᵀ s A and Aᵀ s a. That changes no solution.
         Raises numpy.linalg.LinAlgError if H is singular.
         """
         # Products of all rows with each other are left out, since few inequalities are ever active. Without BLAS, as in
@@ -83,6 +91,9 @@ class QuadraticProgram:
         self._units: FloatArray = np.sqrt(np.where(own > TINY, own, 1.0))
         self._least: FloatArray = _ACCURACY * own
         self._least[: self._count] = 0.0
+        self._stiffness = np.zeros(len(own))
+        self._stiffness[: self._count] = stiffness
+        self._most: FloatArray = (1.0 - CLOSE) / np.maximum(self._stiffness[: self._count], TINY)
 
     def solve(
         self,
@@ -105,7 +116,7 @@ class QuadraticProgram:
         compliance = np.broadcast_to(compliance, wanted.shape)
         yielding = self._least.copy()
         yielding[count:] += constraint_compliance
-        yielding[:count] = compliance if expected is None else expected
+        yielding[:count] = compliance if expected is None else np.minimum(expected, self._most)
         used = np.ones(target.shape, dtype=bool)
         used[count:] = False if active is None else active
         multipliers = self._complementary(target, yielding, used)
@@ -116,14 +127,18 @@ class QuadraticProgram:
             if (lengths((multipliers - last)[:count].reshape(-1, 3)) < CLOSE * caps).all():
                 break
         # Undo the compliance added to inequalities, which matters if nearly dependent ones have large multipliers.
-        missed = target - self._change(multipliers) - (yielding - self._least) * multipliers
+        missed = target - self._change(multipliers, yielding) - (yielding - self._least) * multipliers
         multipliers += self._multipliers(missed, yielding, used)
-        step = self._free + multipliers @ self._solved
+        step = self._free + self._left(yielding) * multipliers @ self._solved
         return QpStep(step, multipliers[:count], np.maximum(-multipliers[count:], 0.0), yielding[:count])
 
-    def _change(self, multipliers: FloatArray) -> FloatArray:
-        """(R + K,) the change of the rows' values by multipliers (R + K,)."""
-        return np.asarray(self._both @ (multipliers @ self._solved))
+    def _left(self, yielding: FloatArray) -> FloatArray:
+        """(R + K,) the fractions of multipliers that are not in H, for compliances (R + K,)."""
+        return 1.0 - self._stiffness * yielding
+
+    def _change(self, multipliers: FloatArray, yielding: FloatArray) -> FloatArray:
+        """(R + K,) the change of the rows' values by multipliers (R + K,), for compliances (R + K,)."""
+        return np.asarray(self._both @ (self._left(yielding) * multipliers @ self._solved))
 
     def _complementary(self, target: FloatArray, yielding: FloatArray, used: BoolArray) -> FloatArray:
         """(N,) multipliers of all N rows, zero or more for inequalities. Changes `used` (N,), the active rows."""
@@ -144,7 +159,7 @@ class QuadraticProgram:
                 used &= ~pulling | (result * units < -TINY)
                 continue
             result = found
-            passed = ((self._change(found) - target) / units)[first:]
+            passed = ((self._change(found, yielding) - target) / units)[first:]
             passed[used[first:] | (passed <= least)] = 0.0
             places = np.flatnonzero(passed)
             if not len(places):
@@ -173,19 +188,20 @@ class QuadraticProgram:
         alone = np.zeros((len(multipliers), len(caps)))
         rows = np.arange(count)
         alone[rows, rows // 3] = forces
-        falls = self._multipliers(alone, yielding, used)
+        in_matrix = self._both @ ((self._stiffness[:, None] * alone).T @ self._solved).T
+        falls = self._multipliers(alone - in_matrix, yielding, used)
         change = np.where(wrong, sizes / caps - 1.0, 0.0)
         # Goals with similar changes are counted together, as if they pulled along one line, so that no step overshoots.
         coupled = np.abs(alone.T @ falls) * (change[:, None] * change > 0.0)
         change *= sizes**2 / np.maximum(coupled.sum(axis=1), TINY)
-        yielding[:count] = np.maximum(own + change[:, None], least).ravel()
+        yielding[:count] = np.minimum(np.maximum(own + change[:, None], least).ravel(), self._most)
         return True
 
     def _multipliers(self, target: FloatArray, yielding: FloatArray, used: BoolArray) -> FloatArray:
         """(N,) or (N, n) solutions of the equations of the used rows (N,), zero in all others."""
         some = np.flatnonzero(used)
         result = np.zeros(target.shape)
-        system = self._both[some] @ self._solved[some].T
+        system = self._both[some] @ self._solved[some].T * self._left(yielding)[some]
         np.einsum("ii->i", system)[...] += yielding[some]
         result[some] = np.linalg.solve(system, target[some])
         return result

@@ -118,3 +118,20 @@ def test_forces_stay_below_their_caps_and_goals_below_them_are_exact(seed, cap):
 def test_a_singular_matrix_is_refused():
     with pytest.raises(np.linalg.LinAlgError):
         QuadraticProgram(np.zeros((2, 2)), np.zeros(2), np.zeros((0, 2)), np.zeros((0, 2)))
+
+
+@settings(max_examples=100)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.integers(0, 6), st.floats(0.0, 3.0))
+def test_stiffness_in_the_matrix_changes_no_solution(seed, goals, sides, most):
+    """A force includes the part that the matrix exerts, and caps hold for the whole."""
+    rng = np.random.default_rng(seed)
+    matrix, slope, rows, wanted, constraints, gaps = problem(rng, 9, 3 * goals, sides)
+    compliance, caps = np.full(wanted.shape, 1e-6), rng.uniform(0.1, 5.0, size=goals)
+    whole = QuadraticProgram(matrix, slope, rows, constraints).solve(wanted, gaps, compliance, caps=caps)
+    # Less than the stiffness at which the most compliant goal is pulled.
+    stiffness = np.repeat(rng.uniform(0.0, most, size=goals), 3) * 0.3 / np.maximum(whole.compliance, 0.01)
+    split = QuadraticProgram(
+        matrix + rows.T * stiffness @ rows, slope + rows.T @ (stiffness * wanted), rows, constraints, stiffness
+    ).solve(wanted, gaps, compliance, caps=caps)
+    assert split.step == pytest.approx(whole.step, rel=1e-2, abs=1e-2)
+    assert split.forces == pytest.approx(whole.forces, rel=1e-2, abs=1e-2)
