@@ -234,6 +234,9 @@ _TOUCHED: Final = ("head", "thigh")
 # Wrists are about 10 cm apart in a clap; the wrists of hanging arms are 20 cm from the hip joints.
 _TOUCHING: Final = 0.15
 _FAR: Final = 0.22
+# Squared sines of half the bend of elbows. Arms that swing past the hips are bent by less than 30 degrees. If a hand
+# rests on a hip or a thigh, its elbow is bent by more than 45 degrees.
+_HANGING, _BENT = np.sin(np.radians([15.0, 22.5])) ** 2
 
 
 @dataclass(frozen=True)
@@ -359,10 +362,10 @@ class LimbGoals:
             return positions
         heads, result = self._motion.heads[frames], []
         for hand, position in zip(hands, positions, strict=True):
-            # Hanging arms pass the hips without touching them, so contacts are multiplied by 1 minus the cosine of the
-            # bend.
+            # Hanging arms pass the hips without touching them. If upper arm and forearm are equally long, 1 - reach² is
+            # the squared sine of half the elbow's bend.
             reach = lengths(heads[:, hand.source] - heads[:, hand.source_begin]) * hand.ratio / hand.length
-            bent = np.clip(2.0 * (1.0 - reach**2), 0.0, 1.0)
+            bent = smoothstep(np.clip((1.0 - reach**2 - _HANGING) / (_BENT - _HANGING), 0.0, 1.0))
             touched = [(heads[:, other], matrices[:, bone, :3, 3], bent) for other, bone in self._touched]
             # Two hands that touch each other both move half of the distance.
             touched += [
