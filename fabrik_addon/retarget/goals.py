@@ -633,9 +633,9 @@ class LimbSolver:
     def _angle(self, axis: FloatArray, bent: FloatArray, reach: FloatArray) -> FloatArray:
         """(F,) the smallest angles (radians) at which the limb's end is at distances `reach` (F,) from its beginning.
 
-        The rotation is about `axis` (F, 3) of the lower bone, after its rotation `bent` (F, 4). The angles solve |elbow
-        + R(angle) forearm|² = a + b cos(angle) + c sin(angle). A hinge has the solution nearer to the
-        middle of its range.
+        The rotation is about `axis` (F, 3) of the lower bone, after its rotation `bent` (F, 4). The angles solve
+        |elbow + R(angle) forearm|² = a + b cos(angle) + c sin(angle). A hinge has the solution nearer to the middle of
+        its range.
         """
         elbow = _turned(conjugate(self._lower), self._elbow)
         forearm = _turned(bent, self._forearm)

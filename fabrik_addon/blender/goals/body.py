@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import bpy
 import numpy as np
@@ -54,7 +54,7 @@ def masses_of(armature: Object, skeleton: Skeleton, stiff: Collection[str] = ())
     # Each bone's factor in the posture term: 1 at stiffness 0, 4 at 0.5, infinite at 1.
     left = 1.0 - np.clip(stiffness, 0.0, 1.0)
     factors = np.where(left > 0.0, 1.0 / np.maximum(left, 1e-12) ** 2, np.inf)
-    known = _rest_parts(*rest_key(armature))[3]
+    known = _rest_parts(*rest_key(armature)).hinges
     hinges = np.array([known.get(name, np.zeros(3)) for name in skeleton.names])
     return Masses(shares, centers, keeps * factors, bends, hangs * (1.0 - stiffness), eased, hinges)
 
@@ -246,7 +246,7 @@ def support_of(armature: Object, pinned: Collection[str]) -> Support | None:
     balance = rig_settings(armature).balance
     if balance == "OFF" or not pinned:
         return None
-    feet, *_ = _rest_parts(*rest_key(armature))
+    feet = _rest_parts(*rest_key(armature)).soles
     held = {
         name: points for name, points in feet.items() if not {name, *(bone for bone, _ in points)}.isdisjoint(pinned)
     }
@@ -277,7 +277,7 @@ def floor_of(armature: Object, *, without: Collection[str] = ()) -> Floor | None
         return None
     up, scale = up_of(armature)
     height = (settings.floor_height - armature.matrix_world.translation.z) / scale
-    _, points, *_ = _rest_parts(*rest_key(armature))
+    points = _rest_parts(*rest_key(armature)).above_floor
     above, balls, left_out = solved_parents(armature), _shape(armature)[1], set(without)
     for bone, parent in above.items():
         if parent in left_out:
@@ -289,7 +289,7 @@ def floor_of(armature: Object, *, without: Collection[str] = ()) -> Floor | None
 
 def side_bends(armature: Object) -> Mapping[str, FloatArray]:
     """By bone of a person's spine, (3,) the axis about which it bends sideways, in its rest frame."""
-    return _rest_parts(*rest_key(armature))[2]
+    return _rest_parts(*rest_key(armature)).side_bends
 
 
 def up_of(armature: Object) -> tuple[FloatArray, float]:
@@ -326,19 +326,25 @@ def _outline(points: FloatArray, up: FloatArray) -> FloatArray:
     return convex_hull(points @ across.T) @ across + (points @ up).min() * up
 
 
-# By bone, (3,) an axis about which it bends, in its rest frame.
-_Bends: TypeAlias = Mapping[str, FloatArray]
+class _RestParts(NamedTuple):
+    """Parts of a rig at rest.
+
+    soles: points of each foot. above_floor: all points that stay above a floor. side_bends: see `side_bends`. hinges:
+    by knee and elbow, (3,) the axis about which it bends, in the bone's rest frame.
+    """
+
+    soles: Mapping[str, tuple[Point, ...]]
+    above_floor: tuple[Point, ...]
+    side_bends: Mapping[str, FloatArray]
+    hinges: Mapping[str, FloatArray]
 
 
 @lru_cache(maxsize=_RIGS)
-def _rest_parts(*key: Any) -> tuple[Mapping[str, tuple[Point, ...]], tuple[Point, ...], _Bends, _Bends]:
-    """The soles of a rig's feet, all points that stay above a floor, `side_bends`, and the bends of knees and elbows.
-
-    key: from `rest_key`.
-    """
+def _rest_parts(*key: Any) -> _RestParts:
+    """The parts of a rig at rest; key: from `rest_key`."""
     body, bends, hinges = RestBody(rest_of(*key)), dict[str, FloatArray](), dict[str, FloatArray]()
     if body.axes is not None and not why_not_human(body.bones):
         spine = [*body.named("spine"), *body.named("chest")]
         bends = {name: body.axes.forward @ body.bones[name].axes for name in spine}
         hinges = bend_axes(body)
-    return soles_of(body), floor_points(body), bends, hinges
+    return _RestParts(soles_of(body), floor_points(body), bends, hinges)

@@ -54,10 +54,12 @@ def switched(rig: Object) -> None:
     elif not settings.stored_pose and rig.pose is not None:
         resting = {*_WATCHED.resting}
         pause(rig)
-        # The panel shows why the rig can't be posed.
-        with suppress(FabrikError):
-            store_base(rig)
-        _WATCHED.resting = resting
+        try:
+            # The panel shows why the rig can't be posed.
+            with suppress(FabrikError):
+                store_base(rig)
+        finally:
+            _WATCHED.resting = resting
     follow()
 
 
