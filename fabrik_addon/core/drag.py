@@ -94,8 +94,6 @@ _RADIAN: Final = 0.22
 # For joints of limbs without goals, _RADIAN is multiplied by this number. With 1, a forearm that begins to hang lags by
 # 9 degrees. With 0 (no bound), the free leg of a person on one foot swings by 17 to 27 degrees per centimeter.
 _FREE: Final = 0.5
-# The lever at which torques of joint limits are compared with forces, as a fraction of the body's size.
-_LEVER: Final = 0.17
 # A constraint is not reported as blocking if its force is below this fraction of the largest force on missed goals.
 _BLOCKING_SHARE: Final = 0.05
 
@@ -348,7 +346,7 @@ class DragSolver:
         """The constraint that most keeps effectors from their targets in the last pose; None if all targets are met.
 
         Multipliers are compared as forces. Those of joint limits are torques divided by the body's size; here they are
-        divided by _LEVER times that size instead.
+        divided by LEVER times that size instead.
         """
         let_go = self._compliance[: self.goals.count] > RIGID
         if not let_go.any():
@@ -359,7 +357,7 @@ class DragSolver:
         found = {Holder("GOAL", self.effectors[row].bone): float(forces[row]) for row in kept}
         for key, multiplier in zip(self._active.keys.tolist(), self._active.multipliers.tolist(), strict=True):
             holder = self.limits.holder(key) or self.bounds.holder(key)
-            lever = _LEVER if holder.kind == "LIMIT" else 1.0
+            lever = LEVER if holder.kind == "LIMIT" else 1.0
             found[holder] = found.get(holder, 0.0) + multiplier / lever
         # The floor's force is the sum over all points. If a foot and its toes touch it, the foot is named. If the bone
         # also has a goal, the floor only presses against that goal, so the goal's force is reduced by the floor's.
