@@ -373,8 +373,7 @@ def _turning(setup: DragSetup, effectors: list[Effector], take: EditedTake) -> l
     skeleton = take.skeleton
     bones = {bone for each in effectors for bone in skeleton.path(skeleton.index(each.bone))}
     names = [skeleton.names[bone] for bone in sorted(bones)]
-    owned = next((name for name in names if name in setup.owned), None)
-    if owned is not None:
+    if (owned := next((name for name in names if name in setup.owned), None)) is not None:
         raise RigError(f"Bone {owned!r} can't be edited over time: {setup.owned[owned]}; {OTHERWISE}")
     check_unscaled(setup.armature, names)
     tops = {skeleton.index(top) for top in setup.tops if top in skeleton.names}

@@ -115,8 +115,7 @@ def targets_in(goals: Iterable[Goal | None]) -> list[Target]:
 
 def check_effectors(scene: Scene, rig: Object) -> None:
     """Raise RigError, with the reason, unless the rig can be solved for its targets."""
-    trouble = why_no_rig(rig) or why_no_solve(rig)
-    if trouble:
+    if trouble := why_no_rig(rig) or why_no_solve(rig):
         raise RigError(trouble)
     for effector in enabled_effectors(rig):
         if not effector.bone:
@@ -124,8 +123,7 @@ def check_effectors(scene: Scene, rig: Object) -> None:
         if effector.kind == "TARGET" and effector.target is None:
             raise RigError(f"Target {effector.name!r} has no object (was it deleted?): choose one")
         targets = (effector.target, effector.target_bone), (effector.bend_target, effector.bend_bone)
-        reason = _why_not_followed(scene, rig, effector.bone, targets)
-        if reason:
+        if reason := _why_not_followed(scene, rig, effector.bone, targets):
             raise RigError(f"Target {effector.name!r}: {reason}")
 
 
@@ -136,8 +134,7 @@ def _why_not_followed(scene: Scene, rig: Object, name: str, targets: Sequence[Ta
     for target, bone in targets:
         if target is not None and not is_in_scene(scene, target):
             return f"its object {target.name!r} is not in scene {scene.name!r}: choose another"
-        reason = "" if target is None else why_no_target(rig, target, bone)
-        if reason:
+        if reason := "" if target is None else why_no_target(rig, target, bone):
             return reason
     return ""
 
@@ -215,8 +212,7 @@ def add_effector(
     Raises RigError, before anything is changed, for an invalid bone or target.
     """
     chosen, bone = bone, posable_bone(rig, bone)
-    reason = why_no_target(rig, target, target_bone) if target else ""
-    if reason:
+    if reason := why_no_target(rig, target, target_bone) if target else "":
         raise RigError(reason)
     if target is None:
         target = _new_target(context, rig, rig.pose.bones[bone], point, chosen)
@@ -291,8 +287,7 @@ def check_followed(scene: Scene, rig: Object, source: str) -> None:
     if not follows_markers(rig, source):
         check_effectors(scene, rig)
         return
-    trouble = why_no_rig(rig)
-    if trouble:
+    if trouble := why_no_rig(rig):
         raise RigError(trouble)
     markers = mapped_markers(rig)
     if not markers:

@@ -326,13 +326,11 @@ def find_problems(
     ends = {effector.bone for effector in enabled} | {each.bone for each in partners if each is not None}
     found = []
     for tree, carrier in (part for whole in trees or posed.trees() for part in cut_tree(whole, owned, ends)):
-        own = [effector for effector in enabled if effector.bone in tree.skeleton.names]
-        if own:
+        if own := [effector for effector in enabled if effector.bone in tree.skeleton.names]:
             found.append(_problem_of(posed, tree, carrier, own, held, limbs, baked=baked))
     moved = [problem for problem in found if problem.bones]
     if not moved:
-        alone = [sentence for problem in found for sentence in problem.left_alone]
-        if alone:
+        if alone := [sentence for problem in found for sentence in problem.left_alone]:
             raise RigError(
                 f"The bones that could move targets and pins of {rig.name!r} can't rotate ({alone[-1]}): choose "
                 "other bones"

@@ -46,8 +46,7 @@ def check_action(owner: Object, *, new: bool, tweaked: bool = False) -> None:
 
     tweaked: whether the action may be that of an NLA strip in tweak mode, see `action_frame`.
     """
-    reason = why_not_editable(owner)
-    if reason:
+    if reason := why_not_editable(owner):
         raise KeyframeError(reason)
     if not tweaked:
         check_not_tweaked(owner)
@@ -61,8 +60,7 @@ def check_not_shared(owner: Object) -> None:
     """Raise KeyframeError if another object is animated by the owner's current slot, since it would change too."""
     animation = owner.animation_data
     slot: Any = None if animation is None else animation.action_slot
-    others = [] if slot is None else [each.name for each in slot.users() if each != owner]
-    if others:
+    if others := [] if slot is None else [each.name for each in slot.users() if each != owner]:
         name = animation.action.name
         raise KeyframeError(
             f"Action {name!r} also animates {others[0]!r} with the same slot: make it single-user first"

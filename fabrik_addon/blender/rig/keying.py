@@ -187,8 +187,7 @@ def locked_note(armature: Object, channels: Iterable[tuple[str, str]], switches:
 
 def why_no_key(context: Context, *, automatic: bool) -> str:
     """The likely reason why changed bones got no key, as a sentence."""
-    keying_set = _keying_set(context, automatic=automatic)
-    if keying_set is not None:
+    if (keying_set := _keying_set(context, automatic=automatic)) is not None:
         return (
             f"No keys inserted ({keying_set.bl_label} contains no property of these bones): choose another keying set"
         )

@@ -224,8 +224,7 @@ def check_writable(pose_bone: PoseBone, settings: LimitSettings) -> None:
         settings.check()
     except LimitError as error:
         raise LimitPropertyError(f"Bone {pose_bone.name!r}: {error}") from error
-    reason = why_not_writable(pose_bone) or _why_not_kept(pose_bone, settings)
-    if reason:
+    if reason := why_not_writable(pose_bone) or _why_not_kept(pose_bone, settings):
         raise LimitPropertyError(reason)
 
 
@@ -237,8 +236,7 @@ def clear_limit(pose_bone: PoseBone) -> None:
     current = [name for name in NAMES.values() if pose_bone.get(name) is not None]
     if not current:
         return
-    reason = why_not_writable(pose_bone)
-    if reason:
+    if reason := why_not_writable(pose_bone):
         raise LimitPropertyError(reason)
     if is_override(pose_bone):
         _put(pose_bone, "type", FREE)

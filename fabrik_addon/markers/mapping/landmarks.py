@@ -351,8 +351,7 @@ class RigBody:
             there = [joint for joint in both if joint is not None]
             return np.mean(there, axis=0) if len(there) == 2 else None
         for bone_end in _JOINTS[name]:
-            bone = self._bones.get(bone_end.role(side))
-            if bone is not None:
+            if (bone := self._bones.get(bone_end.role(side))) is not None:
                 return bone.head if bone_end.end == "HEAD" else bone.tail
         return self._place(_KNUCKLES[name], side) if name in _KNUCKLES else None
 

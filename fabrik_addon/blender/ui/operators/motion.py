@@ -235,8 +235,7 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
 
 def _paths(chosen: Any) -> list[Path]:
     """The files that were chosen in the file browser, or the file that a script has set."""
-    names = [file.name for file in chosen.files if file.name]
-    if names:
+    if names := [file.name for file in chosen.files if file.name]:
         return [Path(bpy.path.abspath(chosen.directory)) / name for name in names]
     return [chosen_path(chosen)]
 

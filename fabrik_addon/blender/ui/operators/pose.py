@@ -338,15 +338,13 @@ class FABRIK_OT_drag(OnControls, Operator):
     @reports_errors
     def modal(self, context: Context, event: Event) -> set[str]:
         """Follow the mouse and the keys; block other events."""
-        lost = self._watch.why_lost()
-        if lost:
+        if lost := self._watch.why_lost():
             self.cancel(context)
             raise errors.FabrikError(f"{lost}, so the drag was canceled: start it again")
         try:
             ends = event.type == "LEFTMOUSE" and event.value == ("RELEASE" if self.pick else "PRESS")
             if ends or (event.value == "PRESS" and event.type in _CONFIRM):
-                turn = self._input.turn()
-                if turn is not None:
+                if (turn := self._input.turn()) is not None:
                     axis = Vector(turn.tolist())
                     self.rotation = Quaternion(axis, axis.length).to_euler()
                 ended = self._finished(context, self._drag, self._line)
@@ -457,8 +455,7 @@ class FABRIK_OT_drag(OnControls, Operator):
         entered.snap, entered.fine = event.ctrl, event.shift
         share = _PRECISE if event.shift and not event.ctrl else 1.0
         if entered.rotating:
-            middle = self._view.on_screen(entered.place + entered.shift())
-            if middle is not None:
+            if (middle := self._view.on_screen(entered.place + entered.shift())) is not None:
                 entered.add_turn(self._seen - middle, now - middle, share)
         else:
             self._mouse = self._mouse + share * (now - self._seen)

@@ -207,8 +207,7 @@ def labels(rig: Object, scene: Scene) -> list[tuple[GoalView, str]]:
     """The labels of a rig's missed goals; the label of the worst one also shows why it was missed."""
     shown = sorted(views(rig), key=lambda view: -view.error)
     texts = [(view, text) for view in shown if (text := label(view, scene))]
-    why = why_short(rig) if texts else ""
-    if why:
+    if why := why_short(rig) if texts else "":
         texts[0] = texts[0][0], f"{texts[0][1]}: {ui_message(why)}"
     return texts
 

@@ -143,8 +143,7 @@ def trail_points(context: Context, rig: Object) -> list[tuple[str, FloatArray, F
 
 def draw_motion(rig: Object, context: Context) -> None:
     """Draw the trails of a rig into the current viewport, in front of everything."""
-    drawing = drawing_of(context, rig)
-    if drawing is not None:
+    if (drawing := drawing_of(context, rig)) is not None:
         draw_over(drawing, context)
 
 
