@@ -345,17 +345,12 @@ def _settings(bone: PoseBone, axes: IntArray | None) -> limit_values.LimitSettin
     return replace(
         settings,
         cone=cast("limit_values.Cone", tuple(cone)),
-        twist=_signed(settings.twist, -1),
+        twist=(0.0 - settings.twist[1], 0.0 - settings.twist[0]),
         axis=axis,
-        hinge=_signed(settings.hinge, sign),
+        hinge=settings.hinge if sign > 0 else (0.0 - settings.hinge[1], 0.0 - settings.hinge[0]),
         # Reverse the points, so that the outline keeps its orientation.
         window=limit_values.flat((np.reshape(settings.window, (-1, 2))[::-1] @ axes.T).tolist()),
     )
-
-
-def _signed(ends: limit_values.Range, sign: int) -> limit_values.Range:
-    low, high = ends
-    return (low, high) if sign > 0 else (0.0 - high, 0.0 - low)
 
 
 RestKey: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], bytes, bytes]

@@ -444,7 +444,9 @@ def values_at(curve: FCurve, frames: FloatArray | IntArray, known: FloatArray | 
         places = np.minimum(np.searchsorted(times, frames), max(len(times) - 1, 0))
         if len(times) and (times[places] == frames).all():
             return np.asarray(values[places])
-        if len(times) and curve.extrapolation == "CONSTANT" and all_linear(curve):
+        kinds = _get(curve.keyframe_points, "interpolation", 1, np.uint8)
+        is_linear = (kinds == _enum_value("interpolation", "LINEAR")).all()
+        if len(times) and curve.extrapolation == "CONSTANT" and is_linear:
             return np.interp(frames, times, values)
     return np.array([curve.evaluate(frame) for frame in frames.tolist()])
 
@@ -465,13 +467,6 @@ def neighboring_keys(curve: FCurve, frame: float) -> tuple[float, float]:
     points: Any = curve.keyframe_points
     place = bisect_left(points, frame, key=lambda point: point.co[0])
     return points[place - 1].co[0] if place else -inf, points[place].co[0] if place < len(points) else inf
-
-
-def other_keyed_frames(armature: Object, frame: float) -> FloatArray:
-    """(F,) the frames on which an armature has keys, except a frame, from the nearest to it to the farthest."""
-    frames = np.unique(np.concatenate([np.zeros(0), *(keys(curve)[:, 0] for curve in curves(armature))]))
-    apart = np.abs(frames - frame)
-    return frames[np.argsort(apart)][np.count_nonzero(apart < SAME_FRAME) :]
 
 
 def scale_values(curve: FCurve, factor: float, shift: float | FloatArray) -> None:
@@ -507,12 +502,6 @@ def make_steps(curve: FCurve) -> None:
     points, kind = curve.keyframe_points, _enum_value("interpolation", "CONSTANT")
     points.foreach_set("interpolation", np.full(len(points), kind, dtype=np.uint8))
     curve.update()
-
-
-def all_linear(curve: FCurve) -> bool:
-    """Whether every key of a curve has linear interpolation."""
-    kinds = _get(curve.keyframe_points, "interpolation", 1, np.uint8)
-    return bool((kinds == _enum_value("interpolation", "LINEAR")).all())
 
 
 def _curve(channels: Any, data_path: str, index: int, group: str) -> FCurve:
