@@ -38,18 +38,17 @@ from ..rig.armature import (
 from ..rig.locks import WithLocks
 from ..settings.limit_properties import read_limits
 from ..settings.limit_values import AXES
-from ..settings.motion import FabrikMarker
-from ..settings.rig import FabrikEffector, rig_settings
+from ..settings.rig import rig_settings
 from ..settings.why_not import enabled_effectors
 from .body import collision_of, floor_of, masses_of, part_of, side_bends, support_of
 from .effectors import (
+    Followed,
     Goal,
     Partner,
     Pin,
     Target,
     close_loops,
     core_effector,
-    goal_of,
     loop_partner,
     rotating_bones,
     target_bone_of,
@@ -305,7 +304,7 @@ def _turned_by(skeleton: Skeleton, effectors: Sequence[Effector], held: Collecti
 
 def find_problems(
     rig: Object,
-    wanted: Sequence[FabrikEffector | FabrikMarker] | None = None,
+    wanted: Sequence[Followed] | None = None,
     *,
     baked: bool = False,
     limbs: Sequence[LimbOnIk] = (),
@@ -313,10 +312,9 @@ def find_problems(
 ) -> list[RigProblem]:
     """The problems of the enabled effectors, one per tree that has any, in the current pose with the current limits.
 
-    wanted: markers, or some of the effectors, instead of all effectors. They must have passed `check_effectors` or
-    `check_followed`. baked: for a bake. limbs: limbs that stay at their IK controls, see `held_by_ik`.
-    trees: the rig's trees in another pose than the current one. Raises RigError if no bone can move any of them, and
-    LimitPropertyError for an invalid limit.
+    wanted: markers, or some of the effectors, instead of all effectors. They must have passed `check_followed`. baked:
+    for a bake. limbs: limbs that stay at their IK controls, see `held_by_ik`. trees: the rig's trees in another pose
+    than the current one. Raises RigError if no bone can move any of them, and LimitPropertyError for an invalid limit.
     """
     enabled = enabled_effectors(rig) if wanted is None else wanted
     posed = posed_rig(rig)
@@ -352,7 +350,7 @@ def _problem_of(
     posed: PosedRig,
     tree: Tree,
     carrier: str,
-    own: Sequence[FabrikEffector | FabrikMarker],
+    own: Sequence[Followed],
     held: Mapping[str, str],
     limbs: Sequence[LimbOnIk],
     *,
@@ -362,10 +360,14 @@ def _problem_of(
     rig, skeleton = posed.rig, tree.skeleton
     partners = [loop_partner(rig, effector) for effector in own]
     effectors = close_loops(skeleton, [core_effector(effector) for effector in own], partners, held)
-    targets = [
-        partner if partner is not None and effector.target_bone is not None else goal_of(each)
-        for each, effector, partner in zip(own, effectors, partners, strict=True)
-    ]
+    targets: list[Goal] = []
+    for each, effector, partner in zip(own, effectors, partners, strict=True):
+        if partner is not None and effector.target_bone is not None:
+            targets.append(partner)
+        elif each.kind == "PIN":
+            targets.append(Pin(tuple(each.pin_location), tuple(each.pin_rotation)))
+        else:
+            targets.append((each.target, each.target_bone))
     pinned = tuple(each.bone for each, target in zip(effectors, targets, strict=True) if isinstance(target, Pin))
     # Of pins and targets with the same priority, pins are met first.
     leading = [each for each, goal in zip(effectors, targets, strict=True) if not isinstance(goal, (Pin, Partner))]
@@ -389,15 +391,11 @@ def _problem_of(
             )
         if effector.target_bone == effector.bone or not turned.any():
             raise RigError(f"Target {each.name!r}: its object moves with bone {effector.bone!r}: choose another")
-    bends = [
-        None if isinstance(each, FabrikMarker) or each.bend_target is None else (each.bend_target, each.bend_bone)
-        for each in own
-    ]
+    bends = [None if each.bend_target is None else (each.bend_target, each.bend_bone) for each in own]
     bones = np.flatnonzero(turned_by.any(axis=0)).tolist()
     root = skeleton.names[0]
     may_move = root not in here and posed.may_move(root)
-    by_markers = any(isinstance(each, FabrikMarker) for each in own)
-    slides = {} if by_markers else solved_slides(rig, [skeleton.names[bone] for bone in bones])
+    slides = solved_slides(rig, [skeleton.names[bone] for bone in bones]) if own[0].may_stretch else {}
     return rig_problem(
         posed,
         stretched(rig, freeze(tree, here), except_for=slides),
