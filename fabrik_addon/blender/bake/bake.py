@@ -573,7 +573,7 @@ def write_keys(
         paths |= {"location" for _, of_object, _ in made if of_object is not None}
         for tree in trees:
             paths |= posed.written(tree.problem.tree.skeleton, tree.bones, moves_root=tree.moves_root)
-        action = keyframes.new_action_like(armature, name, without=paths)
+        action = keyframes.new_action(armature, name, without=paths)
     else:
         action = keyframes.current_or_new_action(armature, name)
     keyed = _write_curves(armature, settings, action, made, matrices)

@@ -219,14 +219,13 @@ _GOES_BACK: Final = 0.25
 
 @dataclass(frozen=True)
 class Spread:
-    """The extent of a change: the number of frames before and after.
+    """The extent of a change: the number of frames before and after the dragged one.
 
     frame: the dragged frame; None for the current one. to: "MARKERS" or "CONTACTS": the change ends at the next marker
     or contact on the timeline, if there is one; "LAYER": it is written to a separate layer.
     """
 
-    before: float
-    after: float
+    frames: float
     frame: float | None = None
     to: Collection[str] = ()
 
@@ -283,8 +282,8 @@ def make_span(scene: Scene, setup: DragSetup, spread: Spread, frame: float) -> S
         times += [float(marker.frame) for marker in scene.timeline_markers]
     if "CONTACTS" in spread.to:
         times += [time for each in contacts for time in (each.first, each.last) if not first <= time <= last]
-    before = max((time for time in times if time < frame), default=frame - spread.before)
-    after = min((time for time in times if time > frame), default=frame + spread.after)
+    before = max((time for time in times if time < frame), default=frame - spread.frames)
+    after = min((time for time in times if time > frame), default=frame + spread.frames)
     room = 1.0 - _GOES_BACK
     whole = max(first, frame - room * (frame - before)), min(last, frame + room * (after - frame))
     span = span_over(setup, take, whole, (before, after), also=(frame,))
@@ -594,11 +593,11 @@ def begin_any_drag(
         trouble = f"{armature.name!r} has no keys to edit: bake or key some motion first"
     if spread.frame is not None and trouble:
         raise RigError(f"Frame {spread.frame:g} can't be edited: {trouble}")
-    if spread.frame is not None and not spread.before:
-        spread = replace(spread, before=_FADES, after=_FADES)
-    if spread.before and not trouble:
+    if spread.frame is not None and not spread.frames:
+        spread = replace(spread, frames=_FADES)
+    if spread.frames and not trouble:
         return begin_spread(context, armature, bone, spread, point=point, settings=settings)
     drag = begin_drag(context, armature, bone, point=point, settings=settings)
-    if spread.before:
+    if spread.frames:
         drag.left_alone.append(f"Only this frame was changed. {trouble}")
     return drag

@@ -26,18 +26,24 @@ class KeyframeError(FabrikError):
     """An action that cannot be written; the message names it."""
 
 
-def new_action(owner: Object, name: str) -> Action:
-    """A new, empty action that animates `owner`. Its former action is kept in the file, even if unused.
+def new_action(owner: Object, name: str, *, without: Collection[str] | None = None) -> Action:
+    """A new action that animates `owner`: empty, or like its current one without the data paths in `without`.
 
-    Raises KeyframeError if the owner's action cannot be replaced.
+    The current action is kept in the file, even if unused. Raises KeyframeError if it cannot be replaced.
     """
     animation = _animation_data(owner)
-    previous = animation.action
-    action = bpy.data.actions.new(name)
+    previous, slot = animation.action, animation.action_slot
+    is_copy = without is not None and previous is not None
+    action = previous.copy() if is_copy else bpy.data.actions.new(name)
     animation.action = action
     if previous is not None and previous.library is None and previous.users == 0:
         previous.use_fake_user = True
-    animation.action_slot = _new_slot(action, owner)
+    has_slot = is_copy and slot is not None
+    animation.action_slot = action.slots[slot.identifier] if has_slot else _new_slot(action, owner)
+    if is_copy:
+        action.name, channels = name, channels_of(action, owner)
+        for curve in [curve for curve in channels.fcurves if curve.data_path in without]:
+            channels.fcurves.remove(curve)
     return action
 
 
@@ -65,27 +71,6 @@ def check_not_shared(owner: Object) -> None:
         raise KeyframeError(
             f"Action {name!r} also animates {others[0]!r} with the same slot: make it single-user first"
         )
-
-
-def new_action_like(owner: Object, name: str, *, without: Collection[str] = ()) -> Action:
-    """A new action that animates `owner` like its current one, without the data paths in `without`.
-
-    The current action is kept in the file. Raises KeyframeError if it cannot be replaced.
-    """
-    animation = _animation_data(owner)
-    previous = animation.action
-    if previous is None:
-        return new_action(owner, name)
-    slot = animation.action_slot
-    action = previous.copy()
-    action.name = name
-    animation.action = action
-    previous.use_fake_user = previous.use_fake_user or (previous.library is None and previous.users == 0)
-    animation.action_slot = _new_slot(action, owner) if slot is None else action.slots[slot.identifier]
-    channels = channels_of(action, owner)
-    for curve in [curve for curve in channels.fcurves if curve.data_path in without]:
-        channels.fcurves.remove(curve)
-    return action
 
 
 def current_or_new_action(owner: Object, name: str) -> Action:

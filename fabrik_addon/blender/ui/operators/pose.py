@@ -394,7 +394,7 @@ class FABRIK_OT_drag(OnControls, Operator):
         how = self.given_or(kept, ["root"]) | self.given_or(kept.drag, ["reach", "bones", "spread_to"])
         settings = dragging.DragSettings(how["reach"], how["bones"], how["root"], self.keep_orientation, tuple(others))
         frame = self.given("frame").get("frame")
-        spread = spread_drag.Spread(self.spread, self.spread, frame, how["spread_to"])
+        spread = spread_drag.Spread(self.spread, frame, how["spread_to"])
         return spread_drag.begin_any_drag(context, rig, self.bone, self.point, settings, spread)
 
     def _pick(self, context: Context) -> None:
