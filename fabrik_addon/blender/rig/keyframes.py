@@ -18,7 +18,7 @@ from bpy_extras import anim_utils
 
 from ...core.arrays import FloatArray, IntArray
 from ...core.errors import FabrikError
-from ..settings.why_not import why_not_editable
+from ..settings.why_not import is_layered, why_not_editable
 from .rotation_modes import from_channels, property_name
 
 
@@ -180,12 +180,6 @@ def _own_slot(action: Action, owner: Object) -> bpy.types.ActionSlot:
     return next(own, None) or _new_slot(action, owner)
 
 
-def is_layered(armature: Object) -> bool:
-    """Whether an armature has no action, but active NLA strips."""
-    animation = armature.animation_data
-    return animation is not None and animation.action is None and len(animation.nla_tracks) > 0
-
-
 def active_strips(armature: Object) -> list[bpy.types.NlaStrip]:
     """The strips of an armature that have an action and are not muted."""
     tracks = [track for track in armature.animation_data.nla_tracks if not track.mute]
@@ -331,9 +325,7 @@ def curves_of(action: Action | None, slot: bpy.types.ActionSlot | None) -> list[
 
 def every_curve(armature: Object) -> list[FCurve]:
     """The curves of an armature's action; without an action, those of the active strips."""
-    if not is_layered(armature):
-        return curves(armature)
-    return strip_curves(armature)
+    return strip_curves(armature) if is_layered(armature) else curves(armature)
 
 
 def strip_curves(armature: Object) -> list[FCurve]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 import bpy
 from bpy.types import ID, Context, Depsgraph, Object, Scene
 
+from .control import control_rig
 from .in_use import listen, seen
 from .motion import FabrikMarker
 from .rig import FabrikEffector
@@ -148,6 +149,16 @@ def has_motion(rig: Object) -> bool:
     """Whether a rig has an action, or NLA strips such as those of layered edits."""
     animation = rig.animation_data
     return animation is not None and (animation.action is not None or len(animation.nla_tracks) > 0)
+
+
+def is_layered(rig: Object) -> bool:
+    """Whether a rig has no action, but NLA strips."""
+    return has_motion(rig) and rig.animation_data.action is None
+
+
+def is_played(rig: Object) -> bool:
+    """Whether Blender must play frames to find the positions of a rig's bones, because strips or controls move it."""
+    return is_layered(rig) or control_rig(rig) is not None
 
 
 def shown_motion(context: Context) -> Object | None:

@@ -14,7 +14,6 @@ from ....markers.files.suffixes import POSE_SUFFIXES, SUFFIXES
 from ....markers.mapping.marker_sets import PRESETS
 from ...capture.takes import follow_take, imported_takes, take_name
 from ...first_use import OnUse
-from ...settings.control import control_rig
 from ...settings.in_use import Bool, Enum, Float, Int, List, String, seen
 from ...settings.motion import (
     CALIBRATION_OPTIONS,
@@ -586,12 +585,6 @@ class FABRIK_OT_hold_contacts(OnRig, Operator):
     def run(self, context: Context, rig: Object) -> Done:
         warnings = holding.hold_feet(context, rig)
         return f"Holds added: {len(warnings)}", list(filter(None, warnings))
-
-
-def has_to_be_played(rig: Object) -> bool:
-    """Whether strips or controls move a rig, so that curves alone don't determine the positions of its bones."""
-    animation = rig.animation_data
-    return animation is not None and (animation.action is None or control_rig(rig) is not None)
 
 
 class FABRIK_OT_work_out_trails(OnRig, Operator):

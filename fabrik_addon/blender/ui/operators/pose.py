@@ -15,11 +15,10 @@ from ...settings.control import solved_bone
 from ...settings.in_use import Bool, Enum, FloatVector, Int, String
 from ...settings.motion import POINTS
 from ...settings.rig import ASIDE, FabrikDragSettings, FabrikRig, rig_settings
-from ...settings.why_not import rig_at_hand, shared_targets, shown_motion, why_no_solve
+from ...settings.why_not import is_played, rig_at_hand, shared_targets, shown_motion, why_no_solve
 from ..overlays.handlers import DrawingHandlers
 from ..translations import ui_message
 from .base import Bones, Done, OnBones, OnRig, Watch, keyword, report_all, reports_errors, set_up_first, takes
-from .motion import has_to_be_played
 
 if TYPE_CHECKING:
     import numpy as np
@@ -500,7 +499,7 @@ class FABRIK_OT_drag(OnControls, Operator):
         count = drag.finish(context)
         # A drag over time has changed other frames. Blender may have to play them to update the trails.
         rig = shown_motion(context) if self.spread else None
-        if rig is not None and has_to_be_played(rig):
+        if rig is not None and is_played(rig):
             trails.update_trails(context, rig)
         moved = f"{errors.bones_of(count)} rotated"
         done = f"{self.bone}: {ui_message(', '.join(filter(None, [moved, line])))}"
