@@ -411,13 +411,10 @@ def key_times(curve: FCurve, within: tuple[float, float] | None) -> FloatArray:
     return np.asarray(again[(again >= within[0]) & (again <= within[1])])
 
 
-def values_at(curve: FCurve, frames: FloatArray | IntArray, known: FloatArray | None = None) -> FloatArray:
-    """(F,) values of a curve on frames (F,): from keys or lines between them if possible, else evaluated.
-
-    known: the curve's keys (K, 2), if they have been read already.
-    """
-    if (known is not None or len(curve.keyframe_points) <= _FEW_FRAMES * len(frames)) and not curve.modifiers:
-        times, values = (keys(curve) if known is None else known).T
+def values_at(curve: FCurve, frames: FloatArray | IntArray) -> FloatArray:
+    """(F,) values of a curve on frames (F,): from keys or lines between them if possible, else evaluated."""
+    if len(curve.keyframe_points) <= _FEW_FRAMES * len(frames) and not curve.modifiers:
+        times, values = keys(curve).T
         places = np.minimum(np.searchsorted(times, frames), max(len(times) - 1, 0))
         if len(times) and (times[places] == frames).all():
             return np.asarray(values[places])
