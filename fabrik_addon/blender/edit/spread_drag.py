@@ -86,13 +86,11 @@ def find_contacts(scene: Scene, armature: Object, take: EditedTake, frames: Floa
     # The distance between the ball, where the toe begins, and the ankle is constant. The tip of the toe moves.
     balls = [Effector(each.bone, (0.0, 0.0, 0.0)) for each in points if roles[each.bone].part == "toe"]
     for point in points + balls:
-        bone = skeleton.index(point.bone)
-        is_head = point.offset is not None
-        offset = (0.0, 0.0 if is_head else skeleton.lengths[bone], 0.0)
-        places = (posed[:, bone] @ (*offset, 1.0) @ world.T)[:, :3]
-        heights[point.bone, "HEAD" if is_head else "TAIL"] = places[:, 2]
+        matrices, tip = posed[:, skeleton.index(point.bone)], "TAIL" if point.offset is None else "HEAD"
+        places = (matrices @ np.append(effector_offset(skeleton, point), 1.0) @ world.T)[:, :3]
+        heights[point.bone, tip] = places[:, 2]
         found.setdefault(foot_of(roles, point.bone), []).extend(
-            PointContact(point.bone, "HEAD" if is_head else "TAIL", float(frames[first]), float(frames[end - 1]))
+            PointContact(point.bone, tip, float(frames[first]), float(frames[end - 1]))
             for first, end in find_stances(places, rate)
         )
     step = float(frames[1] - frames[0])

@@ -202,10 +202,9 @@ class RigProblem:
     def edit_model(self, *, separate: bool = False) -> EditModel:
         """The model of a change over frames; separate: whether the change removes self-collisions."""
         rig, skeleton = self.rig, self.tree.skeleton
-        collision = collision_of(rig, skeleton, always=separate)
-        masses = masses_of(rig, skeleton)
-        turning = self.bone_names
-        return EditModel(skeleton, self.effectors, masses, self.limits, turning, self.free_root, collision, separate)
+        masses, collision = masses_of(rig, skeleton), collision_of(rig, skeleton, always=separate)
+        bones = self.bone_names
+        return EditModel(skeleton, self.effectors, masses, self.limits, bones, self.free_root, collision, separate)
 
     def why_short(self, solver: DragSolver) -> str:
         """The reasons why effectors miss their targets in a solver's pose, as text; "" if there are none."""
