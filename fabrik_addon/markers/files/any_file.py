@@ -12,7 +12,7 @@ from ...core.arrays import ROUNDING, lengths
 from ...core.errors import first_few
 from ..clip import LOOKED_AT, Clip, ClipError, FloatArray, MarkerFileError, true_spans
 from ..mapping.labels import SIDES, landmarks_of
-from ..mapping.landmarks import LANDMARKS, is_mirrored, limb_lengths, limbs_on_other_sides
+from ..mapping.landmarks import LANDMARKS, is_mirrored, is_stretched, limb_vectors, limbs_on_other_sides
 from ..person import GRAVITY, cadence_doubts
 from .arrays import NPY_START, NPZ_START, PICKLE_START, PICKLED, parse_npz
 from .c3d import MAGIC, parse_c3d
@@ -93,7 +93,8 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
                 f"The markers of {name or 'the person'} extend over {length} m: choose units other than {clip.units} "
                 "if that is wrong"
             )
-        long = [each for each in limb_lengths(landmarks) if len(each) >= _PARTS and np.median(each) > 0.0]
+        along = [each for each in limb_vectors(landmarks) if len(each) >= _PARTS and np.median(lengths(each)) > 0.0]
+        long = [lengths(each) for each in along]
         middles = [[np.median(part) for part in np.array_split(each / np.median(each), _PARTS)] for each in long]
         relative = np.array(middles or [[1.0]])
         sizes = np.median(relative, axis=0)
@@ -102,6 +103,11 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
             yield (
                 f"The size of {name or 'the person'} changes {grown:.1f}-fold during the recording: export the file "
                 "with one unit for all frames"
+            )
+        elif is_stretched(along):
+            yield (
+                f"The limbs of {name or 'the person'} change their lengths as they rotate: check that all axes have "
+                "the same scale"
             )
         if is_mirrored(landmarks):
             yield (

@@ -174,6 +174,19 @@ class TestSize:
         path.write_text(trc_of(walker.marker_names(), points))
         assert any("changes 1.2-fold during the recording" in doubt for doubt in read_markers(path).doubts)
 
+    @pytest.mark.parametrize("scales", [(1.0, 1.2, 1.0), (1.0, 1.0, 1.2), (1.0, 1.0, 0.8), (1.0, 1.0, 1.0)])
+    @pytest.mark.parametrize("noise", [0.0, 0.003])
+    def test_axes_of_different_scale_give_a_warning(
+        self, tmp_path: Path, scales: tuple[float, ...], noise: float
+    ) -> None:
+        """Shins, thighs and forearms change their lengths as they swing; the limbs of a walker don't swing sideways."""
+        points = walker.true_positions() * scales
+        points += noise * np.random.default_rng(1).normal(size=points.shape)
+        path = tmp_path / "a.trc"
+        path.write_text(trc_of(walker.marker_names(), points, number="{:.6f}"))
+        doubts = "".join(read_markers(path, up_axis="Z").doubts)
+        assert ("check that all axes have the same scale" in doubts) == (scales != (1.0, 1.0, 1.0))
+
     def test_limbs_that_do_not_change_together_are_not_doubted(self, tmp_path: Path) -> None:
         """As with keypoints of a video, whose legs are too short while they point at the camera."""
         names, points = walker.marker_names(), walker.true_positions()[:200].copy()
@@ -368,7 +381,9 @@ class TestWalk:
         middle = points[:, :, 1:2].mean(axis=1, keepdims=True)
         points[:, :, 1:2] = 0.5 * (points[:, :, 1:2] - middle) + 0.5 * middle
         (tmp_path / "a.trc").write_text(trc_of(walker.marker_names(), points))
-        assert not read_markers(tmp_path / "a.trc", up_axis="Z", rate=pace * walker.RATE).doubts
+        # Such a walker's limbs are as short as those of a recording with a wrong scale.
+        doubts = read_markers(tmp_path / "a.trc", up_axis="Z", rate=pace * walker.RATE).doubts
+        assert not any("steps per second" in doubt for doubt in doubts)
 
     def test_runners_are_in_the_air(self, tmp_path: Path) -> None:
         """The walk at twice the cadence, with all markers 6 to 8 cm higher while the feet are nearest each other."""
