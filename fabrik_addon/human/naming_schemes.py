@@ -64,7 +64,7 @@ _VERTEBRAE: Final = {"L5": Role("spine"), "L3": Role("spine"), "T12": Role("spin
 
 _PREFIX: Final = re.compile(r"^(?:.*:|mixamorig\d*_?|J_Bip_(?:C_)?)|\.x$")
 _COPY: Final = re.compile(r"[._-][LR]\.\d{3}$", re.IGNORECASE)
-_TOKEN: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+_TOKEN: Final = re.compile(r"(?<![A-Za-z])(?:left|right)(?=[a-z]{3})|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 # If this fraction of a rig's names have the same beginning or end, up to a separator, it is ignored: Bip01, CC_Base_,
 # _JNT, m_avg_.
 _SHARED: Final = 0.7

@@ -16,7 +16,8 @@ from ..human.rest_body import degrees_between, length
 from .mapping.labels import is_named
 from .report import Report
 
-# Each limb in words, its parts, and its side. With the article, a bone named "head" is not translated.
+# Each limb in words, its parts, and its side; whole limbs come before their ends. With the article, a bone named "head"
+# is not translated.
 _LIMBS: Final = (
     ("the head", ("head", "neck"), ""),
     ("the trunk", ("chest", "spine", "shoulder"), ""),
@@ -24,6 +25,10 @@ _LIMBS: Final = (
     ("the right arm", ARM, "R"),
     ("the left leg", LEG, "L"),
     ("the right leg", LEG, "R"),
+    ("the left forearm", ARM[1:], "L"),
+    ("the right forearm", ARM[1:], "R"),
+    ("the left foot", LEG[2:], "L"),
+    ("the right foot", LEG[2:], "R"),
 )
 # If less than this fraction of the labels is on bones, the recording may not be of a person.
 _FEW: Final = 0.5
@@ -248,10 +253,12 @@ def _over(values: Mapping[str, float], more_than: float) -> list[str]:
 
 
 def limbs_without_markers(bones: Collection[str], roles: Mapping[str, Role]) -> Iterator[str]:
-    """The limbs of the rig that have no marker."""
+    """The limbs of the rig that have no marker, without the ends of such limbs."""
+    told = set[str]()
     for limb, parts, side in _LIMBS:
         own = {bone for bone, role in roles.items() if role.part in parts and side in ("", role.side)}
-        if own and not own & set(bones):
+        if own - told and not own & set(bones):
+            told |= own
             yield limb
 
 

@@ -45,6 +45,9 @@ def test_roles_of_single_names():
         "mixamorig7:RightToeBase": Role("toe", "R", number=1),
         "someone:mixamorig:LeftUpLeg": Role("thigh", "L"),
         "wrist": Role("hand"),
+        "leftupleg": Role("thigh", "L"),
+        "mixamorig:rightforearm": Role("forearm", "R"),
+        "righthandindex2": Role("finger", "R", "index", 2),
     }
     assert {name: role_of(name) for name in expected} == expected
 

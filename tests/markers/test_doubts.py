@@ -43,6 +43,12 @@ class TestMatching:
         (bare,) = matching_doubts(list(legs), legs, ROLES)
         assert bare.startswith("No marker is on the head, the trunk, the left arm and the right arm: ")
 
+    def test_ends_of_limbs_without_markers_give_a_warning(self) -> None:
+        """As with the 17 keypoints of COCO, which end at the ankles."""
+        on_bones = {bone: bone for bone in BONES if not bone.startswith(("foot", "forearm", "hand"))}
+        (bare,) = matching_doubts(list(on_bones), on_bones, ROLES)
+        assert bare.startswith("No marker is on the left forearm, the right forearm, the left foot and the right foot:")
+
     def test_limbs_without_labels_give_no_warning(self) -> None:
         on_bones = {bone: bone for bone in BONES}
         assert list(matching_doubts([*BONES, *(f"*{n}" for n in range(99)), "V_Mid_ASIS"], on_bones, ROLES)) == []
