@@ -6,7 +6,8 @@ type "normal" has `orientation`, a quaternion w x y z for each segment, and `pos
 Both are in world space: X to the front (or north), Y to the left, Z up. If all orientations are 1 0 0 0 ("identity"),
 the body is in a T-pose and faces X. Fingers (fingerTrackingSegmentsLeft and -Right) and props are not connected, and
 are left out. A file without segments, joints or points has MVN's usual segments; their lengths are then measured from
-the positions. Other programs may write quaternions as x y z w; the positions of the segments show which order is right.
+the positions. A body whose frames have no positions stays in place, with its lowest joint on the floor. Other programs
+may write quaternions as x y z w; the positions of the segments show which order is right.
 Sources: the MVN User Manual, section MVNX, and Andres FR's io_anim_mvnx.
 
 Of several people, the first is read. Documents that declare entities are refused, since these can expand without end.
@@ -15,7 +16,7 @@ Of several people, the first is read. Documents that declare entities are refuse
 import io
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 from xml.etree import ElementTree as ET
 
@@ -123,6 +124,11 @@ def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
         names = [*_USUAL, *(f"Prop{number + 1}" for number in range(count - len(_USUAL)))]
         document.segments = {name: {} for name in names}
     labels = list(document.segments)
+    has_lengths = bool(document.joints) and any(document.segments.values())
+    is_placed = not has_lengths or any(len(frame["position"]) for frame in document.frames)
+    if not is_placed:
+        nowhere = {"position": np.zeros(3 * len(labels))}
+        document.frames = [frame | nowhere for frame in document.frames]
     orientations, positions = (_of_frames(document, channel, len(labels), width) for channel, width in _CHANNELS)
     order, parents, heads, tails = _rest(document, labels, orientations, positions)
     names = [labels[segment] for segment in order]
@@ -145,7 +151,12 @@ def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
         notes += ("its quaternions are x y z w; read them in this order",)
     rotations, change = local_rotations(in_other_axes(turned, _TO_FRONT), parents), matrix_from_quaternion(_TO_FRONT).T
     heads, tails, root = heads @ change, tails @ change, positions[frames, 0] @ change
-    return in_meters(Recorded(names, parents, heads, tails, frames, rotations, root, frame_rate, notes, doubts))
+    body = Recorded(names, parents, heads, tails, frames, rotations, root, frame_rate, notes, doubts)
+    if not is_placed:
+        root[:, 2] = heads[:, 2].min() - body.positions()[..., 2].min(axis=1)
+        in_place = "Its frames have no position, so the body stays in place: export it with Orientation and Position"
+        body = replace(body, root=root, doubts=(*doubts, in_place))
+    return in_meters(body)
 
 
 def _of_frames(document: _Document, channel: str, count: int, width: int) -> FloatArray:

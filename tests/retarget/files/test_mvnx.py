@@ -141,7 +141,7 @@ def test_props_and_fingers_are_left_out(mvnx):
         (lambda text: text.replace("</orientation>", " 1</orientation>"), "frame 0 has 93 numbers as its orientation"),
         (lambda text: text.replace("<position>", "<position>x "), "its position 'x .*' does not consist of numbers"),
         (
-            lambda text: re.sub("<position>[^<]*</position>", "", text),
+            lambda text: re.sub("<position>[^<]*</position>|<points>.*?</points>", "", text, flags=re.DOTALL),
             "its frames have no position: export it with Orientation and Position",
         ),
         (
@@ -156,6 +156,19 @@ def test_damaged_files_are_refused(mvnx, change, message):
     with pytest.raises(RetargetError, match=rf"^walk\.mvnx: {message}") as caught:
         read_recorded(written(mvnx, text))
     assert "\n" not in str(caught.value)
+
+
+def test_without_positions_the_body_stays_in_place_on_the_floor(mvnx):
+    orientations, pelvis = motion()
+    placed = read_recorded(written(mvnx, mvnx_text(orientations, pelvis)))
+    body = read_recorded(written(mvnx, re.sub("<position>[^<]*</position>", "", mvnx_text(orientations, pelvis))))
+    assert body.doubts == (
+        "Its frames have no position, so the body stays in place: export it with Orientation and Position",
+    )
+    np.testing.assert_allclose(body.rotations, placed.rotations, atol=1e-12)
+    positions = body.positions()
+    np.testing.assert_allclose(positions[..., 2].min(axis=1), body.heads[:, 2].min(), atol=1e-9)
+    np.testing.assert_allclose(positions[:, 0, :2], 0.0, atol=1e-12)
 
 
 def test_locations_in_millimeters_are_refused(mvnx):
