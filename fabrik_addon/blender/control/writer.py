@@ -26,7 +26,7 @@ from ...core.rotations import (
     rotation_vector_from_quaternion,
     slerp,
 )
-from ..rig.armature import as_array, bone_matrices, meters_per_unit, object_scale, rest_matrices, unscaled
+from ..rig.armature import Tree, as_array, bone_matrices, meters_per_unit, object_scale, rest_matrices, unscaled
 from ..rig.keying import key_in_steps
 from ..rig.locks import locked_channels, moved_by, with_locks
 from ..rig.pose_writer import ChannelGroup, HeldChannels, channel_groups, read_switch, write_switches
@@ -126,16 +126,13 @@ class ControlModel:
     """
 
     def __init__(
-        self, rig: Object, setup: FabrikControlRig, skeleton: Skeleton, *, moves: bool, over: RigMotion | None = None
+        self, rig: Object, setup: FabrikControlRig, skeleton: Skeleton, *, over: RigMotion | None = None
     ) -> None:
-        """Read the rig's last evaluated pose.
-
-        moves: whether the body is moved too. over: the rig's motion over F frames; poses are then on these frames.
-        """
+        """Read the rig's last evaluated pose. over: its motion over F frames; poses are then on these frames."""
         bones = rig.pose.bones
         rows = {name: index for index, name in enumerate(skeleton.names)}
         body = {row.control: rows[row.name] for row in setup.carriers if row.name in rows and row.control in bones}
-        self.place = setup.place if moves and setup.place in bones else ""
+        self.place = setup.place if setup.place in bones else ""
         if self.place:
             body.setdefault(self.place, 0)
         self.controls = list(body)
@@ -198,8 +195,8 @@ class ControlModel:
     def pose(self, armature_matrices: FloatArray) -> tuple[FloatArray, FloatArray | None]:
         """The channels for `armature_matrices` (..., J, 4, 4) of the tree's bones, in armature space.
 
-        Returns ([F,] C, 4) local rotations of the controls, and ([F,] 3) the root control's location; None if the body
-        is not moved.
+        Returns ([F,] C, 4) local rotations of the controls, and ([F,] 3) the root control's location; None if there is
+        no root control.
         """
         wanted, heads = armature_matrices[..., :3, :3], armature_matrices[..., :3, 3]
         new = wanted[..., self._bodies, :, :] @ self._offsets
@@ -654,17 +651,24 @@ class ControlWriter:
         skeleton: Skeleton,
         bones: Iterable[int] | None = None,
         *,
+        within: Tree | None = None,
         known: Mapping[str, LimbOnIk] = MappingProxyType({}),
         baked: bool = False,
     ) -> None:
         """Prepare; nothing is written yet.
 
-        bones: the posed bones, as indices in the skeleton; None for all. known: limbs that were placed on IK before.
-        baked: for a bake, which keys each written pose. All limbs are first read on FK.
+        bones: the posed bones, as indices in the skeleton; None for all. within: the whole tree of which the skeleton
+        is a part; its other bones stay in their pose. known: limbs that were placed on IK before. baked: for a bake,
+        which keys each written pose. All limbs are first read on FK.
         """
-        self._update, self._rig, self._setup, self._skeleton = update, armature, setup, skeleton
-        rows = [setup.carriers[name] for name in skeleton.names]
-        posed = rows if bones is None else [rows[bone] for bone in bones]
+        self._update, self._rig, self._setup, self._posed = update, armature, setup, skeleton
+        self._skeleton = skeleton if within is None else within.skeleton
+        self._around = None
+        if within is not None:
+            self._around = forward_kinematics(within.skeleton, within.rotations, within.root_location)
+        self._inside = [self._skeleton.index(name) for name in skeleton.names]
+        rows = [setup.carriers[name] for name in self._skeleton.names]
+        posed = rows if bones is None else [rows[self._inside[bone]] for bone in bones]
         led = dict.fromkeys(row.switch for row in posed if row.switch)
         self.limbs = limbs_kept_on_ik(armature, setup, led, known, baked=baked)
         self.on_fk = {path: setup.switches[path].fk for path in led if baked or path not in self.limbs}
@@ -674,9 +678,9 @@ class ControlWriter:
         needed = {row.name for row in posed}
         for row in reversed(rows):
             needed |= {row.parent} if row.name in needed else set()
-        self._left = {*skeleton.names} - needed
+        self._left = {*self._skeleton.names} - needed
         self._before_switches = {path: read_switch(armature, path) for path in with_linked_values(setup, self.on_fk)}
-        self._is_root, self._baked = not rows[0].parent, baked
+        self._baked = baked
         self._model: ControlModel | None = None
         self._groups: list[ChannelGroup] = []
         self.held = HeldChannels(armature, ())
@@ -691,7 +695,10 @@ class ControlWriter:
 
     def write(self, rotations: FloatArray, head: FloatArray | None) -> None:
         """Pose the body by local rotations (J, 4) and its root's head (3,) in armature space; None: its rest head."""
-        wanted = forward_kinematics(self._skeleton, rotations, head)
+        wanted = forward_kinematics(self._posed, rotations, head)
+        if self._around is not None:
+            self._around[self._inside] = wanted
+            wanted = self._around.copy()
         self.apply(wanted, *self.ready_model().pose(wanted))
 
     def settle(self) -> list[str]:
@@ -774,7 +781,7 @@ class ControlWriter:
         return self._model
 
     def _look(self) -> ControlModel:
-        return ControlModel(self._rig, self._setup, self._skeleton, moves=self._is_root)
+        return ControlModel(self._rig, self._setup, self._skeleton)
 
     def apply(self, wanted: FloatArray, rotations: FloatArray, location: FloatArray | None) -> None:
         """Bring the tree's bones to matrices (J, 4, 4), except bones that the rig poses.

@@ -152,7 +152,9 @@ class DragPart:
             heads = forward_kinematics(skeleton, *start)[:, :3, 3]
             for row, grip in enumerate(grips):
                 path = skeleton.path(skeleton.index(grip.effector.bone))
-                self._ropes.append((row, heads[path], grip.armature_position))
+                # The toes of a dragged foot have a target rotation, but no position.
+                if np.isfinite(grip.armature_position).all():
+                    self._ropes.append((row, heads[path], grip.armature_position))
         self._trunk = () if is_rope else trunk
         self.problem = rig_problem(
             posed,
