@@ -494,17 +494,22 @@ def evaluate(update: Update, limbs: Sequence[LimbOnIk]) -> None:
         limb.here, every = every[: len(limb.bones)], every[len(limb.bones) :]
 
 
-def held_by_ik(rig: Object, update: Update, known: set[str] | None = None) -> list[LimbOnIk]:
+def held_by_ik(rig: Object, update: Update, known: set[str] | None = None, *, every: bool = False) -> list[LimbOnIk]:
     """The limbs on IK that neither stretch nor have IK controls that move with the body. Their ends stay in place.
 
     In a trial, their IK controls are moved out of reach, and the body is moved by its root control. Plain rigs have
     none. update: evaluates the rig. known: the IK controls of such limbs, if they have been tried before; then there is
-    no trial.
+    no trial. every: also limbs that are on FK now; in the trial they are on IK.
     """
     bones, setup, limbs, wanted = rig.pose.bones, control_rig(rig), list[LimbOnIk](), list[FloatArray]()
     if setup is None:
         return []
-    for path, rows in limbs_of(setup).items():
+    by_switch = limbs_of(setup)
+    before = {path: read_switch(rig, path) for path in by_switch}
+    if every:
+        write_switches(rig, {path: setup.switches[path].ik for path in by_switch})
+        update()
+    for path, rows in by_switch.items():
         ends = {row.name: row.goes_by for row in rows if row.goes_by in bones}
         is_known = known is None or not known.isdisjoint(ends.values())
         if ends and is_known and read_switch(rig, path) == setup.switches[path].ik:
@@ -527,6 +532,7 @@ def held_by_ik(rig: Object, update: Update, known: set[str] | None = None) -> li
         if limb.beyond.any() and np.linalg.norm(limb.place - there) < _STRAIGHT * limb.size
     ]
     held.restore()
+    write_switches(rig, before)
     update()
     return found
 

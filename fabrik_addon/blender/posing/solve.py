@@ -55,11 +55,11 @@ from ..settings.why_not import why_no_rig, why_no_solve
 def store_base(rig: Object) -> None:
     """Store the current channels of all bones, and a control rig's switches, for the base pose.
 
-    Tries which limbs IK holds. In a handler, Blender may crash after an evaluation.
+    Tries which limbs IK holds, or would hold. In a handler, Blender may crash after an evaluation.
     """
     stored = rig_settings(rig).stored_pose
     _store(read_channels(rig), stored)
-    for limb in held_by_ik(rig, bpy.context.view_layer.update):
+    for limb in held_by_ik(rig, bpy.context.view_layer.update, every=True):
         for control in limb.goes_by.values():
             stored[control].value = 1.0
     for path, value in switches_of(rig).items():
@@ -145,7 +145,9 @@ class BasePose:
             self.trees, self.held = last.trees, last.held
             return
         keyed, current = {curve.data_path for curve in every}, switches_of(rig)
-        values = {path: stored[path].value for path in current if path in stored and path not in keyed}
+        # Live changes switches only if it poses limbs on FK. Other changes are the user's.
+        mine = [path for path in current if path in stored and self.settings.control.limbs == "FK"]
+        values = {path: stored[path].value for path in mine if path not in keyed}
         groups = channel_groups(rig, names)
         apart = [angle_between(group.rotations, rotations[group.rows]).max() for group in groups]
         apart.append(np.abs(locations - [rig.pose.bones[name].location for name in names]).max())
