@@ -669,9 +669,9 @@ class ControlWriter:
         """
         self._update, self._rig, self._setup, self._posed = update, armature, setup, skeleton
         self._skeleton = skeleton if within is None else within.skeleton
-        self._around = None
+        self._matrices = np.empty((len(self._skeleton), 4, 4))
         if within is not None:
-            self._around = forward_kinematics(within.skeleton, within.rotations, within.root_location)
+            self._matrices = forward_kinematics(within.skeleton, within.rotations, within.root_location)
         self._inside = [self._skeleton.index(name) for name in skeleton.names]
         rows = [setup.carriers[name] for name in self._skeleton.names]
         posed = rows if bones is None else [rows[self._inside[bone]] for bone in bones]
@@ -701,10 +701,8 @@ class ControlWriter:
 
     def write(self, rotations: FloatArray, head: FloatArray | None) -> None:
         """Pose the body by local rotations (J, 4) and its root's head (3,) in armature space; None: its rest head."""
-        wanted = forward_kinematics(self._posed, rotations, head)
-        if self._around is not None:
-            self._around[self._inside] = wanted
-            wanted = self._around.copy()
+        wanted = self._matrices.copy()
+        wanted[self._inside] = forward_kinematics(self._posed, rotations, head)
         self.apply(wanted, *self.ready_model().pose(wanted))
 
     def settle(self) -> list[str]:
@@ -716,7 +714,7 @@ class ControlWriter:
             self._update()
             if not self.deviations():
                 break
-            self.apply(self._wanted, *self._look().pose(self._wanted))
+            self.apply(self._wanted, *ControlModel(self._rig, self._setup, self._skeleton).pose(self._wanted))
         self._update()
         missed, rows = self.deviations(), self._setup.carriers
         # If a bone is off, the bones below it are off too. Name the first of them, and the bone that is farthest off.
@@ -778,16 +776,13 @@ class ControlWriter:
             write_switches(self._rig, with_linked_values(self._setup, leaving))
             if self.switched():
                 self._update()
-            self._model = self._look()
+            self._model = ControlModel(self._rig, self._setup, self._skeleton)
             self._groups = channel_groups(self._rig, self._model.controls)
             on_ik = [name for limb in self.limbs.values() for name in limb.controls]
             self.held = HeldChannels(self._rig, [*self._model.controls, *on_ik])
             if self._model.place:
                 self._place = np.array(self._rig.pose.bones[self._model.place].location, dtype=np.float64)
         return self._model
-
-    def _look(self) -> ControlModel:
-        return ControlModel(self._rig, self._setup, self._skeleton)
 
     def apply(self, wanted: FloatArray, rotations: FloatArray, location: FloatArray | None) -> None:
         """Bring the tree's bones to matrices (J, 4, 4), except bones that the rig poses.
