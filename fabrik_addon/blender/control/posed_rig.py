@@ -434,10 +434,10 @@ class ControlRig(PlainRig):
         moves_root: bool,
         known: Mapping[str, writing.LimbOnIk] = MappingProxyType({}),
     ) -> PoseWriter | writing.ControlWriter:
-        top, whole = skeleton.names[0], None
-        if self._setup.carriers[top].parent:
-            # Controls of bones above may turn with those of the part, as in the lower spine of Rigify.
-            whole = next(tree for tree in self.trees() if top in tree.skeleton.names)
+        top = skeleton.names[0]
+        # Controls of bones above a part may turn with those of the part, as in the lower spine of Rigify.
+        others = self.trees() if self._setup.carriers[top].parent else []
+        whole = next((tree for tree in others if top in tree.skeleton.names), None)
         return writing.ControlWriter(update, self.rig, self._setup, skeleton, bones, within=whole, known=known)
 
     def channels(
