@@ -29,7 +29,7 @@ from ...core.rotations import (
 from ..rig.armature import Tree, as_array, bone_matrices, meters_per_unit, object_scale, rest_matrices, unscaled
 from ..rig.keying import key_in_steps
 from ..rig.locks import locked_channels, moved_by, with_locks
-from ..rig.pose_writer import ChannelGroup, HeldChannels, channel_groups, read_switch, write_switches
+from ..rig.pose_writer import ROUNDING, ChannelGroup, HeldChannels, channel_groups, read_switch, write_switches
 from ..rig.rotation_modes import channel_count, from_channels, local_rotation, property_name, to_channels
 from ..settings.control import FabrikControlRig, control_rig, moves
 from ..settings.why_not import enabled_effectors
@@ -613,8 +613,6 @@ def _find_pole(update: Update, limb: LimbOnIk, wanted: FloatArray) -> None:
         evaluate(update, [limb])
 
 
-# Meters. If a location changes by less, its value is not changed.
-_LEAST_MOVE: Final = 1e-7
 # Rounds of correction. Each one reads the controls' parents again and corrects the remaining error.
 _MENDS: Final = 3
 # Larger errors of a bone are reported: in units of the armature, and in radians (0.05 degrees).
@@ -796,7 +794,7 @@ class ControlWriter:
             group.write(self._rig, rotations[group.rows], but=idle)
         if location is not None:
             bone = self._rig.pose.bones[self.ready_model().place]
-            stays = (np.abs(location - self._place) < _LEAST_MOVE) | np.array(bone.lock_location)
+            stays = (np.abs(location - self._place) < ROUNDING) | np.array(bone.lock_location)
             bone.location = np.where(stays, self._place, location).tolist()
         self._place_limbs(wanted, before)
 
