@@ -434,7 +434,11 @@ class ControlRig(PlainRig):
         moves_root: bool,
         known: Mapping[str, writing.LimbOnIk] = MappingProxyType({}),
     ) -> PoseWriter | writing.ControlWriter:
-        return writing.ControlWriter(update, self.rig, self._setup, skeleton, bones, known=known)
+        top = skeleton.names[0]
+        # Controls of bones above a part may turn with those of the part, as in the lower spine of Rigify.
+        others = self.trees() if self._setup.carriers[top].parent else []
+        whole = next((tree for tree in others if top in tree.skeleton.names), None)
+        return writing.ControlWriter(update, self.rig, self._setup, skeleton, bones, within=whole, known=known)
 
     def channels(
         self, context: Context, skeleton: Skeleton, poses: _Poses, bones: Sequence[str], *, moves_root: bool
@@ -530,8 +534,7 @@ class ControlRig(PlainRig):
         Each control rotates, in its own frame, by the change of the body's pose. Rounding errors are the same in both
         poses, so they don't change keys.
         """
-        moves = not self._setup.carriers[old.skeleton.names[0]].parent
-        model = writing.ControlModel(self.rig, self._setup, old.skeleton, moves=moves, over=old)
+        model = writing.ControlModel(self.rig, self._setup, old.skeleton, over=old)
         poses = (old.rotations, old.roots), new
         (before, start), (after, end) = (model.pose(forward_kinematics(old.skeleton, *each)) for each in poses)
         found, unkeyed = {}, []

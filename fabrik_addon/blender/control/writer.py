@@ -26,10 +26,10 @@ from ...core.rotations import (
     rotation_vector_from_quaternion,
     slerp,
 )
-from ..rig.armature import as_array, bone_matrices, meters_per_unit, object_scale, rest_matrices, unscaled
+from ..rig.armature import Tree, as_array, bone_matrices, meters_per_unit, object_scale, rest_matrices, unscaled
 from ..rig.keying import key_in_steps
 from ..rig.locks import locked_channels, moved_by, with_locks
-from ..rig.pose_writer import ChannelGroup, HeldChannels, channel_groups, read_switch, write_switches
+from ..rig.pose_writer import ROUNDING, ChannelGroup, HeldChannels, channel_groups, read_switch, write_switches
 from ..rig.rotation_modes import channel_count, from_channels, local_rotation, property_name, to_channels
 from ..settings.control import FabrikControlRig, control_rig, moves
 from ..settings.why_not import enabled_effectors
@@ -126,16 +126,13 @@ class ControlModel:
     """
 
     def __init__(
-        self, rig: Object, setup: FabrikControlRig, skeleton: Skeleton, *, moves: bool, over: RigMotion | None = None
+        self, rig: Object, setup: FabrikControlRig, skeleton: Skeleton, *, over: RigMotion | None = None
     ) -> None:
-        """Read the rig's last evaluated pose.
-
-        moves: whether the body is moved too. over: the rig's motion over F frames; poses are then on these frames.
-        """
+        """Read the rig's last evaluated pose. over: its motion over F frames; poses are then on these frames."""
         bones = rig.pose.bones
         rows = {name: index for index, name in enumerate(skeleton.names)}
         body = {row.control: rows[row.name] for row in setup.carriers if row.name in rows and row.control in bones}
-        self.place = setup.place if moves and setup.place in bones else ""
+        self.place = setup.place if setup.place in bones else ""
         if self.place:
             body.setdefault(self.place, 0)
         self.controls = list(body)
@@ -198,8 +195,8 @@ class ControlModel:
     def pose(self, armature_matrices: FloatArray) -> tuple[FloatArray, FloatArray | None]:
         """The channels for `armature_matrices` (..., J, 4, 4) of the tree's bones, in armature space.
 
-        Returns ([F,] C, 4) local rotations of the controls, and ([F,] 3) the root control's location; None if the body
-        is not moved.
+        Returns ([F,] C, 4) local rotations of the controls, and ([F,] 3) the root control's location; None if there is
+        no root control.
         """
         wanted, heads = armature_matrices[..., :3, :3], armature_matrices[..., :3, 3]
         new = wanted[..., self._bodies, :, :] @ self._offsets
@@ -497,17 +494,22 @@ def evaluate(update: Update, limbs: Sequence[LimbOnIk]) -> None:
         limb.here, every = every[: len(limb.bones)], every[len(limb.bones) :]
 
 
-def held_by_ik(rig: Object, update: Update, known: set[str] | None = None) -> list[LimbOnIk]:
+def held_by_ik(rig: Object, update: Update, known: set[str] | None = None, *, every: bool = False) -> list[LimbOnIk]:
     """The limbs on IK that neither stretch nor have IK controls that move with the body. Their ends stay in place.
 
     In a trial, their IK controls are moved out of reach, and the body is moved by its root control. Plain rigs have
     none. update: evaluates the rig. known: the IK controls of such limbs, if they have been tried before; then there is
-    no trial.
+    no trial. every: also limbs that are on FK now; in the trial they are on IK.
     """
     bones, setup, limbs, wanted = rig.pose.bones, control_rig(rig), list[LimbOnIk](), list[FloatArray]()
     if setup is None:
         return []
-    for path, rows in limbs_of(setup).items():
+    by_switch = limbs_of(setup)
+    before = {path: read_switch(rig, path) for path in by_switch}
+    if every:
+        write_switches(rig, {path: setup.switches[path].ik for path in by_switch})
+        update()
+    for path, rows in by_switch.items():
         ends = {row.name: row.goes_by for row in rows if row.goes_by in bones}
         is_known = known is None or not known.isdisjoint(ends.values())
         if ends and is_known and read_switch(rig, path) == setup.switches[path].ik:
@@ -530,6 +532,7 @@ def held_by_ik(rig: Object, update: Update, known: set[str] | None = None) -> li
         if limb.beyond.any() and np.linalg.norm(limb.place - there) < _STRAIGHT * limb.size
     ]
     held.restore()
+    write_switches(rig, before)
     update()
     return found
 
@@ -610,8 +613,6 @@ def _find_pole(update: Update, limb: LimbOnIk, wanted: FloatArray) -> None:
         evaluate(update, [limb])
 
 
-# Meters. If a location changes by less, its value is not changed.
-_LEAST_MOVE: Final = 1e-7
 # Rounds of correction. Each one reads the controls' parents again and corrects the remaining error.
 _MENDS: Final = 3
 # Larger errors of a bone are reported: in units of the armature, and in radians (0.05 degrees).
@@ -654,17 +655,24 @@ class ControlWriter:
         skeleton: Skeleton,
         bones: Iterable[int] | None = None,
         *,
+        within: Tree | None = None,
         known: Mapping[str, LimbOnIk] = MappingProxyType({}),
         baked: bool = False,
     ) -> None:
         """Prepare; nothing is written yet.
 
-        bones: the posed bones, as indices in the skeleton; None for all. known: limbs that were placed on IK before.
-        baked: for a bake, which keys each written pose. All limbs are first read on FK.
+        bones: the posed bones, as indices in the skeleton; None for all. within: the whole tree of which the skeleton
+        is a part; its other bones stay in their pose. known: limbs that were placed on IK before. baked: for a bake,
+        which keys each written pose. All limbs are first read on FK.
         """
-        self._update, self._rig, self._setup, self._skeleton = update, armature, setup, skeleton
-        rows = [setup.carriers[name] for name in skeleton.names]
-        posed = rows if bones is None else [rows[bone] for bone in bones]
+        self._update, self._rig, self._setup, self._posed = update, armature, setup, skeleton
+        self._skeleton = skeleton if within is None else within.skeleton
+        self._matrices = np.empty((len(self._skeleton), 4, 4))
+        if within is not None:
+            self._matrices = forward_kinematics(within.skeleton, within.rotations, within.root_location)
+        self._inside = [self._skeleton.index(name) for name in skeleton.names]
+        rows = [setup.carriers[name] for name in self._skeleton.names]
+        posed = rows if bones is None else [rows[self._inside[bone]] for bone in bones]
         led = dict.fromkeys(row.switch for row in posed if row.switch)
         self.limbs = limbs_kept_on_ik(armature, setup, led, known, baked=baked)
         self.on_fk = {path: setup.switches[path].fk for path in led if baked or path not in self.limbs}
@@ -674,9 +682,9 @@ class ControlWriter:
         needed = {row.name for row in posed}
         for row in reversed(rows):
             needed |= {row.parent} if row.name in needed else set()
-        self._left = {*skeleton.names} - needed
+        self._left = {*self._skeleton.names} - needed
         self._before_switches = {path: read_switch(armature, path) for path in with_linked_values(setup, self.on_fk)}
-        self._is_root, self._baked = not rows[0].parent, baked
+        self._baked = baked
         self._model: ControlModel | None = None
         self._groups: list[ChannelGroup] = []
         self.held = HeldChannels(armature, ())
@@ -691,7 +699,8 @@ class ControlWriter:
 
     def write(self, rotations: FloatArray, head: FloatArray | None) -> None:
         """Pose the body by local rotations (J, 4) and its root's head (3,) in armature space; None: its rest head."""
-        wanted = forward_kinematics(self._skeleton, rotations, head)
+        wanted = self._matrices.copy()
+        wanted[self._inside] = forward_kinematics(self._posed, rotations, head)
         self.apply(wanted, *self.ready_model().pose(wanted))
 
     def settle(self) -> list[str]:
@@ -703,7 +712,7 @@ class ControlWriter:
             self._update()
             if not self.deviations():
                 break
-            self.apply(self._wanted, *self._look().pose(self._wanted))
+            self.apply(self._wanted, *ControlModel(self._rig, self._setup, self._skeleton).pose(self._wanted))
         self._update()
         missed, rows = self.deviations(), self._setup.carriers
         # If a bone is off, the bones below it are off too. Name the first of them, and the bone that is farthest off.
@@ -765,16 +774,13 @@ class ControlWriter:
             write_switches(self._rig, with_linked_values(self._setup, leaving))
             if self.switched():
                 self._update()
-            self._model = self._look()
+            self._model = ControlModel(self._rig, self._setup, self._skeleton)
             self._groups = channel_groups(self._rig, self._model.controls)
             on_ik = [name for limb in self.limbs.values() for name in limb.controls]
             self.held = HeldChannels(self._rig, [*self._model.controls, *on_ik])
             if self._model.place:
                 self._place = np.array(self._rig.pose.bones[self._model.place].location, dtype=np.float64)
         return self._model
-
-    def _look(self) -> ControlModel:
-        return ControlModel(self._rig, self._setup, self._skeleton, moves=self._is_root)
 
     def apply(self, wanted: FloatArray, rotations: FloatArray, location: FloatArray | None) -> None:
         """Bring the tree's bones to matrices (J, 4, 4), except bones that the rig poses.
@@ -788,7 +794,7 @@ class ControlWriter:
             group.write(self._rig, rotations[group.rows], but=idle)
         if location is not None:
             bone = self._rig.pose.bones[self.ready_model().place]
-            stays = (np.abs(location - self._place) < _LEAST_MOVE) | np.array(bone.lock_location)
+            stays = (np.abs(location - self._place) < ROUNDING) | np.array(bone.lock_location)
             bone.location = np.where(stays, self._place, location).tolist()
         self._place_limbs(wanted, before)
 

@@ -13,6 +13,7 @@ import numpy as np
 from bpy.types import Context, Object, PoseBone, Scene
 
 from ...core import Effector
+from ...core.arrays import FloatArray
 from ...core.model.skeleton import Skeleton
 from ...human.naming_schemes import match
 from ..rig import keyframes
@@ -186,6 +187,12 @@ def core_effector(effector: Followed) -> Effector:
         rotation_weight=float(effector.hold_rotation),
         priority=effector.priority,
     )
+
+
+def current_point(rig: Object, effector: Effector) -> FloatArray:
+    """(3,) the current position of an effector's point, in armature space."""
+    bone, point = rig.pose.bones[effector.bone], "TAIL" if effector.offset is None else "OFFSET"
+    return np.array(armature_point(bone, point, effector.offset or BONE_HEAD), dtype=np.float64)
 
 
 def posable_bone(rig: Object, bone: str) -> str:

@@ -152,7 +152,9 @@ class DragPart:
             heads = forward_kinematics(skeleton, *start)[:, :3, 3]
             for row, grip in enumerate(grips):
                 path = skeleton.path(skeleton.index(grip.effector.bone))
-                self._ropes.append((row, heads[path], grip.armature_position))
+                # The toes of a dragged foot have a target rotation, but no position.
+                if np.isfinite(grip.armature_position).all():
+                    self._ropes.append((row, heads[path], grip.armature_position))
         self._trunk = () if is_rope else trunk
         self.problem = rig_problem(
             posed,
@@ -408,10 +410,7 @@ class DragSetup:
 
     def _still(self, follower: Effector, leader: Effector) -> Grip:
         """A grip that holds a point at the current position of another point."""
-        bone = self.armature.pose.bones[leader.bone]
-        point = "TAIL" if leader.offset is None else "OFFSET"
-        place = np.array(armatures.armature_point(bone, point, leader.offset or armatures.BONE_HEAD), dtype=np.float64)
-        return Grip(follower, place)
+        return Grip(follower, effectors.current_point(self.armature, leader))
 
     def _grip(self, bone: str, *, turning: bool, stays: bool) -> Grip:
         """The grip on a dragged bone, with a lower priority than pins; stays: whether the bone's head cannot move."""
@@ -609,14 +608,13 @@ class Drag(DragBase):
 
         They differ if IK stretches the limb, because the solver does not stretch it.
         """
-        found, bones = dict[str, FloatArray](), self._armature.pose.bones
+        found = dict[str, FloatArray]()
         for part, writer in zip(self._last_parts, self._writers, strict=True):
             on_ik = {bone for limb in writer.limbs.values() for bone in limb.bones}
             points = part.session.points(part.session.rotations, part.session.location)
             for point, grip in zip(points, part.grips, strict=False):
-                bone = grip.effector.bone
-                if grip.is_dragged and bone in on_ik:
-                    found[bone] = point - np.array(armatures.armature_point(bones[bone], self._setup.point))
+                if grip.is_dragged and grip.effector.bone in on_ik:
+                    found[grip.effector.bone] = point - effectors.current_point(self._armature, grip.effector)
         return found
 
     def keep_orientation(self, context: Context, *, keep: bool) -> None:
@@ -626,13 +624,8 @@ class Drag(DragBase):
         """
         self._keeper.restore()
         context.view_layer.update()
-        setup = DragSetup(
-            self._armature,
-            next(iter(self._dragged)),
-            self._setup.point,
-            replace(self._setup.settings, keep_orientation=keep),
-        )
-        self._setup, self._parts = setup, setup.parts(turning=False)
+        self._setup.settings = replace(self._setup.settings, keep_orientation=keep)
+        self._parts = self._setup.parts(turning=False)
 
     def finish(self, context: Context) -> int:
         """Keep the pose: key the changes if auto-keying is on, and move the pins of the dragged bones.
@@ -703,9 +696,9 @@ class Drag(DragBase):
         errors = [(0.0, "")]
         for grip in (grip for part in self._last_parts for grip in part.grips):
             if grip.is_dragged and (bone := grip.effector.bone) in self._ik_offsets:
-                point = np.array(armatures.armature_point(self._armature.pose.bones[bone], self._setup.point))
                 target = grip.armature_position + grip.shift_factors * shift
-                errors.append((self._scale * float(np.linalg.norm(target - point)), bone))
+                missed = target - effectors.current_point(self._armature, grip.effector)
+                errors.append((self._scale * float(np.linalg.norm(missed)), bone))
         return max(errors)
 
     def cancel(self) -> None:

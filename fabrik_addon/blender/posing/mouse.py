@@ -1,6 +1,5 @@
 """Converts mouse and keys during a drag to a translation and a rotation in world space."""
 
-from contextlib import suppress
 from dataclasses import dataclass, field
 from math import atan2, degrees, floor, log10, pi, radians, tau
 from typing import Any, Final
@@ -94,7 +93,9 @@ class Typing:
         """The numbers for `count` axes, zero if not typed; None if nothing is typed at all."""
         if not self.texts:
             return None
-        return [_number(self.texts.get(place, "")) for place in range(count)]
+        texts = [self.texts.get(place, "") for place in range(count)]
+        # A text without digits is incomplete.
+        return [float(text) if text.strip("-.") else 0.0 for text in texts]
 
 
 @dataclass
@@ -245,13 +246,6 @@ def snap_step(pixel: float, *, fine: bool) -> float:
     """Meters of one snapping step: a power of ten that is easy to see at `pixel` meters per pixel."""
     step = 10.0 ** floor(log10(max(pixel, 1e-9) * _SNAP_WIDTH))
     return step * _FINE if fine else step
-
-
-def _number(text: str) -> float:
-    """The typed text as a number; zero if it is incomplete."""
-    with suppress(ValueError):
-        return float(text)
-    return 0.0
 
 
 class DragView:

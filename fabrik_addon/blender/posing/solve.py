@@ -21,15 +21,13 @@ from ...core.rotations import IDENTITY, angle_between, slerp
 from ..control.posed_rig import PosedRig, posed_rig
 from ..control.writer import LimbOnIk, Update, held_by_ik, most_off
 from ..goals.body import masses_of
-from ..goals.effectors import check_followed, move_pins_with
+from ..goals.effectors import check_followed, current_point, move_pins_with
 from ..goals.places import SampledTargets, current_targets, tree_space
 from ..goals.problem import RigProblem, find_problems
 from ..limits.action import legal_pose, legal_rotations
 from ..rig.armature import (
-    BONE_HEAD,
     Channels,
     Tree,
-    armature_point,
     check_editable,
     check_rig,
     current_factors,
@@ -55,11 +53,11 @@ from ..settings.why_not import why_no_rig, why_no_solve
 def store_base(rig: Object) -> None:
     """Store the current channels of all bones, and a control rig's switches, for the base pose.
 
-    Tries which limbs IK holds. In a handler, Blender may crash after an evaluation.
+    Tries which limbs IK holds, or would hold. In a handler, Blender may crash after an evaluation.
     """
     stored = rig_settings(rig).stored_pose
     _store(read_channels(rig), stored)
-    for limb in held_by_ik(rig, bpy.context.view_layer.update):
+    for limb in held_by_ik(rig, bpy.context.view_layer.update, every=True):
         for control in limb.goes_by.values():
             stored[control].value = 1.0
     for path, value in switches_of(rig).items():
@@ -145,7 +143,9 @@ class BasePose:
             self.trees, self.held = last.trees, last.held
             return
         keyed, current = {curve.data_path for curve in every}, switches_of(rig)
-        values = {path: stored[path].value for path in current if path in stored and path not in keyed}
+        # Live changes switches only if it poses limbs on FK. Other changes are the user's.
+        mine = [path for path in current if path in stored and self.settings.control.limbs == "FK"]
+        values = {path: stored[path].value for path in mine if path not in keyed}
         groups = channel_groups(rig, names)
         apart = [angle_between(group.rotations, rotations[group.rows]).max() for group in groups]
         apart.append(np.abs(locations - [rig.pose.bones[name].location for name in names]).max())
@@ -347,10 +347,7 @@ def _errors_on_ik(problem: RigProblem, places: SampledTargets, errors: FloatArra
     found, on_ik, most = errors.copy(), problem.posed.on_ik, most_off(problem.tree.skeleton.extent)
     for row, effector in enumerate(problem.effectors[: len(errors)]):
         if effector.bone in on_ik and effector.target_bone is None:
-            point = "TAIL" if effector.offset is None else "OFFSET"
-            bone = problem.rig.pose.bones[effector.bone]
-            posed = np.array(armature_point(bone, point, effector.offset or BONE_HEAD))
-            error = float(np.linalg.norm(posed - places.points[row]))
+            error = float(np.linalg.norm(current_point(problem.rig, effector) - places.points[row]))
             found[row] = error if error > errors[row] + most else errors[row]
     return found
 
@@ -414,7 +411,6 @@ def stretch_factors(problem: RigProblem, solution: Solution) -> dict[str, float]
 # Fraction of the summed bone lengths, and radians. A pose with smaller errors, such as after undo, already meets its
 # targets. Channels are in single precision.
 _THERE: Final = 1e-5
-_LEGAL: Final = 1e-5
 # Radians. The accuracy with which limbs on IK are placed.
 SAME_TURN_ON_IK: Final = 3e-4
 # Radians, and fractions of the root bone's length. Controls reproduce the pose of a body within this error.
@@ -513,7 +509,7 @@ class LiveSession:
     def _is_base(self, current: Tree) -> bool:
         """Whether the rig is in its base pose."""
         turned = angle_between(current.rotations, self._base[0]).max()
-        return bool(turned <= _LEGAL and np.allclose(current.root_location, self._base[1], atol=_THERE))
+        return bool(turned <= _THERE and np.allclose(current.root_location, self._base[1], atol=_THERE))
 
     def _is_there(self, solver: DragSolver, current: Tree, asked: tuple[FloatArray, FloatArray | None]) -> bool:
         """Whether the pose already meets its targets, inside the limits."""
@@ -523,7 +519,7 @@ class LiveSession:
         limits = read_limits(self._problem.rig, self._problem.bone_names)
         legal = legal_pose(current.skeleton, limits, current.rotations[None])[0]
         return bool(
-            misses.max(initial=0.0) <= _THERE * size and angle_between(legal, current.rotations).max() <= _LEGAL
+            misses.max(initial=0.0) <= _THERE * size and angle_between(legal, current.rotations).max() <= _THERE
         )
 
     def stays(self, tree: Tree, wanted: _Pose, on_ik: Collection[str]) -> bool:
@@ -601,8 +597,7 @@ def _pose_tree(
     session.base = base
     stretches: dict[str, float] = {}
     if is_by_posture(problem, places):
-        shown = current if problem.free_root else replace(current, root_location=head)
-        shown = shown if share == 1.0 else None
+        shown = None if share != 1.0 else current if problem.free_root else replace(current, root_location=head)
         solved, solved_head = session.pose(places, (start, head), problem.locks(start), base.frame, shown)
     else:
         solution = solve_tree(problem, places, start, head)

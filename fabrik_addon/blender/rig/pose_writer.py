@@ -153,7 +153,7 @@ def _held(rig: Object, path: str) -> tuple[Any, str]:
 # Radians. A bone that rotates by less keeps its channels exactly, because matrices have single precision.
 _LEAST_TURN: Final = 1e-6
 # Smaller changes of a channel are rounding errors.
-_ROUNDING: Final = 1e-6
+ROUNDING: Final = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +234,7 @@ class HeldChannels:
         bones, changed = self._armature.pose.bones, dict[tuple[str, str], tuple[float, ...]]()
         for (name, channel), before in self._held.items():
             now = tuple(getattr(bones[name], channel)) if name in bones else before
-            if now != before and np.abs(np.subtract(now, before)).max() > _ROUNDING:
+            if now != before and np.abs(np.subtract(now, before)).max() > ROUNDING:
                 changed[name, channel] = before
         return changed
 

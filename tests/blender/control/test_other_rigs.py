@@ -235,6 +235,33 @@ def test_solve_and_live_leave_limbs_on_ik_at_their_controls(make, bone, shift):
 
 
 @pytest.mark.one_blender
+def test_live_leaves_a_limb_at_its_control_that_is_switched_to_ik_later():
+    """Only limbs that were on IK when Live was enabled stayed: this hand ended 42 cm from its control."""
+    rig = open_set_up(hand_made)
+    switches = rig.pose.bones["root"]
+    switches["ik_hand.R"] = 0.0
+    rig.update_tag()
+    target = target_of_limb(rig, "hand.L", (0.0, 0.0, 0.0))
+    rig.fabrik.live = True
+    assert switches["ik_hand.R"] == 0.0
+    switches["ik_hand.R"] = 1.0
+    rig.update_tag()
+    bpy.context.view_layer.update()
+    target.location += Vector((0.3, -0.5, -0.4))
+    bpy.context.view_layer.update()
+    assert max(from_controls(rig).values()) < 1e-3
+    held = np.array(rig.pose.bones["hand.L"].tail)
+    switches["ik_hand.R"] = 0.0
+    rig.update_tag()
+    bpy.context.view_layer.update()
+    target.location.z += 1e-4
+    bpy.context.view_layer.update()
+    reached = np.array(rig.pose.bones["hand.L"].tail)
+    assert np.linalg.norm(reached - target.location) < np.linalg.norm(held - target.location) - 0.05
+    rig.fabrik.live = False
+
+
+@pytest.mark.one_blender
 def test_solve_names_limbs_that_a_target_of_the_body_carries_away():
     rig = open_set_up(only_ik)
     bpy.ops.fabrik.add_effector(bone="hips")

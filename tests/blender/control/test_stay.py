@@ -11,7 +11,7 @@ from support.rigify import open_set_up
 from support.takes import curves
 
 from fabrik_addon.blender.control.posed_rig import posed_rig
-from fabrik_addon.blender.posing.drag import begin_drag
+from fabrik_addon.blender.posing.drag import DragSettings, begin_drag
 from fabrik_addon.blender.posing.solve import solve_frame
 from fabrik_addon.blender.rig.armature import length_text
 from fabrik_addon.core import forward_kinematics
@@ -107,8 +107,12 @@ def apart(rig, limb):
     return max((wanted.translation - here.translation).length, (wanted @ arm - here @ arm).length)
 
 
-def drag_in_steps(rig, control, shift):
-    drag = begin_drag(bpy.context, rig, control)
+def whole_limbs(rig):
+    return {limb: channels(rig, limb) for limb in LIMBS}
+
+
+def drag_in_steps(rig, control, shift, **settings):
+    drag = begin_drag(bpy.context, rig, control, settings=DragSettings(**settings))
     for share in (0.25, 0.5, 0.75, 1.0):
         drag.step(drag.start + share * np.array(shift))
     drag.finish(bpy.context)
@@ -416,6 +420,22 @@ def test_key_pose_after_solve_keys_the_root_control_that_rotates_with_the_hips()
     go_to(LAST)
     go_to(20)
     assert np.abs(body(rig) - posed)[:, :3, 3].max() < EXACT
+
+
+@pytest.mark.parametrize(("control", "others"), [("chest", ("DEF-spine",)), ("head", ("DEF-spine", "DEF-spine.002"))])
+def test_only_a_few_bones_above_the_dragged_one_follow(control, others):
+    """The spine's lowest control turns with the one above it, so the pelvis went along: the chest was 58 mm off."""
+    rig = keyed_human(MIXED)
+    go_to(20)
+    before, held = {name: np.array(rig.pose.bones[name].matrix) for name in others}, whole_limbs(rig)
+    shift = np.array((0.0, -0.04, -0.02))
+    drag = drag_in_steps(rig, control, shift, reach="BONES", bones=3)
+    assert drag.left_alone == []
+    tail = rig.pose.bones[rig.fabrik.control.controls[control].stands_for].tail
+    assert np.array(tail) == pytest.approx(drag.start + shift, abs=CLOSE)
+    for name in others:
+        assert np.array(rig.pose.bones[name].matrix) == pytest.approx(before[name], abs=EXACT), name
+    assert whole_limbs(rig) == held
 
 
 def test_a_dragged_toe_follows_the_mouse():

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from support import scenes
 from support.dragging import active, drag_by, person, world
+from support.takes import active_human
 
 from fabrik_addon.blender.goals.effectors import pin_bones
 from fabrik_addon.blender.posing.drag import DragSettings, begin_drag
@@ -85,6 +86,15 @@ def test_a_disabled_pin_does_not_free_the_root():
         effector.enabled = effector.kind == "TARGET"
     solved(rig)
     assert rig.pose.bones["hips"].location.length == 0.0
+
+
+def test_a_root_follows_a_dragged_foot_with_toes():
+    """The drag failed: the toes' goal has no position, and was a rope too."""
+    rig, shift = active_human(), np.array((0.0, -0.9, 0.1))
+    before = world(rig, "foot.L")
+    drag_by(rig, "foot.L", shift, root="FOLLOW")
+    assert world(rig, "foot.L") - before == pytest.approx(shift, abs=1e-3)
+    assert rig.pose.bones["hips"].location.length > 0.05
 
 
 class TestDraggedRoot:
