@@ -103,13 +103,13 @@ def _install(zip_path):
     bpy.ops.extensions.package_install_files(
         filepath=str(zip_path), repo=REPOSITORY, enable_on_install=True, overwrite=True
     )
-    package = importlib.import_module(f"{EXTENSION}.fabrik_addon")
-    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+    package = importlib.import_module(EXTENSION)
+    for module in pkgutil.walk_packages(package.__path__, f"{EXTENSION}."):
         if not module.name.endswith(".__main__"):
             importlib.import_module(module.name)
     for name, module in list(sys.modules.items()):
-        if name.startswith(package.__name__):
-            sys.modules[name.removeprefix(f"{EXTENSION}.")] = module
+        if name.startswith(EXTENSION):
+            sys.modules[name.replace(EXTENSION, "fabrik_addon", 1)] = module
 
 
 def _switch_off():
@@ -121,8 +121,10 @@ def _switch_off():
 
 
 @pytest.fixture(scope="session")
-def addon_folder():
-    """The folder that holds the `fabrik_addon` under test; `python -m fabrik_addon` runs there."""
+def addon_folder(tmp_path_factory):
+    """A folder that holds the `fabrik_addon` under test; `python -m fabrik_addon` runs there."""
     import fabrik_addon
 
-    return Path(fabrik_addon.__file__).parents[1]
+    folder = tmp_path_factory.mktemp("addon")
+    (folder / "fabrik_addon").symlink_to(Path(fabrik_addon.__file__).parent)
+    return folder

@@ -106,7 +106,7 @@ def test_the_guide_explains_why_auto_keying_may_key_nothing(page):
 
 def test_the_project_s_address_is_in_the_manifest_alone():
     """If the project moves, one edit is enough."""
-    manifest = tomllib.loads((ROOT / "blender_manifest.toml").read_text(encoding="utf-8"))
+    manifest = tomllib.loads((ROOT / "fabrik_addon" / "blender_manifest.toml").read_text(encoding="utf-8"))
     address = manifest["website"].partition("://")[2]
     assert re.fullmatch(rf"[\w ]+ <[\w.-]+@{re.escape(address)}>", manifest["maintainer"])
     texts = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "fabrik_addon").rglob("*.p[yo]")]

@@ -17,7 +17,7 @@ CHANNELS = ("location", "rotation_quaternion", "rotation_euler", "rotation_axis_
 
 
 def module(name):
-    return importlib.import_module(f"{EXTENSION}.fabrik_addon.{name}")
+    return importlib.import_module(f"{EXTENSION}.{name}")
 
 
 def rig():

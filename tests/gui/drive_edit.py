@@ -14,7 +14,7 @@ HERE, SPREAD = 41, 15
 
 
 def module(name):
-    return importlib.import_module(f"{EXTENSION}.fabrik_addon.{name}")
+    return importlib.import_module(f"{EXTENSION}.{name}")
 
 
 def rig():

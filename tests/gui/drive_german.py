@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from support.sidebar import open_panels
 
 (ADDON,) = (module.__name__ for module in addon_utils.modules() if module.__name__.endswith(".fabrik"))
-translations = importlib.import_module(f"{ADDON}.fabrik_addon.blender.ui.translations")
+translations = importlib.import_module(f"{ADDON}.blender.ui.translations")
 
 
 def steps():

@@ -158,7 +158,7 @@ def use_the_floor():
 
 def use_the_balance():
     """With a load in the hand the body moves with it; with balance it leans against it."""
-    body = importlib.import_module(f"{EXTENSION}.fabrik_addon.blender.goals.body")
+    body = importlib.import_module(f"{EXTENSION}.blender.goals.body")
     bone("hand.L")["fabrik_mass"] = 0.6
     ahead = {}
     for balance, xfrac in (("OFF", 0.78), ("ON", 0.62), ("AUTO", 0.47)):
