@@ -40,7 +40,7 @@ class Path3:
     point: str = "TAIL"
 
     def out(self):
-        """(N, 3) the steps of the path out."""
+        """(N, 3) the steps of the path, without the way back."""
         corners = np.array([(0.0, 0.0, 0.0), *self.shifts])
         legs = []
         for begin, end in pairwise(corners):

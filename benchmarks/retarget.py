@@ -162,10 +162,7 @@ class Figures:
         return float(np.degrees(np.max(more)))
 
     def _touch(self, source):
-        """Millimeters by which hands that should be near one another, the head or a hip are off.
-
-        None if none should be.
-        """
+        """Errors in millimeters of hands that should be near one another, the head or a hip; None if none should be."""
         names, bodies, off = list(source.names), (self.source_body, self.target), []
         legs = [leg_length(body) for body in bodies]
         for one, other in TOUCHES:

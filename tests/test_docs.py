@@ -64,7 +64,7 @@ def test_links_and_pictures_exist(page):
 
 
 def test_the_messages_that_the_guide_explains_exist():
-    """Two were renamed or joined, and the page of messages kept the old ones."""
+    """Fixed: two were renamed or joined, and the page of messages kept the old ones."""
     page = (ROOT / "docs" / "guide" / "refused.md").read_text(encoding="utf-8")
     explained = re.findall(r"^\| \*(.+?)\* \|", page, re.MULTILINE)
     panels = (ROOT / "fabrik_addon" / "blender" / "ui" / "panels" / "pose.py").read_text(encoding="utf-8")

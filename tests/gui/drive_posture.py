@@ -157,7 +157,7 @@ def use_the_floor():
 
 
 def use_the_balance():
-    """With a load in the hand the body moves with it; with balance it leans against it."""
+    """With a load in the hand, the body moves with it. With balance, it leans against the load."""
     body = importlib.import_module(f"{EXTENSION}.blender.goals.body")
     bone("hand.L")["fabrik_mass"] = 0.6
     ahead = {}
@@ -179,7 +179,7 @@ def use_the_balance():
 
 
 def use_the_root():
-    """The mouse wheel goes through the root's menu: fixed, the hips do not move; with Auto they follow."""
+    """The mouse wheel changes the root setting. If it is fixed, the hips do not move; with *Auto* they follow."""
     yield from g.find_button("fabrik.root", xfrac=0.7, step=8)
     seen = {}
     for _ in range(4):

@@ -77,7 +77,7 @@ def test_a_root_is_the_hips_only_if_there_are_none():
 
 
 def test_the_far_halves_of_rigifys_deform_bones_have_no_joint():
-    """Exports for games keep only these bones. The far halves had limits of no joint; limbs bent in their middle."""
+    """Exports for games keep only these bones. Fixed: the far halves got limits, so limbs bent in their middle."""
     names = ["DEF-thigh.L", "DEF-thigh.L.001", "DEF-shin.L", "DEF-shin.L.001", "DEF-forearm.R.001", "DEF-hips"]
     found = match([*names, "ORG-thigh.L.001", "thigh.L.001", "DEF-foot.L.001"])
     parts = ["thigh", "rigid", "shin", "rigid", "rigid", "hips"]

@@ -99,7 +99,7 @@ class TestPlaces:
 
 
 def at_origin(moved):
-    """The positions of labels from which markers that are at `moved` have moved by it."""
+    """The usual positions from which markers at `moved` have moved by that vector."""
     return dict.fromkeys(moved, np.zeros(3))
 
 
@@ -146,7 +146,7 @@ class TestPosture:
 
     @pytest.mark.parametrize("degrees", [90.0, -90.0, 180.0])
     def test_a_rig_that_lies_at_rest(self, degrees: float) -> None:
-        """A rig with Y up whose object is not rotated lay on its back, without a warning."""
+        """Fixed: a rig with Y up whose object is not rotated lay on its back, without a warning."""
         world = np.tile(np.eye(4), (3, 1, 1))
         world[:, :3, :3] = about_x(degrees)
         solution = posed(motions.skeleton_of(humans.human(fingers=False)), 0.0)

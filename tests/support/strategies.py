@@ -15,21 +15,21 @@ signed = st.one_of(st.sampled_from([0.0, -PI, PI, PI / 2]), st.floats(-PI, PI))
 
 @st.composite
 def ranges(draw, widest=2 * PI):
-    """(low, high): one-sided, without rest, wide, of no width."""
+    """(low, high) of any kind: one-sided, without rest, wide, or without width."""
     low = draw(signed)
     return low, low + draw(st.one_of(st.sampled_from([0.0, PI, widest]), st.floats(0.0, widest)))
 
 
 @st.composite
 def balls(draw):
-    """Round, four-sided, flat."""
+    """Ball limits: round, four-sided or flat."""
     cone = draw(st.one_of(leans, st.tuples(leans, leans, leans, leans)))
     return Ball(cone, draw(ranges()))
 
 
 @st.composite
 def hinges(draw):
-    """Any axis, any range."""
+    """Hinge limits with any axis and any range."""
     return Hinge(draw(st.sampled_from("XYZ")), *draw(ranges()))
 
 

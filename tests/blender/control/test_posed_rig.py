@@ -114,7 +114,7 @@ def test_a_warning_shows_small_distances_of_small_rigs(distance, shown):
 
 
 def test_a_foot_and_its_toes_are_placed_together():
-    """The toes' control was rotated as if the foot stayed, so the foot was put back where both were rotated."""
+    """Fixed: the toes' control was rotated as if the foot stayed, so the foot was put back where both were rotated."""
     rig = open_set_up("Basic.basic_human")
     path = rig.fabrik.control.carriers["ORG-foot.L"].switch
     limb = limbs_kept_on_ik(rig, rig.fabrik.control, [path], {})[path]

@@ -150,7 +150,7 @@ def test_a_bvh_file_in_radians_gives_the_same_keys_and_a_note(exported, tmp_path
 
 @pytest.mark.parametrize("kind", ["fbx", "glb"])
 def test_a_second_person_in_a_file_gives_a_warning(exported, tmp_path, kind):
-    """The file of two people was retargeted from one of them, and nothing named the other."""
+    """Fixed: the file of two people was retargeted from one of them, and nothing named the other."""
     exported(kind)
     source = bpy.data.objects["Source"]
     other = source.copy()

@@ -147,7 +147,7 @@ def test_texts_without_a_translation_stay_in_english():
 
 @pytest.mark.parametrize("cls", [each for each in CLASSES if not issubclass(each, bpy.types.UIList)])
 def test_labels_have_a_context_without_translations_of_blender_s(cls):
-    """Blender's catalogue goes first: "Manual" was a handbook, and "Spread" a spray can. See `drive_german.py`."""
+    """Blender's catalogue has priority: "Manual" would be a handbook, "Spread" a spray can. See `drive_german.py`."""
     about = cls.bl_rna
     if issubclass(cls, bpy.types.Operator):
         group, operator = cls.bl_idname.split(".")

@@ -18,7 +18,7 @@ def goals(*priorities):
 
 
 def reaching_out(count):
-    """(F, 5, 3) goals of a person standing with bent knees whose left hand is to go far out."""
+    """(F, 5, 3) goals of a person with bent knees whose left hand reaches far out."""
     skeleton = person()
     targets = np.tile(points_of(skeleton, skeleton.rest, goals(0, 0, 0, 0, 0)), (count, 1, 1))
     targets[:, :2, 2] += 0.05

@@ -240,7 +240,7 @@ class TestKeys:
     def test_up_is_the_axis_on_whose_floor_someone_lies_crawls_or_is_upside_down(
         self, npz, up, trunk, chest, bends, travel, stands
     ):
-        """All frames were rotated upright without a message. Some people stand on the first 10 of 50 frames."""
+        """Fixed: all frames were rotated upright without a message. Some people stand on the first 10 of 50 frames."""
         shoulder, hip, knee = np.radians(bends)
         poses, world = np.zeros((50, 22, 3)), WORLDS[up].T
         poses[:, [1, 2], 0], poses[:, [4, 5], 0] = -hip, knee
