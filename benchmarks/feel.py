@@ -49,7 +49,7 @@ FRAMES = 60
 MOVES = 15
 BALANCE_GOALS = 25
 HANDS = ("hand.L", "hand.R")
-# Goals that are drawn at once, and how many times, for each hand.
+# For each hand, the number of goals that are drawn at once, and the number of draws.
 HAND_GOALS, HAND_DRAWS = 25, 10
 # Meters: the allowed overlap of capsules.
 DEPTH = 5e-3

@@ -32,7 +32,7 @@ TOUCHES = (
 # The number of frames of a long take, and how it is retargeted.
 WHOLE = (2500, 10000)
 HOW = {"places": 1.0, "hands_in_world": 0.0, "reference": -1}
-# Hands touch that are nearer than this share of the legs' length.
+# Hands touch if they are nearer than this fraction of the legs' length.
 TOUCHING = 0.15
 HEADER = (
     "take", "rig", "by", "drift of standing feet mm", "below the floor mm", "limbs' ways off, median °",

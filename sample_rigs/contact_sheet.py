@@ -125,7 +125,7 @@ def make_sheet(options: argparse.Namespace) -> None:
     save(sheet, options.picture)
 
 
-# --- what is in the file
+# --- the contents of the file
 
 
 def _open(path: Path, name: str) -> bpy.types.Object:

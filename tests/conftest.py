@@ -24,8 +24,8 @@ EXTENSION = f"bl_ext.{REPOSITORY}.fabrik"
 
 collect_ignore = [] if HAS_BLENDER else ["blender"]
 
-# Machines that are shared are slow at times, and a CI run has to come out the same each time. Since it repeats its
-# examples, fewer are enough there.
+# CI repeats the same examples in each run, so that its result does not vary. On shared machines, which may be slow,
+# fewer examples are enough.
 CI = "CI" in os.environ
 settings.register_profile("fabrik", deadline=None, derandomize=CI, max_examples=40 if CI else 100)
 settings.load_profile("fabrik")
@@ -39,7 +39,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     running = getattr(sys.modules.get("bpy"), "app", None)
     if config.option.extension_zip and running is not None and running.binary_path:
-        # A Blender that is a program has chosen its profile, which has to be a fresh one, before pytest began.
+        # If Blender is a program, it has loaded its profile before pytest began. The profile must be empty.
         config.blender_profile = os.environ["BLENDER_USER_RESOURCES"]
     else:
         config.blender_profile = tempfile.mkdtemp(prefix="fabrik-profile-")

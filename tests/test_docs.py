@@ -69,7 +69,7 @@ def test_the_messages_that_the_guide_explains_exist():
     explained = re.findall(r"^\| \*(.+?)\* \|", page, re.MULTILINE)
     panels = (ROOT / "fabrik_addon" / "blender" / "ui" / "panels" / "pose.py").read_text(encoding="utf-8")
     known = "\n".join([*all_messages(), panels])
-    # Values may be messages too, such as reasons. So the parts between values and signs are looked up.
+    # Values may be messages too, such as reasons. So the parts between them are looked up.
     parts = [part.strip(" ?") for text in explained for part in re.split(r"[….:;,()]", text)]
     assert explained
     assert not [part for part in parts if part not in known]

@@ -27,7 +27,7 @@ def y_bones() -> tuple[Bone, ...]:
     return with_mirror(bones)
 
 
-# Each finger: where it lies at the wrist's end of the palm, then how far out (x) and on (y) the next joints are.
+# For each finger: its position at the wrist's end of the palm, then the offsets (x, y) of the next joints.
 _FINGERS: dict[str, tuple[Point, ...]] = {
     "thumb": ((0.022, 0.018, -0.005), (0.043, 0.045, -0.012), (0.060, 0.072, -0.016), (0.071, 0.094, -0.018),
               (0.079, 0.111, -0.019)),

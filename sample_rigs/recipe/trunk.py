@@ -17,7 +17,7 @@ START = SPEED * DURATION / 2.0  # y of the pelvis at time 0: the walk is centerd
 PELVIS_HEIGHT = 0.925
 BOB, SWAY, SURGE = 0.016, 0.020, 0.006
 
-# How far along the way from pelvis to chest each bone has turned, and the same from chest to a head held still.
+# Fractions of the rotation from pelvis to chest that each bone has, and of that from chest to a still head.
 _CHEST_SHARE = {"hips": 0.0, "spine": 0.35, "chest": 0.7, "upper_chest": 1.0}
 _HEAD_SHARE = {"neck": 0.5, "head": 1.0}
 

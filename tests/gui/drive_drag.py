@@ -72,7 +72,7 @@ def steps():
         bpy.context.view_layer.objects.active = rig()
         bpy.ops.object.mode_set(mode="POSE")
         bpy.ops.pose.select_all(action="DESELECT")
-    # A software renderer takes its time for a skin.
+    # A software renderer draws the mesh slowly.
     for child in rig().children:
         child.hide_set(True)
     look_from_the_front()

@@ -76,7 +76,7 @@ def pin_with_the_key():
     g.key("Z", ctrl=True, shift=True)
     yield 0.8
     assert pins() == list(FEET)
-    # A press would still count as one with Ctrl and Shift: simulated keys do not let them go.
+    # Simulated keys cannot release Ctrl and Shift, so a press would still count as one with these keys.
     g.key("ESC")
     yield
     for key in ("F", "P"):

@@ -140,7 +140,7 @@ def escape():
 def trail_drag():
     """Drag a point of the trail. Its frame changes, and the current frame stays current."""
     view = rig().fabrik
-    # The hand returns on its path: near this frame no other frame has the position of frame 41.
+    # The hand moves back and forth. Near this frame, no other frame has the position of frame 41.
     view.show_trails, view.trail_frames = True, 25
     bpy.context.scene.frame_set(50)
     yield 1.0

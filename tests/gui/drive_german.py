@@ -38,7 +38,7 @@ def steps():
 
 
 def labels_are_ours():
-    """Words that Blender's catalogue has as well, and often with another meaning."""
+    """Check words that Blender's catalogue also translates, often with another meaning."""
     table = translations.languages()["de"]
     look_up = bpy.app.translations.pgettext_iface
     words = {text: german for (context, text), german in table.items() if context == translations.CONTEXT}

@@ -52,7 +52,7 @@ def pixels(name, rtype="WINDOW", box=(0.0, 0.0, 1.0, 1.0)):
     colors = np.array(whole.pixels[:], dtype=np.float32).reshape(height, width, 4)
     bpy.data.images.remove(whole)
     place = g.region(rtype=rtype)
-    # Both count from the bottom left.
+    # Both have their origin at the bottom left.
     x = (place.x + round(box[end] * place.width) for end in (0, 2))
     y = (place.y + round(box[end] * place.height) for end in (1, 3))
     cut = colors[slice(*y), slice(*x)]

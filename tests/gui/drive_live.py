@@ -138,7 +138,7 @@ def scrubbing_follows():
 
 def knees_come_after():
     """Hips are lowered from straight legs in one move. The knees need several poses to catch up."""
-    # By their names: adding one to them moves the others in memory.
+    # Look them up by name, because adding one moves the others in memory.
     others = [effector.name for effector in rig().fabrik.effectors if not effector.bone.startswith("foot")]
     for name in others:
         rig().fabrik.effectors[name].enabled = False

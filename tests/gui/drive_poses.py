@@ -8,7 +8,7 @@ import numpy as np
 from mathutils import Euler, Vector
 
 FEET = ("foot.L", "foot.R")
-# Views for pictures, in degrees down and around.
+# The views of the pictures: degrees of tilt, and of rotation about Z.
 OBLIQUE, ASIDE = (78.0, 35.0), (80.0, 60.0)
 SKIN = (0.86, 0.66, 0.54)
 
@@ -105,7 +105,7 @@ def steps():
     space.show_gizmo = False
     space.shading.color_type, space.shading.single_color = "SINGLE", SKIN
     space.overlay.show_cursor = space.overlay.show_text = False
-    # A software renderer is slow at drawing a skin.
+    # A software renderer draws the mesh slowly.
     for child in rig().children:
         child.hide_set(True)
     STILL["feet"] = feet()

@@ -44,7 +44,7 @@ def steps():
         bpy.ops.object.mode_set(mode="POSE")
         bpy.ops.pose.select_all(action="DESELECT")
         bpy.ops.fabrik.pin(bones=",".join(FEET))
-    # A software renderer takes its time for a skin.
+    # A software renderer draws the mesh slowly.
     for child in rig().children:
         child.hide_set(True)
     space = g.area().spaces.active
@@ -81,7 +81,7 @@ def stiffen():
     g.key("Z", ctrl=True)
     yield 1.0
     assert bone("head").get("fabrik_stiffness", 0.0) == 0.0, "undo leaves the stiffness"
-    # Simulated keys do not let Ctrl go.
+    # Simulated keys cannot release Ctrl.
     g.key("ESC")
     yield
 

@@ -15,7 +15,7 @@ from mathutils import Euler
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from support.sidebar import open_folds, open_panels
 
-# A person of a BVH file: joint, parent, offset in centimeters, Y up, a T pose.
+# The joints of a BVH file in a T pose: name, parent, offset in centimeters; Y up.
 JOINTS = (
     ("Hips", "", (0, 95, 0)),
     ("Spine", "Hips", (0, 12, 0)), ("Spine1", "Spine", (0, 14, 0)), ("Neck", "Spine1", (0, 24, 0)),

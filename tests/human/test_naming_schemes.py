@@ -97,7 +97,7 @@ def test_thumbs_are_numbered_from_their_first_bone(thumb):
     assert [match(thumb)[name].number for name in thumb] == list(range(1, len(thumb) + 1))
 
 
-# For each scheme the trunk, the head and the left side as in its files, and the roles of trunk and head.
+# For each scheme: the bones of trunk, head and left side, and the roles of trunk and head.
 OF_MOTION = {
     "CMU": """Hips LowerBack Spine Spine1 Neck Neck1 Head LeftShoulder LeftArm LeftForeArm LeftHand LeftUpLeg LeftLeg
         LeftFoot LeftToeBase | hips spine spine spine neck neck head""",

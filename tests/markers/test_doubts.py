@@ -78,7 +78,7 @@ class TestPlaces:
             ((0.06, 0.05, 0), (0.06, -0.05, 0), ""),
             ((0.06, 0.05, 0), (0.01, -0.02, 0), ""),
             ((0.06, 0.08, 0), (0.06, 0.03, 0), "LTOE"),
-            # The bone of both is rotated about up.
+            # The bone of both markers is rotated about the up axis.
             ((0.06, 0, 0), (-0.06, 0, 0), ""),
             ((0, 0, 0.02), (0, 0, -0.06), "RTOE"),
         ],
@@ -111,7 +111,7 @@ def vectors(moved):
 class TestPosture:
     """The markers of a person raise the trunk of a rig with four legs. The fit may be good, but the rig is wrong."""
 
-    # The rotation about X that takes a level trunk, along -Y, to an upright one, in degrees.
+    # Degrees about X from a level trunk, along -Y, to an upright one.
     @pytest.mark.parametrize(("raised", "doubted"), [(0.0, False), (20.0, False), (80.0, True), (95.0, True)])
     @pytest.mark.parametrize("feet", [True, False])
     def test_an_animal_that_stands_upright(self, raised: float, doubted: bool, feet: bool) -> None:

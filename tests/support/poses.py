@@ -8,7 +8,7 @@ SMPL = (
     " neck left_collar right_collar head left_shoulder right_shoulder left_elbow right_elbow left_wrist right_wrist"
 )
 SMPL_PARENTS = [-1, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9, 12, 13, 14, 16, 17, 18, 19]
-# The rotation with which AMASS brings the model upright: Y to Z.
+# The rotation with which AMASS makes the model upright: from Y to Z.
 UPRIGHT = np.array([np.pi / 2, 0.0, 0.0])
 
 

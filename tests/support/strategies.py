@@ -39,7 +39,7 @@ def polygons(draw):
     center = np.array(draw(st.tuples(st.floats(-1.2, 1.2), st.floats(-1.2, 1.2))))
     count = draw(st.integers(3, 8))
     radii = np.array(draw(st.lists(st.floats(0.1, 1.3), min_size=count, max_size=count)))
-    # No gap of 180° between two corners, otherwise the star would not enclose its center.
+    # Avoid gaps of 180° between two corners, since the star would not enclose its center.
     angles = (
         2
         * PI

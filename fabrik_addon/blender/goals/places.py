@@ -204,7 +204,7 @@ def _location_path(target: Target) -> str:
 
 
 def _recorded_step(target: Target, times: FloatArray) -> float:
-    """Frames between two samples of a marker: one if it was imported, else from keys (K,).
+    """Frames between two samples of a marker: one if it was imported, else measured from its keys `times` (K,).
 
     Infinite if the keys are farther apart than in a recording, because animation by hand has no gaps.
     """

@@ -288,7 +288,10 @@ class _Hinges:
 
 
 class _Balls:
-    """N ball limits, with the methods of `JointLimits`; the array backend has joints in place of its frames."""
+    """N ball limits, with the methods of `JointLimits`.
+
+    They are evaluated together by the array backend, with joints in place of its frames.
+    """
 
     def __init__(self, balls: Sequence[tuple[int, Ball]]) -> None:
         self._bodies: IntArray = np.array([body for body, _ in balls], dtype=np.int64)

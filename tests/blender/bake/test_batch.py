@@ -58,7 +58,7 @@ def processes(parent):
     """The IDs of all processes that a process has started, directly or not."""
     children = []
     for path in Path("/proc").glob("[0-9]*/stat"):
-        # Any process of the machine may end in between.
+        # Any process of the machine may end meanwhile.
         with suppress(FileNotFoundError, ProcessLookupError):
             stat = path.read_text().rpartition(")")[2].split()
             if stat[1] == str(parent) and stat[0] != "Z":

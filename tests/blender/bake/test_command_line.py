@@ -183,7 +183,7 @@ class TestBake:
         cli.run_command(files.arguments("--timing", "keep-time"))
         bpy.ops.wm.open_mainfile(filepath=str(files.output))
         assert bpy.context.scene.render.fps == 24
-        # 12 samples at 50 Hz last 0.22 s: five frames and a bit.
+        # 12 samples at 50 Hz last 0.22 s: a little more than five frames.
         assert [int(row["frame"]) for row in rows_of(files.report, "frame")] == [1, 2, 3, 4, 5, 6]
 
     @pytest.mark.parametrize("scale", [1.0, 0.1])

@@ -216,7 +216,7 @@ def test_swapped_sides_give_a_warning(tmp_path, capfd):
     assert "Warning: Markers are far from the usual positions for their labels: " in capfd.readouterr().out
 
 
-# Which axes of the upright person become X, Y and Z: upside down, and on the side.
+# The axes of the upright person that become X, Y and Z: upside down, and on one side.
 @pytest.mark.parametrize(
     ("axes", "doubt"), [((0, -1, -2), "is upside down on most"), ((2, 0, 1), "lies or crawls on most frames: if the")]
 )

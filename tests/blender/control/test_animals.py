@@ -128,7 +128,7 @@ def test_all_legs_bend_equally_as_the_torso_is_lowered(kind):
     after = legs()
     shorter = 1.0 - np.linalg.norm(np.diff(after, axis=1), axis=2) / np.linalg.norm(np.diff(before, axis=1), axis=2)
     assert shorter.min() > 0.7 * shorter.max() > 0.07
-    # Hips and shoulders go down alike.
+    # Hips and shoulders go down equally.
     assert (after - before)[:, 0, 2] == pytest.approx(shift[2], rel=0.2)
 
 

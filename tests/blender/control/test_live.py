@@ -227,7 +227,7 @@ def test_live_follows_the_keys_of_controls(limbs, layers):
         strip.action_slot, animation.action = animation.action_slot, None
         animation.action_blend_type = layers
     if layers == "ADD":
-        # The layer's keys change the head by nothing.
+        # The layer's keys do not change the head.
         rig.pose.bones["head"].keyframe_insert("rotation_quaternion", frame=1)
     bpy.context.scene.frame_set(20)
     animated = posed(rig)

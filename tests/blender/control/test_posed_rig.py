@@ -96,7 +96,7 @@ def test_channels_over_frames_are_those_of_the_poses_one_by_one(posed):
 def test_the_controls_that_move_a_pose_are_keyed(posed):
     (tree,) = posed.trees()
     names = tree.skeleton.names
-    # Limbs go to FK, on which each bone has its own control.
+    # Limbs switch to FK, on which each bone has its own control.
     posed.write(bpy.context, tree.skeleton, *turned(tree))
     pairs = list(posed.keyed(list(names), [names[0]]))
     assert {bone for bone, channel in pairs if channel != "location"} == {posed.holder(name) for name in names} | {

@@ -36,7 +36,7 @@ DRAGS = {
     "head": ((0.03, -0.06, -0.03), ""),
 }
 MIXED = ("upper_arm.L", "thigh.L")
-# The torso's number among the parents of a hand's IK control.
+# The number of the torso in the list of parents of a hand's IK control.
 TORSO = 2
 # Meters.
 EXACT, CLOSE = 1e-4, 1e-3

@@ -154,7 +154,7 @@ def test_a_limb_on_ik_is_refused_with_the_remedy(human):
     write_switches(human, {row.name: row.ik for row in human.fabrik.control.switches})
     with pytest.raises(Exception, match=r"Bone 'hand_ik\.R' is on IK here, .*: switch its limb to FK"):
         begin_spread(bpy.context, human, "hand_fk.R", Spread(SPREAD, SPREAD))
-    # The name of a bone of the mechanism says nothing to a user.
+    # Users don't know the names of mechanism bones.
     with pytest.raises(Exception, match=r"Bone 'forearm_fk\.R' is on IK here"):
         begin_spread(bpy.context, human, "forearm_fk.R", Spread(SPREAD, SPREAD))
     with pytest.raises(RuntimeError, match="only change keys of FK controls: switch its limb to FK and key it"):

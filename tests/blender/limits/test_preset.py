@@ -479,7 +479,7 @@ def test_a_body_without_a_head_or_sides_is_not_limited():
     assert human_limits({}).limits == {}
 
 
-# In Blender
+# Tests in Blender
 
 
 def build(rows):

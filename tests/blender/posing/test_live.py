@@ -206,7 +206,7 @@ class TestInfluence:
         rig.fabrik.influence = 1.0
         update()
         assert gap(rig) < NEAR
-        # Without a change of frame, keys count as well.
+        # Keys also count if the frame has not changed.
         rig.fabrik.influence = 0.0
         update()
         assert tuple(arm.rotation_euler) == pytest.approx((0.0, 0.0, 0.1), abs=1e-5)

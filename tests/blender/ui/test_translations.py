@@ -40,7 +40,7 @@ def test_only_visible_texts_are_translated(part):
 
 def test_translations_keep_the_placeholders_of_values(language):
     for (_context, message), translated in LANGUAGES[language].items():
-        # Of values without a name the translation may number some, to have them in another order.
+        # A translation may number values without names, to change their order.
         values, own = (sorted(re.findall(r"{[^}]*}", re.sub(r"{\d+}", "{}", text))) for text in (message, translated))
         assert values == own, message
         assert translated[-1] != "." or message[-1] == "."

@@ -223,7 +223,7 @@ class TestParts:
         assert {point for _bone, point in points.values()} <= {"HEAD", "TAIL"}
 
 
-# One marker of each pair, whose counterpart must be opposite.
+# One marker of each pair; the other one must be on the opposite side.
 PAIRED = ["ASI", "KNE", "ANK", "HEE", "TOE", "SHO", "ELB", "WRA", "WRB", "FIN", "FHD", "THI", "TIB"]
 
 

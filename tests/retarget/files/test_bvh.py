@@ -33,7 +33,7 @@ Frame Time: 0.0333333
 """
 
 
-# The values of the channels in both rows; of the second, in case they are not given.
+# The default values of the channels in both rows.
 ROWS = [[0.5, 90.0, 1.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [0.5, 90.5, 1.5, 1.0, 2.0, 3.0, 4.0, -5.5e-3, 6.0]]
 
 

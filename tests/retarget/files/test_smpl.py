@@ -13,7 +13,7 @@ from fabrik_addon.retarget.motion import RetargetError
 
 NAMES = SMPL.split()
 FRAMES = 5
-# From the file's world to Z up, by the file's up axis.
+# By the file's up axis, the rotation from its world to Z up.
 WORLDS = {
     "Z": np.eye(3),
     "Y": np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]]),
@@ -223,7 +223,7 @@ class TestKeys:
         saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans, **{key: 30})
         assert read_recorded(npz).notes == ()
 
-    # Up axis of the file; trunk and chest with Z up; bends of shoulders, hips and knees in degrees; travel in meters.
+    # The file's up axis; trunk and chest, Z up; degrees of bend of shoulders, hips and knees; meters of travel.
     # Upside down along Y means that Y points down, as in front of a camera.
     @pytest.mark.parametrize(("up", "trunk", "chest", "bends", "travel"), [
         pytest.param(up, *case, id=f"{name}, {up}")
@@ -295,7 +295,7 @@ class TestSize:
             size * np.linalg.norm(still.heads[4] - still.heads[1]), rel=0.02
         )
         np.testing.assert_allclose(np.diff(body.root[:, :2], axis=0), np.diff(trans[:, :2], axis=0), atol=1e-12)
-        # The lowest ankle or ball is as high over the floor as at rest.
+        # The lowest ankle or ball is as high above the floor as at rest.
         low = (body.positions()[:, [7, 8, 10, 11]] - body.heads[[7, 8, 10, 11]])[..., 2].min(axis=1)
         assert np.quantile(low, 0.05) == pytest.approx(0.0, abs=0.005 + jitter)
 
