@@ -236,8 +236,8 @@ def _stiffen(rig: Object, stiffness: float) -> None:
 STIFFNESS_SLIDER: Final = "fabrik_stiffness_of_selected"
 STIFFNESS: Final = Factor(
     "Stiffness",
-    "How strongly the active and selected bones keep their rotation while others rotate; 0 "
-    "depends only on their mass, 1 never rotates",
+    "How strongly the active and selected bones keep their rotation while others rotate. At "
+    "0 only their mass counts; at 1 they never rotate",
     get=_stiffness,
     set=_stiffen,
     options=set(),
