@@ -184,7 +184,7 @@ def use_the_root():
     seen = {}
     for _ in range(4):
         root = rig().fabrik.root
-        place = g._pos  # noqa: SLF001  nothing else says where it is
+        place = g._pos  # noqa: SLF001  nothing else has this position
         seen[root] = yield from dragged("hand.L", (-0.4, -0.6, -0.8), lambda: bone("hips").location.length)
         g.goto(*place)
         yield 0.4

@@ -204,7 +204,7 @@ def test_hips_and_chest_face_as_the_source_does_with_any_reference_frame(referen
 
 
 def test_up_is_where_heads_are_on_most_frames():
-    """Rotated as a whole by 90 degrees on 15 of 40 frames."""
+    """The body is rotated as a whole by 90 degrees on 15 of 40 frames."""
     local = walked()
     local[:15, 0] = product(quaternion_from_rotation_vector(np.radians([-90.0, 0.0, 0.0])), local[:15, 0])
     found = retarget(source(local, rest=False), PERSON, RetargetSettings(places=0.0))

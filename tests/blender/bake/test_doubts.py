@@ -189,7 +189,7 @@ def test_several_performers(tmp_path, capfd):
 
 
 def test_legs_that_constraints_move_are_the_reason(tmp_path, capfd):
-    """If an IK constraint moves a rig's legs, the message says what to do, instead of warning about the person."""
+    """If an IK constraint moves a rig's legs, the message names the remedy, instead of warning about the person."""
     bpy.ops.wm.open_mainfile(filepath=str(SAMPLES / "human.blend"))
     rig = next(thing for thing in bpy.data.objects if thing.type == "ARMATURE")
     for side in "LR":

@@ -220,7 +220,7 @@ def test_pole_and_ik_control_bring_elbow_and_hand_to_their_pose(pole, angles, be
     [("hand_ik.L", "upper_arm.L", (0.02, 0.03, 0.02)), ("foot_ik.R", "thigh.R", (-0.04, -0.03, 0.01))],
 )
 def test_a_dragged_elbow_or_knee_of_a_limb_that_ik_stretches_follows_the_mouse(control, limb, shift):
-    """Fixed: it ended elsewhere, and no message said so, because IK had changed the lengths of the bones."""
+    """Fixed: it ended elsewhere without a message, because IK had changed the lengths of the bones."""
     rig = keyed_human()
     go_to(20)
     drag_in_steps(rig, control, 1.5 * np.array(DRAGS[control][0]))

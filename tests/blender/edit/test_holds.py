@@ -170,7 +170,7 @@ def shapes(rig):
 
 
 def test_a_hold_between_sparse_keys_holds_the_hand_on_every_frame():
-    """Fixed: only frames with keys were held. Between them the hand moved by up to 3 cm, and no warning said so."""
+    """Fixed: only frames with keys were held. Between them the hand moved by up to 3 cm, and there was no warning."""
     rig = walk_with_handles(step=20)
     before, _ = tails(rig, "hand.R")
     hold(bone="hand.R")

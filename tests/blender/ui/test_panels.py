@@ -369,7 +369,7 @@ class TestWalk:
         assert "A doubt" in drawn(panels.motion.FABRIK_PT_marker_list).texts()
 
     def test_auto_keying_is_shown_next_to_spread(self, person):
-        """Fixed: after the drag, the message said that only one frame had changed."""
+        """Fixed: after the drag, the message reported that only one frame had changed."""
         person.pose.bones["hips"].keyframe_insert("location", frame=1)
         edit = panels.motion.FABRIK_PT_edit
         assert "Auto Keying" not in drawn(edit).texts()

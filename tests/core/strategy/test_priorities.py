@@ -41,8 +41,8 @@ def test_feet_stay_exactly_while_the_target_of_a_hand_is_out_of_reach(root, limi
     assert verdict.break_deg.max() < 0.01
     assert verdict.stretch < 1e-6
     together = solve(skeleton, goals(0, 0, 0, 0, 0), targets, **asked)
-    # Feet that come first make the errors of the other goals larger. Bent legs can't carry a force, so feet are also met
-    # at the optimum of all goals.
+    # Feet that come first make the errors of other goals larger. Bent legs can't carry a force, so feet are also met at
+    # the optimum of all goals.
     assert ((together.errors**2).sum(axis=1) <= 1.001 * (solution.errors**2).sum(axis=1) + 1e-9).all()
 
 
