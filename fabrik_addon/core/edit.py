@@ -153,7 +153,6 @@ class EditSolver:
 
     @cached_property
     def _light(self) -> FloatArray:
-        """(D, D) the inverse of the mass matrix."""
         return np.linalg.inv(self._mass)
 
     def over_time(

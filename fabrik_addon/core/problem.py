@@ -93,7 +93,6 @@ class Problem:
 
     @cached_property
     def _sliding(self) -> list[int]:
-        """(S,) the bodies that slide."""
         return [body for body, bone in enumerate(self.bones) if self.skeleton.names[bone] in self.slides]
 
     @cached_property

@@ -200,7 +200,6 @@ class RestBody:
         return _snapped(forward) if (lengths(forward) > SINGLE).all() else None
 
     def _foot(self, side: str) -> FloatArray | None:
-        """(3,) the vector from the ankle to the toes, or along the foot."""
         feet = self.named("foot", side)
         if not feet:
             return None
@@ -389,7 +388,6 @@ def _ground(joints: FloatArray, up: FloatArray) -> float:
 
 
 def _sole(body: RestBody, axes: BodyAxes, foot: str, joints: FloatArray, ground: float) -> tuple[Point, ...]:
-    """The corners of one foot's sole."""
     up = axes.up
     ankle, ball, tip = (joint + (ground - joint @ up) * up for joint in joints)
     ahead = square(tip - ankle, up)

@@ -302,7 +302,6 @@ def find_bodies(motion: Motion, skeleton: Skeleton, pairs: Sequence[Pair] | None
 
 
 def _bones(motion: Motion, skeleton: Skeleton) -> tuple[dict[str, RestBone], dict[str, RestBone]]:
-    """The bones of the source and the rig at rest."""
     return motion.bones_at(None), bones_of(skeleton.names, skeleton.parents, skeleton.rest, skeleton.lengths)
 
 

@@ -43,7 +43,6 @@ def follow_take(rig: Object, take: bpy.types.Collection | None, take_armature: O
 
 
 def _copy(source: FabrikCapture | FabrikTake, target: FabrikCapture | FabrikTake) -> None:
-    """Copy the data about a take."""
     for name in get_annotations(OfATake):
         value: Any = getattr(source, name)
         if not hasattr(value, "add"):

@@ -242,7 +242,6 @@ def _candidates(armature: Object) -> Iterator[Curves]:
 
 
 def _of(record: Action, slot: str) -> dict[tuple[str, int], FCurve]:
-    """The curves in one of a record's slots."""
     return keyframes.curves_by_key(_bag(record, slot).fcurves)
 
 
@@ -256,7 +255,6 @@ def _has(frames: FloatArray, frame: float) -> bool:
 
 
 def _same(first: Any, second: Any) -> BoolArray:
-    """Whether values are equal except for rounding."""
     return np.asarray(np.abs(first - second) <= _SAME_VALUE * np.maximum(1.0, np.abs(second)))
 
 
