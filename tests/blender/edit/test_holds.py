@@ -235,7 +235,7 @@ def test_a_hold_is_removed_although_keys_were_inserted_inside_it():
 
 
 def angles(poses, others):
-    """(F, N) between the rotations of poses (F, N, 4, 4)."""
+    """(F, N) angles between the rotations of poses (F, N, 4, 4), radians."""
     first, second = (quaternion_from_matrix(each[..., :3, :3]) for each in (poses, others))
     return angle_between(first, second)
 
