@@ -459,7 +459,7 @@ def without_self_collisions(armature: Object, tree: BakedTree) -> BakedTree:
     alone = problem.drag_solver(separate=True)
     for frame in np.flatnonzero(inside):
         alone.prefer(rotations[frame], roots[frame])
-        posed = alone.solve_from_preferred(targets[frame], turned[frame], is_frame=True)
+        posed = alone.solve_from_preferred(targets[frame], turned[frame])
         targets[frame] = alone.points(posed.rotations, posed.root_location)
     targets[np.ix_(~inside, ~is_held)] = np.nan
     # Each group of frames with overlaps is solved separately, together with the frames around it.

@@ -503,9 +503,7 @@ class LiveSession:
             solver.begin(current.rotations, current.root_location)
             self.is_catching_up = solver.solve(*asked, eased=IS_EASED, settled=not IS_EASED).is_held_back
         elif last is None or last[1] is None or frame != last[0]:
-            self.is_catching_up = solver.solve_from_preferred(
-                *asked, is_frame=bpy.context.screen is not None and bpy.context.screen.is_animation_playing
-            ).is_held_back
+            self.is_catching_up = solver.solve_from_preferred(*asked).is_held_back
         elif rebased or may_continue or not _same(places, last[1]):
             self.is_catching_up = solver.solve(*asked, eased=IS_EASED, settled=not IS_EASED).is_held_back
         return solver.rotations, solver.location
