@@ -44,7 +44,7 @@ def _drag(rig, spread):
     """Processor milliseconds of a move and of the release, while a hand is dragged up."""
     takes.go_to(HERE)
     moves = []
-    drag = begin_spread(bpy.context, rig, "hand.R", Spread(spread, spread))
+    drag = begin_spread(bpy.context, rig, "hand.R", Spread(spread))
     for share in np.linspace(1.0 / MOVES, 1.0, MOVES):
         began = time.process_time()
         drag.step(drag.start + share * UP)
@@ -52,7 +52,7 @@ def _drag(rig, spread):
     began = time.process_time()
     drag.finish(bpy.context)
     release = time.process_time() - began
-    back = begin_spread(bpy.context, rig, "hand.R", Spread(spread, spread))
+    back = begin_spread(bpy.context, rig, "hand.R", Spread(spread))
     back.step(back.start - UP)
     back.finish(bpy.context)
     return 1000 * median(moves), 1000 * release

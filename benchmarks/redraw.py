@@ -23,6 +23,7 @@ from fabrik_addon.blender.ui import panels
 from fabrik_addon.blender.ui.overlays import goals as goal_overlay
 from fabrik_addon.blender.ui.overlays import goals as marker_overlay
 from fabrik_addon.blender.ui.overlays import limits as overlay
+from fabrik_addon.blender.ui.overlays.drawing import Drawing
 from fabrik_addon.core import Ball
 
 ROOT = Path(__file__).parents[1]
@@ -108,7 +109,7 @@ def python_of(rig):
     parts = {
         _PANELS: lambda: [stage.panel.draw(stage, context) for stage in stages],
         "goals and their labels": lambda: [
-            goal_overlay.drawing(goal_overlay.lines_of(rig)),
+            Drawing.of(goal_overlay.lines_of(rig)),
             [goal_overlay.label(view, context.scene) for view in goal_overlay.views(rig)],
         ],
         f"limits of {len(bones)} bones that have not moved": lambda: overlay.gather(bones, bones[0]),

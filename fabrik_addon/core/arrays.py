@@ -57,6 +57,13 @@ def wrapped(angles: FloatArray) -> FloatArray:
     return np.asarray(angles - turn * np.round(angles / turn))
 
 
+def running_signs(vectors: FloatArray, before: npt.ArrayLike) -> FloatArray:
+    """(F, ..., 1) factors 1 or -1 that keep vectors (F, ..., n) on the side of the previous one, at first `before`."""
+    earlier = np.concatenate((np.broadcast_to(before, vectors.shape[1:])[None], vectors[:-1]))
+    turned = (vectors * earlier).sum(axis=-1, keepdims=True) < 0.0
+    return np.cumprod(np.where(turned, -1.0, 1.0), axis=0)
+
+
 def smoothstep(share: FloatArray) -> FloatArray:
     """(...) the cubic 3 s² - 2 s³ of each `share` s (...) from 0 to 1; its slope is zero at both ends."""
     return np.asarray(share**2 * (3.0 - 2.0 * share))

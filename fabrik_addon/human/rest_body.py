@@ -192,19 +192,16 @@ class RestBody:
     def _forward(self, up: FloatArray) -> FloatArray | None:
         """The direction of the feet; if unknown, the one perpendicular to up and to the line from right to left."""
         across = sum((self.across(part) for part in ("thigh", "upper_arm", "shoulder", "hand")), np.zeros(3))
-        forward, feet = np.cross(across, up), [foot for side in ("L", "R") if (foot := self._foot(side)) is not None]
+        forward, feet = np.cross(across, up), list[FloatArray]()
+        for side in ("L", "R"):
+            toes = self.head_of("toe", side, 1)
+            for foot in (self.bones[name] for name in self.named("foot", side)[:1]):
+                feet.append((foot.tail if toes is None else toes) - foot.head)
         if len(feet) == 2:
             ahead = square(feet[0] + feet[1], up)
             is_seen = lengths(ahead) > FLAT_FOOT * lengths(feet[0] + feet[1])
             forward = np.where(is_seen[..., None], ahead, forward)
         return _snapped(forward) if (lengths(forward) > SINGLE).all() else None
-
-    def _foot(self, side: str) -> FloatArray | None:
-        feet = self.named("foot", side)
-        if not feet:
-            return None
-        toes, foot = self.head_of("toe", side, 1), self.bones[feet[0]]
-        return foot.tail - foot.head if toes is None else toes - foot.head
 
     def across(self, part: str) -> FloatArray:
         """(..., 3) the vector from the right bone of a pair to the left one; zero without a pair."""
@@ -323,14 +320,23 @@ def soles_of(body: RestBody) -> dict[str, tuple[Point, ...]]:
 
     Each corner is a bone and a point in that bone's frame. Empty if the feet or the up direction are unknown.
     """
-    if body.axes is None:
+    joints = {name: _joints(body, name) for side in ("L", "R") for name in body.named("foot", side)[:1]}
+    if body.axes is None or not joints:
         return {}
-    feet = [name for side in ("L", "R") for name in body.named("foot", side)[:1]]
-    joints = {name: _joints(body, name) for name in feet}
-    if not feet:
-        return {}
-    ground = _ground(np.concatenate(list(joints.values())), body.axes.up)
-    return {name: _sole(body, body.axes, name, joints[name], ground) for name in feet}
+    up, every, soles = body.axes.up, np.concatenate(list(joints.values())), dict[str, tuple[Point, ...]]()
+    lowest, reach = float((every @ up).min()), float(np.linalg.norm(np.ptp(every, axis=0)))
+    ground = 0.0 if 0.0 <= lowest <= _ON_ORIGIN * reach else lowest
+    for foot, own in joints.items():
+        ankle, ball, tip = (joint + (ground - joint @ up) * up for joint in own)
+        ahead = square(tip - ankle, up)
+        forward = body.axes.forward if length(ahead) < np.finfo(float).tiny else unit(ahead)
+        whole = length(ahead) / (1.0 - _HEEL)
+        aside = 0.5 * _WIDTH * whole * np.cross(up, forward)
+        toes = body.named("toe", body.roles[foot].side, number=1)
+        corners = [(foot, ankle - _HEEL * whole * forward), (foot, ball + aside), (foot, ball - aside)]
+        corners.append((toes[0] if toes else foot, tip))
+        soles[foot] = tuple(_on(body.bones, name, point) for name, point in corners)
+    return soles
 
 
 def floor_points(body: RestBody) -> tuple[Point, ...]:
@@ -378,25 +384,6 @@ def _joints(body: RestBody, foot: str) -> FloatArray:
         return np.array([bone.head, toe.head, toe.head + toe.length * body.direction(toes[0])])
     ball = bone.head + bone.length * body.direction(foot)
     return np.array([bone.head, ball, bone.head + (ball - bone.head) / _BALL])
-
-
-def _ground(joints: FloatArray, up: FloatArray) -> float:
-    """The height of the ground along `up` under foot joints (N, 3), armature space."""
-    lowest = float((joints @ up).min())
-    reach = float(np.linalg.norm(np.ptp(joints, axis=0)))
-    return 0.0 if 0.0 <= lowest <= _ON_ORIGIN * reach else lowest
-
-
-def _sole(body: RestBody, axes: BodyAxes, foot: str, joints: FloatArray, ground: float) -> tuple[Point, ...]:
-    up = axes.up
-    ankle, ball, tip = (joint + (ground - joint @ up) * up for joint in joints)
-    ahead = square(tip - ankle, up)
-    forward = axes.forward if length(ahead) < np.finfo(float).tiny else unit(ahead)
-    whole = length(ahead) / (1.0 - _HEEL)
-    aside = 0.5 * _WIDTH * whole * np.cross(up, forward)
-    toes = body.named("toe", body.roles[foot].side, number=1)
-    corners = [(foot, ankle - _HEEL * whole * forward), (foot, ball + aside), (foot, ball - aside)]
-    return tuple(_on(body.bones, name, point) for name, point in [*corners, (toes[0] if toes else foot, tip)])
 
 
 def _at(bones: Mapping[str, RestBone], point: Point) -> FloatArray:

@@ -64,8 +64,7 @@ def up_of_person(trunks: FloatArray, lowest: FloatArray, hips: FloatArray) -> tu
         # Someone who is always upside down along Y is upright in front of a camera, whose Y points down.
         others = (2,) if sure and axis == 1 else (2, 1)
         near &= hips[seen] >= _LYING
-        on_floor = [each for each in others if near[:, each].mean() >= _MOST]
-        if on_floor:
+        if on_floor := [each for each in others if near[:, each].mean() >= _MOST]:
             axis, up = max(on_floor, key=lambda each: shares[each, True]), True
         elif not sure:
             return None

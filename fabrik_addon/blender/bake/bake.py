@@ -97,8 +97,7 @@ class BakeSettings(KeyOptions, BakeOptions, MarkerOptions):
         self.frame_start, self.frame_end, self.action_name = frame_start, frame_end, action_name
         if frame_end < frame_start:
             raise BakeError(f"The last frame ({frame_end}) is before the first ({frame_start}): choose a later one")
-        unknown = options.keys() - OPTIONS.keys()
-        if unknown:
+        if unknown := options.keys() - OPTIONS.keys():
             raise BakeError(f"A bake has no option {min(unknown)!r}: choose from {', '.join(OPTIONS)}")
         for name, declared in OPTIONS.items():
             words = declared.keywords
@@ -296,8 +295,7 @@ def chosen_range(scene: Scene, rig: Object, source: str) -> tuple[int, int]:
 
     These are the preview range, if the scene has one, else the frames of the markers, else the scene's range.
     """
-    preview = preview_range(scene)
-    if preview is not None:
+    if (preview := preview_range(scene)) is not None:
         return preview
     if follows_markers(rig, source):
         return recorded_range(scene, ((marker.target, marker.target_bone) for marker in mapped_markers(rig)))
@@ -575,7 +573,7 @@ def write_keys(
         paths |= {"location" for _, of_object, _ in made if of_object is not None}
         for tree in trees:
             paths |= posed.written(tree.problem.tree.skeleton, tree.bones, moves_root=tree.moves_root)
-        action = keyframes.new_action_like(armature, name, without=paths)
+        action = keyframes.new_action(armature, name, without=paths)
     else:
         action = keyframes.current_or_new_action(armature, name)
     keyed = _write_curves(armature, settings, action, made, matrices)
@@ -736,8 +734,7 @@ def make_result(
     if by_markers or take:
         # The report of a retarget lists bones. A marker may have the same name as a bone.
         for row in report.per_marker() if by_markers else ():
-            entry = capture.markers.get(row.name)
-            if entry is not None:
+            if (entry := capture.markers.get(row.name)) is not None:
                 entry.error, entry.worst = (-1.0, 0.0) if np.isnan(row.rms) else (row.rms, row.max)
                 entry.worst_frame, entry.coverage = row.worst_frame or 0, row.coverage
         capture.worst_frame = report.total().worst_frame or 0
@@ -754,12 +751,10 @@ def make_result(
 
 def take_figures(trees: Sequence[BakedTree], meter: float) -> Iterator[str]:
     """Short lines about gaps and feet; meter: armature units per meter."""
-    spans = [span for tree in trees for span in tree.filled]
-    if spans:
+    if spans := [span for tree in trees for span in tree.filled]:
         longest = max(spans, key=lambda span: span.count)
         yield f"Gaps: {len(spans)}, longest {longest.count} frames ({longest.bone})"
-    stances = [stance for tree in trees for stance in tree.stances]
-    if stances:
+    if stances := [stance for tree in trees for stance in tree.stances]:
         before = max(stance.drift_before for stance in stances) / meter
         after = max(stance.drift_after for stance in stances) / meter
         yield (

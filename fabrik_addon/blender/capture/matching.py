@@ -122,8 +122,7 @@ def find_markers(
                 f"{take_armature.name!r} can't be the marker armature of {rig.name!r}: choose another armature"
             )
         return {bone.name: (take_armature, bone.name) for bone in take_armature.data.bones}
-    take = take or next(reversed(imported), None)
-    if take is not None:
+    if (take := take or next(reversed(imported), None)) is not None:
         return in_collection(take)
     markers = _empties(context.selected_objects)
     if not markers:

@@ -7,7 +7,7 @@ import bpy
 from bpy.types import Object, Scene
 
 from ..settings.in_use import add_item, seen, values_of
-from ..settings.motion import TAKE_SEEN, TAKE_STATIC, FabrikCapture, FabrikTake, OfATake
+from ..settings.motion import TAKE_SEEN, TAKE_STATIC, FabrikTake, OfATake
 from ..settings.rig import rig_settings
 
 
@@ -37,29 +37,26 @@ def follow_take(rig: Object, take: bpy.types.Collection | None, take_armature: O
     if (capture.take, capture.take_armature) == (take, take_armature):
         return
     if len(capture.markers) or capture.report is not None:
-        _copy(capture, _new_record_of(rig))
+        _copy(rig, to_record=True)
     capture.take, capture.take_armature = take, take_armature
-    _copy(_new_record_of(rig), capture)
+    _copy(rig, to_record=False)
 
 
-def _copy(source: FabrikCapture | FabrikTake, target: FabrikCapture | FabrikTake) -> None:
-    for name in get_annotations(OfATake):
-        value: Any = getattr(source, name)
-        if not hasattr(value, "add"):
-            setattr(target, name, value)
-            continue
-        rows = getattr(target, name)
-        rows.clear()
-        for each in value:
-            add_item(rows, **values_of(each))
-
-
-def _new_record_of(rig: Object) -> FabrikTake:
-    """The rig's record of its current take; a new one if there is none."""
+def _copy(rig: Object, *, to_record: bool) -> None:
+    """Copy the data about the rig's current take to its record, or back; makes the record if there is none."""
     capture = rig_settings(rig).capture
     record = _record_of(rig, capture.take) or capture.takes.add()
     record.collection, record.name = capture.take, take_name(rig)
-    return record
+    source, target = (capture, record) if to_record else (record, capture)
+    for name in get_annotations(OfATake):
+        value: Any = getattr(source, name)
+        if hasattr(value, "add"):
+            rows = getattr(target, name)
+            rows.clear()
+            for each in value:
+                add_item(rows, **values_of(each))
+        else:
+            setattr(target, name, value)
 
 
 def note_seen(scene: Scene) -> None:

@@ -73,10 +73,8 @@ def add_hold(
         raise RigError(
             f"A hold from frame {frames[0]:g} to {frames[1]:g} is empty: choose a last frame after the first"
         )
-    if chosen.target is not None:
-        reason = why_no_target(armature, chosen.target, chosen.target_bone)
-        if reason:
-            raise RigError(reason)
+    if chosen.target is not None and (reason := why_no_target(armature, chosen.target, chosen.target_bone)):
+        raise RigError(reason)
     bone = solved_bone(armature, bone)
     context.view_layer.update()
     here = context.scene.frame_current_final

@@ -58,11 +58,13 @@ def recorded(armature: Object, name: str, curves: Sequence[FCurve], ends: tuple[
     record = bpy.data.actions.new(f".{name}")
     record.frame_start, record.frame_end = ends
     strip: Any = record.layers.new("Layer").strips.new(type="KEYFRAME")
-    for slot in (_BEFORE, _WRITTEN):
+    bags = [
         strip.channelbag(record.slots.new(id_type=armature.id_type, name=slot), ensure=True)
-    _copy(curves, record, _BEFORE, ends)
+        for slot in (_BEFORE, _WRITTEN)
+    ]
+    _copy(curves, bags[0], ends)
     yield record
-    _copy(curves, record, _WRITTEN, ends)
+    _copy(curves, bags[1], ends)
 
 
 def copies_in_holds(armature: Object) -> Copies:
@@ -219,10 +221,10 @@ def _put_back_curve(curve: FCurve, before: FCurve, written: FCurve, frames: Floa
     curve.update()
 
 
-def _copy(curves: Iterable[FCurve], record: Action, slot: str, ends: tuple[float, float]) -> None:
-    """Copy curves into a slot of a record: all keys if cyclic, else the keys in the span and one on each side."""
+def _copy(curves: Iterable[FCurve], bag: Any, ends: tuple[float, float]) -> None:
+    """Copy curves into the bag of a slot: all keys if cyclic, else the keys in the span and one on each side."""
     for curve in curves:
-        copy = _bag(record, slot).fcurves.new(curve.data_path, index=curve.array_index)
+        copy = bag.fcurves.new(curve.data_path, index=curve.array_index)
         copy.extrapolation = curve.extrapolation
         times = keyframes.keys(curve)[:, 0]
         first, last = np.searchsorted(times, (ends[0] - keyframes.SAME_FRAME, ends[1] + keyframes.SAME_FRAME))
@@ -242,12 +244,9 @@ def _candidates(armature: Object) -> Iterator[Curves]:
 
 
 def _of(record: Action, slot: str) -> dict[tuple[str, int], FCurve]:
-    return keyframes.curves_by_key(_bag(record, slot).fcurves)
-
-
-def _bag(record: Action, slot: str) -> Any:
-    strip: Any = record.layers[0].strips[0]
-    return strip.channelbag(next(each for each in record.slots if each.name_display == slot))
+    """The curves in one of a record's slots."""
+    own = next(each for each in record.slots if each.name_display == slot)
+    return keyframes.curves_by_key(keyframes.curves_of(record, own))
 
 
 def _has(frames: FloatArray, frame: float) -> bool:
@@ -349,35 +348,23 @@ def write_changes(
 
 def _insert_all(curve: FCurve, frames: FloatArray, ends: FloatArray) -> None:
     """Insert keys on some frames (F,), and keys at the ends (N,) that keep the curve unchanged outside them."""
-    for end in ends.tolist():
-        # With fixed outer handles, the curve keeps its shape.
-        _keep_shape_around(curve, end)
-        _insert(curve, end)
-        _keep_shape_around(curve, end)
-    for frame in frames.tolist():
-        _insert(curve, frame)
-
-
-def _insert(curve: FCurve, frame: float) -> None:
-    """Insert a key on a frame without one, without changing the curve."""
     points: Any = curve.keyframe_points
-    place = _index_of(points, frame)
-    if place == len(points) or points[place].co[0] > frame + keyframes.SAME_FRAME:
-        points.insert(frame, curve.evaluate(frame))
 
+    def keep_shape(place: int) -> None:
+        # Blender fits automatic handles to the neighboring values. With free ones, the curve keeps its shape.
+        for each in points[max(place - 1, 0) : place + 2]:
+            if each.interpolation == "BEZIER":
+                each.handle_left_type = each.handle_right_type = "FREE"
 
-def _keep_shape_around(curve: FCurve, frame: float) -> None:
-    """Make the handles next to a frame free, because Blender fits automatic handles to the neighboring values."""
-    points: Any = curve.keyframe_points
-    place = _index_of(points, frame)
-    for each in points[max(place - 1, 0) : place + 2]:
-        if each.interpolation == "BEZIER":
-            each.handle_left_type = each.handle_right_type = "FREE"
-
-
-def _index_of(points: Any, frame: float) -> int:
-    """The index of the first key on or after a frame; reads only a few keys."""
-    return bisect_left(points, frame - keyframes.SAME_FRAME, key=lambda point: point.co[0])
+    for index, frame in enumerate((*ends.tolist(), *frames.tolist())):
+        # The first key on or after the frame; this reads only a few keys.
+        place = bisect_left(points, frame - keyframes.SAME_FRAME, key=lambda point: point.co[0])
+        if index < len(ends):
+            keep_shape(place)
+        if place == len(points) or points[place].co[0] > frame + keyframes.SAME_FRAME:
+            points.insert(frame, curve.evaluate(frame))
+        if index < len(ends):
+            keep_shape(place)
 
 
 def write_layer(armature: Object, frames: FloatArray, changed: Sequence[Changed]) -> None:

@@ -86,13 +86,11 @@ def find_contacts(scene: Scene, armature: Object, take: EditedTake, frames: Floa
     # The distance between the ball, where the toe begins, and the ankle is constant. The tip of the toe moves.
     balls = [Effector(each.bone, (0.0, 0.0, 0.0)) for each in points if roles[each.bone].part == "toe"]
     for point in points + balls:
-        bone = skeleton.index(point.bone)
-        is_head = point.offset is not None
-        offset = (0.0, 0.0 if is_head else skeleton.lengths[bone], 0.0)
-        places = (posed[:, bone] @ (*offset, 1.0) @ world.T)[:, :3]
-        heights[point.bone, "HEAD" if is_head else "TAIL"] = places[:, 2]
+        matrices, tip = posed[:, skeleton.index(point.bone)], "TAIL" if point.offset is None else "HEAD"
+        places = (matrices @ np.append(effector_offset(skeleton, point), 1.0) @ world.T)[:, :3]
+        heights[point.bone, tip] = places[:, 2]
         found.setdefault(foot_of(roles, point.bone), []).extend(
-            PointContact(point.bone, "HEAD" if is_head else "TAIL", float(frames[first]), float(frames[end - 1]))
+            PointContact(point.bone, tip, float(frames[first]), float(frames[end - 1]))
             for first, end in find_stances(places, rate)
         )
     step = float(frames[1] - frames[0])
@@ -219,14 +217,13 @@ _GOES_BACK: Final = 0.25
 
 @dataclass(frozen=True)
 class Spread:
-    """The extent of a change: the number of frames before and after.
+    """The extent of a change: the number of frames before and after the dragged one.
 
     frame: the dragged frame; None for the current one. to: "MARKERS" or "CONTACTS": the change ends at the next marker
     or contact on the timeline, if there is one; "LAYER": it is written to a separate layer.
     """
 
-    before: float
-    after: float
+    frames: float
     frame: float | None = None
     to: Collection[str] = ()
 
@@ -283,8 +280,8 @@ def make_span(scene: Scene, setup: DragSetup, spread: Spread, frame: float) -> S
         times += [float(marker.frame) for marker in scene.timeline_markers]
     if "CONTACTS" in spread.to:
         times += [time for each in contacts for time in (each.first, each.last) if not first <= time <= last]
-    before = max((time for time in times if time < frame), default=frame - spread.before)
-    after = min((time for time in times if time > frame), default=frame + spread.after)
+    before = max((time for time in times if time < frame), default=frame - spread.frames)
+    after = min((time for time in times if time > frame), default=frame + spread.frames)
     room = 1.0 - _GOES_BACK
     whole = max(first, frame - room * (frame - before)), min(last, frame + room * (after - frame))
     span = span_over(setup, take, whole, (before, after), also=(frame,))
@@ -373,8 +370,7 @@ def _turning(setup: DragSetup, effectors: list[Effector], take: EditedTake) -> l
     skeleton = take.skeleton
     bones = {bone for each in effectors for bone in skeleton.path(skeleton.index(each.bone))}
     names = [skeleton.names[bone] for bone in sorted(bones)]
-    owned = next((name for name in names if name in setup.owned), None)
-    if owned is not None:
+    if (owned := next((name for name in names if name in setup.owned), None)) is not None:
         raise RigError(f"Bone {owned!r} can't be edited over time: {setup.owned[owned]}; {OTHERWISE}")
     check_unscaled(setup.armature, names)
     tops = {skeleton.index(top) for top in setup.tops if top in skeleton.names}
@@ -595,11 +591,11 @@ def begin_any_drag(
         trouble = f"{armature.name!r} has no keys to edit: bake or key some motion first"
     if spread.frame is not None and trouble:
         raise RigError(f"Frame {spread.frame:g} can't be edited: {trouble}")
-    if spread.frame is not None and not spread.before:
-        spread = replace(spread, before=_FADES, after=_FADES)
-    if spread.before and not trouble:
+    if spread.frame is not None and not spread.frames:
+        spread = replace(spread, frames=_FADES)
+    if spread.frames and not trouble:
         return begin_spread(context, armature, bone, spread, point=point, settings=settings)
     drag = begin_drag(context, armature, bone, point=point, settings=settings)
-    if spread.before:
+    if spread.frames:
         drag.left_alone.append(f"Only this frame was changed. {trouble}")
     return drag

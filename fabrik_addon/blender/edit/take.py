@@ -18,9 +18,10 @@ from ..control.posed_rig import posed_rig
 from ..control.writer import RigMotion
 from ..rig import keyframes
 from ..rig.armature import RigError, Tree, matrices, root_place
-from ..rig.keyframes import SAME_FRAME, RigCurves, cycle_of, every_curve, is_layered, key_times
+from ..rig.keyframes import SAME_FRAME, RigCurves, cycle_of, every_curve, key_times
 from ..rig.pose_writer import PoseKeeper
 from ..rig.rotation_modes import from_channels, property_name
+from ..settings.why_not import is_layered, is_played
 
 
 class EditedTake:
@@ -169,7 +170,7 @@ class PathKeeper:
         self._played = 0
 
     def sample(self, rig: Object, frame: float, about: float) -> Paths | None:
-        """The paths of a rig that `needs_sampling`: plays the frames around a frame in Blender; None without keys."""
+        """The paths of a rig that `is_played`: plays the frames around a frame in Blender; None without keys."""
         self._paths = _sampled(rig, frame, about)
         self._played += 1
         self._state = self._key_state(rig)
@@ -178,11 +179,11 @@ class PathKeeper:
     def paths(self, rig: Object, frame: float) -> tuple[Paths | None, tuple[object, ...]]:
         """The paths around a frame, and a value that changes with them. Both are None without readable keys.
 
-        A rig that `needs_sampling` has no paths until it is sampled, and again after its keys have changed: see
+        A rig that `is_played` has no paths until it is sampled, and again after its keys have changed: see
         `is_current`.
         """
         state = self._key_state(rig)
-        if needs_sampling(rig):
+        if is_played(rig):
             return (self._paths if state == self._state else None), state
         near = self._paths is not None and (
             len(self._paths.frames) < 2 * _MOST
@@ -216,11 +217,6 @@ class PathKeeper:
             for each in track.strips
         ]
         return (*own, *strips, *(hash(keyframes.keys(curve).tobytes()) for curve in every_curve(rig)))
-
-
-def needs_sampling(rig: Object) -> bool:
-    """Whether Blender must evaluate each frame to find the bones' positions. It can't do this while it draws."""
-    return is_layered(rig) or not posed_rig(rig).by_channels
 
 
 def _sampled(rig: Object, frame: float, about: float) -> Paths | None:

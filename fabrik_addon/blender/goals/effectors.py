@@ -87,7 +87,8 @@ Target: TypeAlias = tuple[Object, str]
 COLLECTION_NAME = "FABRIK Targets"
 # The size of a target empty as a fraction of its bone's length.
 _TARGET_SIZE = 0.2
-Followed: TypeAlias = "FabrikEffector | FabrikMarker"
+# What a rig follows: its effectors, or in a bake its markers.
+Followed: TypeAlias = FabrikEffector | FabrikMarker
 _GROUPS: Final = (
     ("feet", ("thigh", "shin", "foot", "toe")),
     ("hands", ("shoulder", "upper_arm", "forearm", "hand", "palm", "finger")),
@@ -113,31 +114,35 @@ def targets_in(goals: Iterable[Goal | None]) -> list[Target]:
     return [goal for goal in goals if goal is not None and not isinstance(goal, (Pin, Partner))]
 
 
-def check_effectors(scene: Scene, rig: Object) -> None:
-    """Raise RigError, with the reason, unless the rig can be solved for its targets."""
-    trouble = why_no_rig(rig) or why_no_solve(rig)
-    if trouble:
+def check_followed(scene: Scene, rig: Object, source: str = "EFFECTORS") -> None:
+    """Raise RigError, with the reason, unless there are markers or effectors and their objects exist."""
+    by_markers = follows_markers(rig, source)
+    if trouble := why_no_rig(rig) or (not by_markers and why_no_solve(rig)):
         raise RigError(trouble)
-    for effector in enabled_effectors(rig):
-        if not effector.bone:
-            raise RigError(f"Target {effector.name!r} has no bone: choose one")
-        if effector.kind == "TARGET" and effector.target is None:
-            raise RigError(f"Target {effector.name!r} has no object (was it deleted?): choose one")
-        targets = (effector.target, effector.target_bone), (effector.bend_target, effector.bend_bone)
-        reason = _why_not_followed(scene, rig, effector.bone, targets)
+    if by_markers and not mapped_markers(rig):
+        raise RigError(f"{rig.name!r} has no matched markers: match its markers to bones first")
+    for each in followed(rig, source):
+        gone, reason = each.kind == "TARGET" and each.target is None, _why_not_followed(scene, rig, each)
+        if by_markers and gone:
+            raise RigError(f"Marker {each.name!r} has no object (was it deleted?): choose one, or disable the marker")
+        if by_markers and reason:
+            raise RigError(f"Marker {each.name!r}: {reason}")
+        if not each.bone:
+            raise RigError(f"Target {each.name!r} has no bone: choose one")
+        if gone:
+            raise RigError(f"Target {each.name!r} has no object (was it deleted?): choose one")
         if reason:
-            raise RigError(f"Target {effector.name!r}: {reason}")
+            raise RigError(f"Target {each.name!r}: {reason}")
 
 
-def _why_not_followed(scene: Scene, rig: Object, name: str, targets: Sequence[Target]) -> str:
-    """Why a bone of a rig can't follow its targets, objects in the scene or None; "" if it can."""
-    if name not in rig.pose.bones:
-        return f"{rig.name!r} has no bone {name!r} (was it renamed?): choose it again"
-    for target, bone in targets:
+def _why_not_followed(scene: Scene, rig: Object, each: Followed) -> str:
+    """Why a bone of a rig can't follow its targets; "" if it can."""
+    if each.bone not in rig.pose.bones:
+        return f"{rig.name!r} has no bone {each.bone!r} (was it renamed?): choose it again"
+    for target, bone in ((each.target, each.target_bone), (each.bend_target, each.bend_bone)):
         if target is not None and not is_in_scene(scene, target):
             return f"its object {target.name!r} is not in scene {scene.name!r}: choose another"
-        reason = "" if target is None else why_no_target(rig, target, bone)
-        if reason:
+        if reason := "" if target is None else why_no_target(rig, target, bone):
             return reason
     return ""
 
@@ -153,7 +158,7 @@ def why_no_target(rig: Object, target: Object, bone: str) -> str:
     return ""
 
 
-def loop_partner(rig: Object, effector: FabrikEffector | FabrikMarker) -> Partner | None:
+def loop_partner(rig: Object, effector: Followed) -> Partner | None:
     """The point of one of the rig's own bones that an effector's target is fixed to; None for other targets."""
     holder, bone = effector.target, effector.target_bone
     carrier = "" if holder is None else target_bone_of(rig, holder, bone)
@@ -171,18 +176,9 @@ def loop_partner(rig: Object, effector: FabrikEffector | FabrikMarker) -> Partne
     return Partner(carrier, (place.x, place.y + rig.data.bones[carrier].length, place.z))
 
 
-def goal_of(effector: FabrikEffector | FabrikMarker) -> Target | Pin:
-    """The target of an effector, or its pin."""
-    if isinstance(effector, FabrikEffector) and effector.kind == "PIN":
-        return Pin(tuple(effector.pin_location), tuple(effector.pin_rotation))
-    return effector.target, effector.target_bone
-
-
-def core_effector(effector: FabrikEffector | FabrikMarker) -> Effector:
+def core_effector(effector: Followed) -> Effector:
     """Convert a stored effector to the solver's; offsets are in armature units."""
     offset = {"TAIL": None, "HEAD": BONE_HEAD, "OFFSET": tuple(effector.offset)}[effector.point]
-    if isinstance(effector, FabrikMarker):
-        return Effector(effector.bone, offset=offset, weight=effector.weight)
     return Effector(
         effector.bone,
         offset=offset,
@@ -215,8 +211,7 @@ def add_effector(
     Raises RigError, before anything is changed, for an invalid bone or target.
     """
     chosen, bone = bone, posable_bone(rig, bone)
-    reason = why_no_target(rig, target, target_bone) if target else ""
-    if reason:
+    if reason := why_no_target(rig, target, target_bone) if target else "":
         raise RigError(reason)
     if target is None:
         target = _new_target(context, rig, rig.pose.bones[bone], point, chosen)
@@ -284,25 +279,6 @@ def follows_markers(rig: Object, source: str) -> bool:
 def followed(rig: Object, source: str) -> Sequence[Followed]:
     """The markers or the effectors that a bake follows."""
     return mapped_markers(rig) if follows_markers(rig, source) else enabled_effectors(rig)
-
-
-def check_followed(scene: Scene, rig: Object, source: str) -> None:
-    """Raise RigError, with the reason, unless there are markers or effectors and their objects exist."""
-    if not follows_markers(rig, source):
-        check_effectors(scene, rig)
-        return
-    trouble = why_no_rig(rig)
-    if trouble:
-        raise RigError(trouble)
-    markers = mapped_markers(rig)
-    if not markers:
-        raise RigError(f"{rig.name!r} has no matched markers: match its markers to bones first")
-    for marker in markers:
-        if marker.target is None:
-            raise RigError(f"Marker {marker.name!r} has no object (was it deleted?): choose one, or disable the marker")
-        reason = _why_not_followed(scene, rig, marker.bone, [(marker.target, marker.target_bone)])
-        if reason:
-            raise RigError(f"Marker {marker.name!r}: {reason}")
 
 
 def order_effectors(rig: Object) -> tuple[str, list[str]]:

@@ -80,15 +80,10 @@ def sample_steps(
         path = _location_path(target)
         own = [curve for curve in keyframes.curves(target[0]) if curve.data_path == path]
         gaps = bool(own) if is_imported(target) else recorded
-        keyed = {curve: keyframes.keys(curve) for curve in own} if gaps or plain[place] else {}
-        there = _is_there(target, keyed.values(), times) if gaps else np.ones(len(times), dtype=np.bool_)
+        there = _is_there(target, own, times) if gaps else np.ones(len(times), dtype=np.bool_)
         if plain[place]:
-            holder = target[0]
-            frames = times[there]
-            values = np.tile(np.array(holder.location), (len(frames), 1))
-            for curve, keys in keyed.items():
-                if len(keys):
-                    values[:, curve.array_index] = keyframes.values_at(curve, frames, keys)
+            holder, own = target[0], [curve for curve in own if len(curve.keyframe_points)]
+            values = keyframes.channel_values(np.array(holder.location), own, times[there])
             positions[there, place] = values + np.array(holder.delta_location)
         positions[~there, place] = np.nan
         yield 1.0
@@ -114,12 +109,9 @@ def _evaluated(scene: Scene, frames: FloatArray, columns: Sequence[_Column]) -> 
         yield done / len(frames)
 
 
-def _is_there(target: Target, keyed: Iterable[FloatArray], frames: FloatArray) -> BoolArray:
-    """(F,) whether a target is visible on frames (F,), by the rules of `sample_steps`.
-
-    keyed: the keys (K, 2) of each curve of its location.
-    """
-    first, *others = [keys[:, 0] for keys in keyed] or [np.empty(0)]
+def _is_there(target: Target, curves: Iterable[FCurve], frames: FloatArray) -> BoolArray:
+    """(F,) whether a target with these location curves is visible on frames (F,), by the rules of `sample_steps`."""
+    first, *others = [keyframes.keys(curve)[:, 0] for curve in curves] or [np.empty(0)]
     # Sorting is slow. Usually all curves have keys on the same frames.
     same = all(np.array_equal(first, other) for other in others) and bool((np.diff(first) > 0.0).all())
     times = first if same else np.unique(np.concatenate([first, *others]))

@@ -38,18 +38,17 @@ from ..rig.armature import (
 from ..rig.locks import WithLocks
 from ..settings.limit_properties import read_limits
 from ..settings.limit_values import AXES
-from ..settings.motion import FabrikMarker
-from ..settings.rig import FabrikEffector, rig_settings
+from ..settings.rig import rig_settings
 from ..settings.why_not import enabled_effectors
 from .body import collision_of, floor_of, masses_of, part_of, side_bends, support_of
 from .effectors import (
+    Followed,
     Goal,
     Partner,
     Pin,
     Target,
     close_loops,
     core_effector,
-    goal_of,
     loop_partner,
     rotating_bones,
     target_bone_of,
@@ -203,10 +202,9 @@ class RigProblem:
     def edit_model(self, *, separate: bool = False) -> EditModel:
         """The model of a change over frames; separate: whether the change removes self-collisions."""
         rig, skeleton = self.rig, self.tree.skeleton
-        collision = collision_of(rig, skeleton, always=separate)
-        masses = masses_of(rig, skeleton)
-        turning = self.bone_names
-        return EditModel(skeleton, self.effectors, masses, self.limits, turning, self.free_root, collision, separate)
+        masses, collision = masses_of(rig, skeleton), collision_of(rig, skeleton, always=separate)
+        bones = self.bone_names
+        return EditModel(skeleton, self.effectors, masses, self.limits, bones, self.free_root, collision, separate)
 
     def why_short(self, solver: DragSolver) -> str:
         """The reasons why effectors miss their targets in a solver's pose, as text; "" if there are none."""
@@ -305,7 +303,7 @@ def _turned_by(skeleton: Skeleton, effectors: Sequence[Effector], held: Collecti
 
 def find_problems(
     rig: Object,
-    wanted: Sequence[FabrikEffector | FabrikMarker] | None = None,
+    wanted: Sequence[Followed] | None = None,
     *,
     baked: bool = False,
     limbs: Sequence[LimbOnIk] = (),
@@ -313,10 +311,9 @@ def find_problems(
 ) -> list[RigProblem]:
     """The problems of the enabled effectors, one per tree that has any, in the current pose with the current limits.
 
-    wanted: markers, or some of the effectors, instead of all effectors. They must have passed `check_effectors` or
-    `check_followed`. baked: for a bake. limbs: limbs that stay at their IK controls, see `held_by_ik`.
-    trees: the rig's trees in another pose than the current one. Raises RigError if no bone can move any of them, and
-    LimitPropertyError for an invalid limit.
+    wanted: markers, or some of the effectors, instead of all effectors. They must have passed `check_followed`. baked:
+    for a bake. limbs: limbs that stay at their IK controls, see `held_by_ik`. trees: the rig's trees in another pose
+    than the current one. Raises RigError if no bone can move any of them, and LimitPropertyError for an invalid limit.
     """
     enabled = enabled_effectors(rig) if wanted is None else wanted
     posed = posed_rig(rig)
@@ -326,13 +323,11 @@ def find_problems(
     ends = {effector.bone for effector in enabled} | {each.bone for each in partners if each is not None}
     found = []
     for tree, carrier in (part for whole in trees or posed.trees() for part in cut_tree(whole, owned, ends)):
-        own = [effector for effector in enabled if effector.bone in tree.skeleton.names]
-        if own:
+        if own := [effector for effector in enabled if effector.bone in tree.skeleton.names]:
             found.append(_problem_of(posed, tree, carrier, own, held, limbs, baked=baked))
     moved = [problem for problem in found if problem.bones]
     if not moved:
-        alone = [sentence for problem in found for sentence in problem.left_alone]
-        if alone:
+        if alone := [sentence for problem in found for sentence in problem.left_alone]:
             raise RigError(
                 f"The bones that could move targets and pins of {rig.name!r} can't rotate ({alone[-1]}): choose "
                 "other bones"
@@ -354,7 +349,7 @@ def _problem_of(
     posed: PosedRig,
     tree: Tree,
     carrier: str,
-    own: Sequence[FabrikEffector | FabrikMarker],
+    own: Sequence[Followed],
     held: Mapping[str, str],
     limbs: Sequence[LimbOnIk],
     *,
@@ -363,10 +358,14 @@ def _problem_of(
     rig, skeleton = posed.rig, tree.skeleton
     partners = [loop_partner(rig, effector) for effector in own]
     effectors = close_loops(skeleton, [core_effector(effector) for effector in own], partners, held)
-    targets = [
-        partner if partner is not None and effector.target_bone is not None else goal_of(each)
-        for each, effector, partner in zip(own, effectors, partners, strict=True)
-    ]
+    targets: list[Goal] = []
+    for each, effector, partner in zip(own, effectors, partners, strict=True):
+        if partner is not None and effector.target_bone is not None:
+            targets.append(partner)
+        elif each.kind == "PIN":
+            targets.append(Pin(tuple(each.pin_location), tuple(each.pin_rotation)))
+        else:
+            targets.append((each.target, each.target_bone))
     pinned = tuple(each.bone for each, target in zip(effectors, targets, strict=True) if isinstance(target, Pin))
     # Of pins and targets with the same priority, pins are met first.
     leading = [each for each, goal in zip(effectors, targets, strict=True) if not isinstance(goal, (Pin, Partner))]
@@ -390,15 +389,11 @@ def _problem_of(
             )
         if effector.target_bone == effector.bone or not turned.any():
             raise RigError(f"Target {each.name!r}: its object moves with bone {effector.bone!r}: choose another")
-    bends = [
-        None if isinstance(each, FabrikMarker) or each.bend_target is None else (each.bend_target, each.bend_bone)
-        for each in own
-    ]
+    bends = [None if each.bend_target is None else (each.bend_target, each.bend_bone) for each in own]
     bones = np.flatnonzero(turned_by.any(axis=0)).tolist()
     root = skeleton.names[0]
     may_move = root not in here and posed.may_move(root)
-    by_markers = any(isinstance(each, FabrikMarker) for each in own)
-    slides = {} if by_markers else solved_slides(rig, [skeleton.names[bone] for bone in bones])
+    slides = solved_slides(rig, [skeleton.names[bone] for bone in bones]) if own[0].may_stretch else {}
     return rig_problem(
         posed,
         stretched(rig, freeze(tree, here), except_for=slides),

@@ -29,6 +29,7 @@ from ..rig.pose_writer import PoseKeeper
 from ..rig.rotation_modes import channel_count, property_name, to_channels
 from ..settings.limit_properties import read_limit, read_settings
 from ..settings.limit_values import ALL_ROUND, AXES, Range, settings_of
+from ..settings.why_not import is_layered
 from .editing import write_all
 
 # Radians. Smaller changes by a clamp are rounding errors.
@@ -77,7 +78,7 @@ def rotations_of_action(
     it rotates none of the bones.
     """
     posed, names = posed_rig(rig), [bone.name for bone in bones]
-    strips = [] if not keyframes.is_layered(rig) else keyframes.active_strips(rig)
+    strips = keyframes.active_strips(rig) if is_layered(rig) else []
     moving = list[tuple[PoseBone, FloatArray, FloatArray]]()
     if not strips and (rig.animation_data is None or rig.animation_data.action is None):
         raise RigError(f"{rig.name!r} has no action: assign one, or insert keys first")
@@ -106,8 +107,7 @@ def rotations_of_action(
 
 def what_plays(rig: Object) -> str:
     """The name of a rig's action for messages, or else words for its NLA strips."""
-    strips = keyframes.is_layered(rig)
-    return f"the NLA strips of {rig.name!r}" if strips else f"action {rig.animation_data.action.name!r}"
+    return f"the NLA strips of {rig.name!r}" if is_layered(rig) else f"action {rig.animation_data.action.name!r}"
 
 
 # Radians. A smaller excess is due to rounding in single precision.

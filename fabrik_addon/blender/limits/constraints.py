@@ -71,7 +71,7 @@ def limits_to_constraints(bones: Sequence[PoseBone]) -> tuple[str, list[str]]:
         raise RigError(left[0])
     limited = [(holder, box) for _, holder, box in rows if holder is not None]
     for holder, box in limited:
-        constraint = own_constraint(holder)
+        constraint = next(filter(is_own, holder.constraints), None)
         if any(box.ranges):
             _constrain(constraint or holder.constraints.new("LIMIT_ROTATION"), box)
         elif constraint is not None:
@@ -82,11 +82,6 @@ def limits_to_constraints(bones: Sequence[PoseBone]) -> tuple[str, list[str]]:
                 holder.constraints.remove(constraint)
     count = sum(any(box.ranges) for _, box in limited)
     return f"Added Limit Rotation constraints to {count} of {bones_of(len(bones))}", left
-
-
-def own_constraint(bone: PoseBone) -> Any | None:
-    """The bone's constraint that was made from its limit."""
-    return next(filter(is_own, bone.constraints), None)
 
 
 def is_own(constraint: Any) -> bool:

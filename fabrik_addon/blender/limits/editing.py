@@ -24,7 +24,7 @@ from ...core.limits import outline, swing_of
 from ...human.preset import LimitPreset, human_limits, swing_names, why_not_human
 from ...human.rest_body import RestBone
 from ..control.posed_rig import posed_rig
-from ..rig.armature import RigError, check_rig, growing_children
+from ..rig.armature import RigError, check_rig, floats, growing_children
 from ..settings import limit_properties, limit_values
 from ..settings.control import control_rig, solved_parents
 from ..settings.selection import active_bone
@@ -343,17 +343,12 @@ def _settings(bone: PoseBone, axes: IntArray | None) -> limit_values.LimitSettin
     return replace(
         settings,
         cone=cast("limit_values.Cone", tuple(cone)),
-        twist=_signed(settings.twist, -1),
+        twist=(0.0 - settings.twist[1], 0.0 - settings.twist[0]),
         axis=axis,
-        hinge=_signed(settings.hinge, sign),
+        hinge=settings.hinge if sign > 0 else (0.0 - settings.hinge[1], 0.0 - settings.hinge[0]),
         # Reverse the points, so that the outline keeps its orientation.
         window=limit_values.flat((np.reshape(settings.window, (-1, 2))[::-1] @ axes.T).tolist()),
     )
-
-
-def _signed(ends: limit_values.Range, sign: int) -> limit_values.Range:
-    low, high = ends
-    return (low, high) if sign > 0 else (0.0 - high, 0.0 - low)
 
 
 RestKey: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], bytes, bytes]
@@ -398,18 +393,16 @@ def read_rest(rig: Object) -> dict[str, RestBone]:
 def rest_key(rig: Object) -> RestKey:
     """A cache key for bones at rest: names, parents' names, (J, 4, 4) matrices column by column and (J,) lengths."""
     bones, above = rig.data.bones, solved_parents(rig)
-    matrices, lengths = np.empty((len(bones), 16), dtype=np.float32), np.empty(len(bones), dtype=np.float32)
-    bones.foreach_get("matrix_local", matrices.ravel())
-    bones.foreach_get("length", lengths)
-    every = bones.keys()
-    rows, names = [name in above for name in every], tuple(filter(above.__contains__, every))
-    return names, tuple(above[name] for name in names), matrices[rows].tobytes(), lengths[rows].tobytes()
+    rows = [bone.name in above for bone in bones]
+    names = tuple(filter(above.__contains__, bones.keys()))
+    frames, lengths = floats(bones, "matrix_local", 16), floats(bones, "length", 1)
+    return names, tuple(above[name] for name in names), frames[rows].tobytes(), lengths[rows].tobytes()
 
 
 def rest_of(names: tuple[str, ...], parents: tuple[str, ...], matrices: bytes, lengths: bytes) -> dict[str, RestBone]:
     """The bones at rest that a `rest_key` describes."""
-    frames = np.frombuffer(matrices, dtype=np.float32).reshape(-1, 4, 4).transpose(0, 2, 1).astype(np.float64)
-    rows = zip(names, parents, frames, np.frombuffer(lengths, dtype=np.float32).tolist(), strict=True)
+    frames = np.frombuffer(matrices).reshape(-1, 4, 4).transpose(0, 2, 1)
+    rows = zip(names, parents, frames, np.frombuffer(lengths).tolist(), strict=True)
     return {name: RestBone(parent, frame[:3, 3], frame[:3, :3], length) for name, parent, frame, length in rows}
 
 

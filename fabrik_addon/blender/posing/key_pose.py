@@ -10,7 +10,7 @@ from bpy.types import Context, Object, PoseBone
 from ...core.errors import FabrikError
 from ..control.posed_rig import posed_rig
 from ..control.writer import held_by_ik
-from ..goals.effectors import check_effectors
+from ..goals.effectors import check_followed
 from ..goals.problem import find_problems
 from ..rig.armature import RigError
 from ..rig.keyframes import RigCurves, action_frame, check_action, curves
@@ -83,7 +83,7 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
         chosen = []
         if enabled_effectors(rig):
             # The channels that Solve and Live write.
-            check_effectors(context.scene, rig)
+            check_followed(context.scene, rig)
             trees = find_problems(rig, limbs=held_by_ik(rig, context.view_layer.update))
             roots = [problem.tree.skeleton.names[0] for problem in trees if problem.free_root]
             written = (problem.tree.skeleton.names[bone] for problem in trees for bone in problem.written)

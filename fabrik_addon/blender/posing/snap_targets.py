@@ -9,7 +9,7 @@ from mathutils import Matrix, Quaternion, Vector
 
 from ...core.arrays import FloatArray
 from ...core.errors import first_few
-from ..goals.effectors import check_effectors, set_pin
+from ..goals.effectors import check_followed, set_pin
 from ..goals.places import current_targets, tree_space
 from ..goals.problem import find_problems
 from ..limits.action import clamp_pose, excess
@@ -44,7 +44,7 @@ def snap_targets(context: Context, rig: Object, *, clamp: bool = False) -> tuple
     clamp: first clamp bones to their limits. Returns the number of moved targets, and notes on targets that can't be
     moved and on bones outside their limits. Raises a FabrikError, with nothing moved, if no target can be moved.
     """
-    check_effectors(context.scene, rig)
+    check_followed(context.scene, rig)
     check_editable(rig)
     context.view_layer.update()
     effectors = enabled_effectors(rig)

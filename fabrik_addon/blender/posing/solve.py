@@ -21,7 +21,7 @@ from ...core.rotations import IDENTITY, angle_between, slerp
 from ..control.posed_rig import PosedRig, posed_rig
 from ..control.writer import LimbOnIk, Update, held_by_ik, most_off
 from ..goals.body import masses_of
-from ..goals.effectors import check_effectors, move_pins_with
+from ..goals.effectors import check_followed, move_pins_with
 from ..goals.places import SampledTargets, current_targets, tree_space
 from ..goals.problem import RigProblem, find_problems
 from ..limits.action import legal_pose, legal_rotations
@@ -256,7 +256,7 @@ def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> F
     Bones that no enabled effector needs, and bones that cannot be keyed, don't change. If a FabrikError is raised, the
     pose is unchanged.
     """
-    check_effectors(context.scene, armature)
+    check_followed(context.scene, armature)
     check_rig(armature)
     check_editable(armature)
     context.view_layer.update()
@@ -569,7 +569,7 @@ def try_pose(
     try:
         if not (why_no_rig(rig) or why_no_solve(rig)):
             sessions = rigs.setdefault(rig.session_uid, {})
-            check_effectors(scene, rig)
+            check_followed(scene, rig)
             check_editable(rig)
             base = BasePose(scene, rig, update, next((each.base for each in sessions.values()), None))
             for each in find_problems(rig, limbs=base.held, trees=[*base.trees.values()]):

@@ -223,8 +223,7 @@ def check_bones(armature: Object, *names: str) -> None:
 
 def check_editable(armature: Object) -> None:
     """Raise RigError unless the object may be posed: it is local, or an editable library override."""
-    reason = why_not_editable(armature)
-    if reason:
+    if reason := why_not_editable(armature):
         raise RigError(reason)
 
 

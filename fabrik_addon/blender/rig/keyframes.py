@@ -18,7 +18,7 @@ from bpy_extras import anim_utils
 
 from ...core.arrays import FloatArray, IntArray
 from ...core.errors import FabrikError
-from ..settings.why_not import why_not_editable
+from ..settings.why_not import is_layered, why_not_editable
 from .rotation_modes import from_channels, property_name
 
 
@@ -26,18 +26,24 @@ class KeyframeError(FabrikError):
     """An action that cannot be written; the message names it."""
 
 
-def new_action(owner: Object, name: str) -> Action:
-    """A new, empty action that animates `owner`. Its former action is kept in the file, even if unused.
+def new_action(owner: Object, name: str, *, without: Collection[str] | None = None) -> Action:
+    """A new action that animates `owner`: empty, or like its current one without the data paths in `without`.
 
-    Raises KeyframeError if the owner's action cannot be replaced.
+    The current action is kept in the file, even if unused. Raises KeyframeError if it cannot be replaced.
     """
     animation = _animation_data(owner)
-    previous = animation.action
-    action = bpy.data.actions.new(name)
+    previous, slot = animation.action, animation.action_slot
+    is_copy = without is not None and previous is not None
+    action = previous.copy() if is_copy else bpy.data.actions.new(name)
     animation.action = action
     if previous is not None and previous.library is None and previous.users == 0:
         previous.use_fake_user = True
-    animation.action_slot = _new_slot(action, owner)
+    has_slot = is_copy and slot is not None
+    animation.action_slot = action.slots[slot.identifier] if has_slot else _new_slot(action, owner)
+    if is_copy:
+        action.name, channels = name, channels_of(action, owner)
+        for curve in [curve for curve in channels.fcurves if curve.data_path in without]:
+            channels.fcurves.remove(curve)
     return action
 
 
@@ -46,8 +52,7 @@ def check_action(owner: Object, *, new: bool, tweaked: bool = False) -> None:
 
     tweaked: whether the action may be that of an NLA strip in tweak mode, see `action_frame`.
     """
-    reason = why_not_editable(owner)
-    if reason:
+    if reason := why_not_editable(owner):
         raise KeyframeError(reason)
     if not tweaked:
         check_not_tweaked(owner)
@@ -61,33 +66,11 @@ def check_not_shared(owner: Object) -> None:
     """Raise KeyframeError if another object is animated by the owner's current slot, since it would change too."""
     animation = owner.animation_data
     slot: Any = None if animation is None else animation.action_slot
-    others = [] if slot is None else [each.name for each in slot.users() if each != owner]
-    if others:
+    if others := [] if slot is None else [each.name for each in slot.users() if each != owner]:
         name = animation.action.name
         raise KeyframeError(
             f"Action {name!r} also animates {others[0]!r} with the same slot: make it single-user first"
         )
-
-
-def new_action_like(owner: Object, name: str, *, without: Collection[str] = ()) -> Action:
-    """A new action that animates `owner` like its current one, without the data paths in `without`.
-
-    The current action is kept in the file. Raises KeyframeError if it cannot be replaced.
-    """
-    animation = _animation_data(owner)
-    previous = animation.action
-    if previous is None:
-        return new_action(owner, name)
-    slot = animation.action_slot
-    action = previous.copy()
-    action.name = name
-    animation.action = action
-    previous.use_fake_user = previous.use_fake_user or (previous.library is None and previous.users == 0)
-    animation.action_slot = _new_slot(action, owner) if slot is None else action.slots[slot.identifier]
-    channels = channels_of(action, owner)
-    for curve in [curve for curve in channels.fcurves if curve.data_path in without]:
-        channels.fcurves.remove(curve)
-    return action
 
 
 def current_or_new_action(owner: Object, name: str) -> Action:
@@ -195,12 +178,6 @@ def _own_slot(action: Action, owner: Object) -> bpy.types.ActionSlot:
         return animation.action_slot
     own = (slot for slot in action.slots if slot.target_id_type == owner.id_type and slot.name_display == owner.name)
     return next(own, None) or _new_slot(action, owner)
-
-
-def is_layered(armature: Object) -> bool:
-    """Whether an armature has no action, but active NLA strips."""
-    animation = armature.animation_data
-    return animation is not None and animation.action is None and len(animation.nla_tracks) > 0
 
 
 def active_strips(armature: Object) -> list[bpy.types.NlaStrip]:
@@ -348,9 +325,7 @@ def curves_of(action: Action | None, slot: bpy.types.ActionSlot | None) -> list[
 
 def every_curve(armature: Object) -> list[FCurve]:
     """The curves of an armature's action; without an action, those of the active strips."""
-    if not is_layered(armature):
-        return curves(armature)
-    return strip_curves(armature)
+    return strip_curves(armature) if is_layered(armature) else curves(armature)
 
 
 def strip_curves(armature: Object) -> list[FCurve]:
@@ -436,17 +411,16 @@ def key_times(curve: FCurve, within: tuple[float, float] | None) -> FloatArray:
     return np.asarray(again[(again >= within[0]) & (again <= within[1])])
 
 
-def values_at(curve: FCurve, frames: FloatArray | IntArray, known: FloatArray | None = None) -> FloatArray:
-    """(F,) values of a curve on frames (F,): from keys or lines between them if possible, else evaluated.
-
-    known: the curve's keys (K, 2), if they have been read already.
-    """
-    if (known is not None or len(curve.keyframe_points) <= _FEW_FRAMES * len(frames)) and not curve.modifiers:
-        times, values = (keys(curve) if known is None else known).T
+def values_at(curve: FCurve, frames: FloatArray | IntArray) -> FloatArray:
+    """(F,) values of a curve on frames (F,): from keys or lines between them if possible, else evaluated."""
+    if len(curve.keyframe_points) <= _FEW_FRAMES * len(frames) and not curve.modifiers:
+        times, values = keys(curve).T
         places = np.minimum(np.searchsorted(times, frames), max(len(times) - 1, 0))
         if len(times) and (times[places] == frames).all():
             return np.asarray(values[places])
-        if len(times) and curve.extrapolation == "CONSTANT" and all_linear(curve):
+        kinds = _get(curve.keyframe_points, "interpolation", 1, np.uint8)
+        is_linear = (kinds == _enum_value("interpolation", "LINEAR")).all()
+        if len(times) and curve.extrapolation == "CONSTANT" and is_linear:
             return np.interp(frames, times, values)
     return np.array([curve.evaluate(frame) for frame in frames.tolist()])
 
@@ -467,13 +441,6 @@ def neighboring_keys(curve: FCurve, frame: float) -> tuple[float, float]:
     points: Any = curve.keyframe_points
     place = bisect_left(points, frame, key=lambda point: point.co[0])
     return points[place - 1].co[0] if place else -inf, points[place].co[0] if place < len(points) else inf
-
-
-def other_keyed_frames(armature: Object, frame: float) -> FloatArray:
-    """(F,) the frames on which an armature has keys, except a frame, from the nearest to it to the farthest."""
-    frames = np.unique(np.concatenate([np.zeros(0), *(keys(curve)[:, 0] for curve in curves(armature))]))
-    apart = np.abs(frames - frame)
-    return frames[np.argsort(apart)][np.count_nonzero(apart < SAME_FRAME) :]
 
 
 def scale_values(curve: FCurve, factor: float, shift: float | FloatArray) -> None:
@@ -509,12 +476,6 @@ def make_steps(curve: FCurve) -> None:
     points, kind = curve.keyframe_points, _enum_value("interpolation", "CONSTANT")
     points.foreach_set("interpolation", np.full(len(points), kind, dtype=np.uint8))
     curve.update()
-
-
-def all_linear(curve: FCurve) -> bool:
-    """Whether every key of a curve has linear interpolation."""
-    kinds = _get(curve.keyframe_points, "interpolation", 1, np.uint8)
-    return bool((kinds == _enum_value("interpolation", "LINEAR")).all())
 
 
 def _curve(channels: Any, data_path: str, index: int, group: str) -> FCurve:

@@ -12,6 +12,7 @@ from bpy.types import Context, Object
 from ...core.arrays import FloatArray
 from ...core.errors import first_few
 from .keyframes import (
+    SAME_FRAME,
     KeyframeError,
     action_frame,
     active_strips,
@@ -20,8 +21,8 @@ from .keyframes import (
     curves,
     curves_by_key,
     is_locked,
+    keys,
     make_steps,
-    other_keyed_frames,
     strip_curves,
     values_at,
 )
@@ -117,7 +118,10 @@ def _other_keys_kept(
 
     former: by data path and index, the value before the change, for properties without keys; None if it is unknown.
     """
-    frames = other_keyed_frames(armature, action_frame(armature, context.scene.frame_current_final))
+    # The other frames with keys, from the nearest to the farthest.
+    frames = np.unique(np.concatenate([np.zeros(0), *(keys(curve)[:, 0] for curve in curves(armature))]))
+    apart = np.abs(frames - action_frame(armature, context.scene.frame_current_final))
+    frames = frames[np.argsort(apart)][np.count_nonzero(apart < SAME_FRAME) :]
     by_key = curves_by_key(curves(armature))
     held, new = dict[tuple[str, int], FloatArray](), list[tuple[str, int]]()
     for key, value in former.items() if len(frames) else ():
@@ -187,8 +191,7 @@ def locked_note(armature: Object, channels: Iterable[tuple[str, str]], switches:
 
 def why_no_key(context: Context, *, automatic: bool) -> str:
     """The likely reason why changed bones got no key, as a sentence."""
-    keying_set = _keying_set(context, automatic=automatic)
-    if keying_set is not None:
+    if (keying_set := _keying_set(context, automatic=automatic)) is not None:
         return (
             f"No keys inserted ({keying_set.bl_label} contains no property of these bones): choose another keying set"
         )

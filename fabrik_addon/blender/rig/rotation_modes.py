@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from bpy.types import PoseBone
 
-from ...core.arrays import BoolArray, FloatArray, wrapped
+from ...core.arrays import BoolArray, FloatArray, running_signs, wrapped
 from ...core.errors import FabrikError
 from ...core.rotations import IDENTITY, matrix_from_quaternion, product
 
@@ -69,7 +69,7 @@ def to_channels(
     unit = unit / np.linalg.norm(unit, axis=-1, keepdims=True)
     before = None if previous is None else np.asarray(previous, dtype=np.float64)
     if rotation_mode == "QUATERNION":
-        return name, unit * _running_signs(unit, IDENTITY if before is None else before)
+        return name, unit * running_signs(unit, IDENTITY if before is None else before)
     if rotation_mode == "AXIS_ANGLE":
         # (F, ..., 4) angle and axis; without rotation the former axis is kept.
         half_sine = np.linalg.norm(unit[..., 1:], axis=-1, keepdims=True)
@@ -83,7 +83,7 @@ def to_channels(
         else:
             first = _unit_or(before[..., 1:], (0.0, 1.0, 0.0))
         axis = _carried_on(axis, has_axis, first)
-        signs = _running_signs(axis, first)
+        signs = running_signs(axis, first)
         start = np.zeros((*unit.shape[1:-1], 1)) if before is None else before[..., :1]
         return name, np.concatenate((_unwrapped(angle * signs, start), axis * signs), axis=-1)
     order = _axes(rotation_mode)
@@ -124,13 +124,6 @@ def from_channels(rotation_mode: str, values: npt.ArrayLike) -> FloatArray:
 def _axes(rotation_mode: str) -> list[int]:
     """The axes of an Euler order, beginning with the first rotation."""
     return ["XYZ".index(axis) for axis in rotation_mode]
-
-
-def _running_signs(vectors: FloatArray, before: FloatArray) -> FloatArray:
-    """(F, ..., 1) factors 1 or -1 that keep each of vectors (F, ..., n) on the side of the previous one."""
-    earlier = np.concatenate((np.broadcast_to(before, vectors.shape[1:])[None], vectors[:-1]))
-    turned = (vectors * earlier).sum(axis=-1, keepdims=True) < 0.0
-    return np.cumprod(np.where(turned, -1.0, 1.0), axis=0)
 
 
 def _euler(order: Sequence[int], matrices: FloatArray, start: FloatArray) -> FloatArray:

@@ -53,23 +53,6 @@ def library_name(pose_bone: PoseBone) -> str:
     return bpy.path.basename(pose_bone.id_data.override_library.reference.library.filepath)
 
 
-def put(pose_bone: PoseBone, name: str, value: str | float | tuple[float, ...]) -> bool:
-    """Set a property, and create it if there is none of that type; on an override only if possible.
-
-    Returns whether it was created.
-    """
-    if is_override(pose_bone):
-        if is_overridable(pose_bone, name) and fits(pose_bone.get(name), value):
-            pose_bone[name] = value
-        return False
-    made = not fits(pose_bone.get(name), value)
-    if made:
-        pose_bone.pop(name, None)
-    pose_bone[name] = value
-    pose_bone.property_overridable_library_set(f'["{name}"]', True)
-    return made
-
-
 def fits(current: Any, value: Any) -> bool:
     """Whether a property can hold another value without a change of type."""
     if isinstance(value, (str, float)):
@@ -241,8 +224,7 @@ def check_writable(pose_bone: PoseBone, settings: LimitSettings) -> None:
         settings.check()
     except LimitError as error:
         raise LimitPropertyError(f"Bone {pose_bone.name!r}: {error}") from error
-    reason = why_not_writable(pose_bone) or _why_not_kept(pose_bone, settings)
-    if reason:
+    if reason := why_not_writable(pose_bone) or _why_not_kept(pose_bone, settings):
         raise LimitPropertyError(reason)
 
 
@@ -254,8 +236,7 @@ def clear_limit(pose_bone: PoseBone) -> None:
     current = [name for name in NAMES.values() if pose_bone.get(name) is not None]
     if not current:
         return
-    reason = why_not_writable(pose_bone)
-    if reason:
+    if reason := why_not_writable(pose_bone):
         raise LimitPropertyError(reason)
     if is_override(pose_bone):
         _put(pose_bone, "type", FREE)
@@ -295,15 +276,24 @@ def _why_not_kept(pose_bone: PoseBone, settings: LimitSettings) -> str:
 
 
 def _put(pose_bone: PoseBone, field: str, value: Any) -> None:
-    """Set one property. An outline without points is not created."""
+    """Set one property, on an override only if possible. An outline without points is not created."""
     # Convert whole numbers to floats, because Blender would create integer properties.
     plain = value if isinstance(value, str) else float(value) if isinstance(value, (float, int)) else None
     kept: Any = tuple(map(float, value)) if plain is None else plain
-    own = _PROPERTIES[field]
-    if kept == () or not put(pose_bone, own.name, kept):
+    own, name = _PROPERTIES[field], NAMES[field]
+    is_new = not fits(pose_bone.get(name), kept)
+    if kept == () or (is_override(pose_bone) and (is_new or not is_overridable(pose_bone, name))):
+        return
+    if is_new:
+        pose_bone.pop(name, None)
+    pose_bone[name] = kept
+    if is_override(pose_bone):
+        return
+    pose_bone.property_overridable_library_set(f'["{name}"]', True)
+    if not is_new:
         return
     # The tooltip, bounds and unit of a new property.
-    shown: Any = pose_bone.id_properties_ui(own.name)
+    shown: Any = pose_bone.id_properties_ui(name)
     choices = {"type": KINDS, "axis": AXES}.get(field, ())
     shown.update(description=f"{DESCRIPTIONS[field]}: {', '.join(choices)}" if choices else DESCRIPTIONS[field])
     if own.bounds is not None:

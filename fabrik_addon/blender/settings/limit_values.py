@@ -7,7 +7,7 @@ starts, so the solver is imported only when a limit is made.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import hypot, isfinite, pi, tau
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from ..first_use import OnUse
 
@@ -180,8 +180,10 @@ def flat(corners: Sequence[Sequence[float]]) -> tuple[float, ...]:
 
 def as_cone(angles: Sequence[float]) -> Cone:
     """Four swings, with rounding errors beyond 0 and 180° removed."""
-    near = [-_ROUNDING <= angle <= pi + _ROUNDING for angle in angles]
-    return cast("Cone", tuple(min(max(a, 0.0), pi) if close else a for a, close in zip(angles, near, strict=True)))
+    right, front, left, back = (
+        min(max(angle, 0.0), pi) if -_ROUNDING <= angle <= pi + _ROUNDING else angle for angle in angles
+    )
+    return right, front, left, back
 
 
 def as_range(ends: Sequence[float]) -> Range:
@@ -196,9 +198,5 @@ def as_window(numbers: Sequence[float]) -> tuple[float, ...]:
 
     Raises LimitError if one has no Z.
     """
-    return flat([_within_reach(point) for point in points(numbers)])
-
-
-def _within_reach(point: tuple[float, float]) -> tuple[float, float]:
-    size = hypot(*point)
-    return (point[0] * pi / size, point[1] * pi / size) if pi < size <= pi + _ROUNDING else point
+    sized = ((x, z, hypot(x, z)) for x, z in points(numbers))
+    return flat([(x * pi / size, z * pi / size) if pi < size <= pi + _ROUNDING else (x, z) for x, z, size in sized])

@@ -251,8 +251,9 @@ class PointOnBone:
 
 
 class FabrikMarker(PointOnBone, PropertyGroup):
-    """A marker, and its point on a bone."""
+    """A marker, and its point on a bone. It is followed like a target that only has a position."""
 
+    kind, bend_target, bend_bone, hold_rotation, priority, may_stretch = "TARGET", None, "", False, 0, False
     target: Pointer("Marker", "The object that follows the recorded marker", type=Object, update=note_use)
     target_bone: String(
         "Marker Bone", "If the markers are bones of another armature, the bone whose head is the marker"

@@ -43,6 +43,8 @@ def live_switched(settings: PropertyGroup, _context: Context) -> None:
 class FabrikEffector(PointOnBone, PropertyGroup):
     """A point on a bone, and its target object or the location at which it is pinned."""
 
+    # Whether bones may stretch to reach it.
+    may_stretch = True
     control: String()  # on a control rig, the control that the user chose for the bone
     target: Pointer("Target", "The object to reach", type=Object)
     target_bone: String(

@@ -53,8 +53,7 @@ def chosen_bones(context: Context, rig: Object, names: str = "") -> Sequence[Pos
     """
     if names:
         return _meant(rig, named_bones(rig, names))
-    active = active_bone(rig)
-    if active is not None:
+    if (active := active_bone(rig)) is not None:
         return selected_bones(context, rig) or [active]
     return _meant(rig, picked_bones(context, rig))
 

@@ -8,9 +8,13 @@ from typing import Any, Final
 import bpy
 from bpy.types import ID, Context, Depsgraph, Object, Scene
 
+from .control import control_rig
 from .in_use import listen, seen
 from .motion import FabrikMarker
 from .rig import FabrikEffector
+
+# An undo or redo invalidates all references.
+_CHANGES: Final = ("depsgraph_update_post", "undo_post", "redo_post")
 
 
 class Armatures:
@@ -36,7 +40,7 @@ class Armatures:
         # A script may have added or removed armatures since the scene was last evaluated.
         count = len(bpy.data.armatures)
         if self._found is None or count != self._count or not self._is_current(self._found):
-            self._watch(on=True)
+            listen(self._on_change, *_CHANGES, on=True)
             self.searches += 1
             self._found = [thing for thing in bpy.data.objects if thing.type == "ARMATURE"] if count else []
             self._count = count
@@ -53,29 +57,21 @@ class Armatures:
     def forget(self) -> None:
         """Remove the handlers and clear the cache, until the file uses the add-on again."""
         self._is_needed, self._found = False, None
-        self._watch(on=False)
+        listen(self._on_change, *_CHANGES, on=False)
 
     def _is_current(self, found: list[Object]) -> bool:
         """Whether handlers still report changes, and all objects found still exist."""
         # Opening a file removes the handlers.
         handlers: Any = bpy.app.handlers.depsgraph_update_post
         try:
-            return all(rig.name for rig in found) and self._on_update in handlers
+            return all(rig.name for rig in found) and self._on_change in handlers
         except ReferenceError:
             return False
 
-    def _watch(self, *, on: bool) -> None:
-        listen(self._on_update, "depsgraph_update_post", on=on)
-        listen(self._on_undo, "undo_post", "redo_post", on=on)
-
-    def _on_update(self, _scene: Scene, graph: Depsgraph) -> None:
-        """Handle an update of the scene. Collections change when objects are added, copied or removed."""
-        if graph.id_type_updated("COLLECTION"):
+    def _on_change(self, _scene: Scene, graph: Depsgraph | None = None) -> None:
+        """Handle an update of the scene, which changes collections if objects are added or removed, or an undo."""
+        if graph is None or graph.id_type_updated("COLLECTION"):
             self._found = None
-
-    def _on_undo(self, *_arguments: object) -> None:
-        """Handle an undo or redo, after which all references may be invalid."""
-        self._found = None
 
 
 ARMATURES: Final = Armatures()
@@ -93,16 +89,12 @@ def rig_at_hand(context: Context) -> Object | None:
         return skeleton if skeleton is not None and is_in_scene(context.scene, skeleton) else thing
     if thing is None or thing.type != "EMPTY":
         return thing
-    rigs = (rig for rig in ARMATURES.in_file() if _is_for(thing, rig) and is_in_scene(context.scene, rig))
-    return next(rigs, thing)
-
-
-def _is_for(thing: Object, rig: Object) -> bool:
-    """Whether an object is a target, a pole or a marker of a rig."""
-    settings = seen(rig)
-    if any(thing in {effector.target, effector.bend_target} for effector in settings.effectors):
-        return True
-    return any(marker.target == thing for marker in settings.capture.markers)
+    for rig in ARMATURES.in_file():
+        effectors, markers = seen(rig).effectors, seen(rig).capture.markers
+        followed = (*(each.target for each in (*effectors, *markers)), *(each.bend_target for each in effectors))
+        if thing in followed and is_in_scene(context.scene, rig):
+            return rig
+    return thing
 
 
 def why_not_editable(thing: ID) -> str:
@@ -157,6 +149,16 @@ def has_motion(rig: Object) -> bool:
     """Whether a rig has an action, or NLA strips such as those of layered edits."""
     animation = rig.animation_data
     return animation is not None and (animation.action is not None or len(animation.nla_tracks) > 0)
+
+
+def is_layered(rig: Object) -> bool:
+    """Whether a rig has no action, but NLA strips."""
+    return has_motion(rig) and rig.animation_data.action is None
+
+
+def is_played(rig: Object) -> bool:
+    """Whether Blender must play frames to find the positions of a rig's bones, because strips or controls move it."""
+    return is_layered(rig) or control_rig(rig) is not None
 
 
 def shown_motion(context: Context) -> Object | None:

@@ -147,8 +147,7 @@ def start() -> None:
     """Add the menu entries; with windows, also the keys and the tool of the toolbar."""
     for menu, draw in ENTRIES:
         getattr(bpy.types, menu).append(draw)
-    keys = bpy.context.window_manager.keyconfigs.addon
-    if keys is not None:
+    if (keys := bpy.context.window_manager.keyconfigs.addon) is not None:
         keymap = keys.keymaps.new(KEYMAP, space_type="EMPTY")
         for operator, key in keys_for(bpy.context.preferences.keymap.active_keyconfig):
             _ITEMS.append((keymap, keymap.keymap_items.new(operator, key, "PRESS")))

@@ -189,10 +189,7 @@ def _statures(skeleton: Skeleton, mapping: Sequence[MappedMarker], positions: Fl
         columns = next((found for group in groups if (found := [part in group for part in parts]) and any(found)), None)
         if columns is None:
             return np.full(len(positions), np.nan)
-        points = positions[:, columns]
-        seen = ~np.isnan(points).any(axis=2)
-        middle = np.nansum(points, axis=1) / np.maximum(seen.sum(axis=1), 1)[:, None]
-        ends.append(np.where(seen.all(axis=1)[:, None], middle, np.nan))
+        ends.append(positions[:, columns].mean(axis=1))
     return lengths(ends[1] - ends[0])
 
 

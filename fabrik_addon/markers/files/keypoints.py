@@ -253,8 +253,7 @@ def _clip(
 
 def _plain(name: str) -> str:
     """The name without the prefix "body_"; points of hands get their own names."""
-    hand = _HAND_POINT.fullmatch(name)
-    if hand is not None:
+    if (hand := _HAND_POINT.fullmatch(name)) is not None:
         points = hand_names(hand[1].lower())
         index = 4 * _FINGERS.index(hand[3].lower()) + int(hand[4]) if hand[3] else int(hand[2] or 0)
         return points[index] if index < len(points) else ""

@@ -180,14 +180,12 @@ def _readings(stem: str) -> Iterator[list[_Word]]:
     if not stem:
         yield []
         return
-    number = _NUMBERS.match(stem)
-    if number is not None:
+    if (number := _NUMBERS.match(stem)) is not None:
         head = _Word("number", number.group().lstrip("0") or "0", number.group())
         yield from ([head, *rest] for rest in _readings(stem[number.end() :]))
     lexicon = _lexicon()
     for length in range(len(stem), 0, -1):
-        word = lexicon.get(stem[:length])
-        if word is not None:
+        if (word := lexicon.get(stem[:length])) is not None:
             yield from ([word, *rest] for rest in _readings(stem[length:]))
 
 
@@ -322,8 +320,7 @@ class _Reader:
         for signs in (own, self._weak.get(label, [])):
             meanings = [meaning for preset in PRESETS.values() if (meaning := _whole_meaning(signs, preset))]
             agreed = len({meaning[:2] for meaning in meanings}) == 1
-            found = meanings[0] if agreed else _meaning_by_words(signs)
-            if found is not None:
+            if (found := meanings[0] if agreed else _meaning_by_words(signs)) is not None:
                 return found
         return None
 
@@ -446,19 +443,17 @@ def _whole_meaning(signs: Iterable[_Sign], preset: MarkerSet) -> _Meaning | None
 def _cut_meaning(signs: Sequence[_Sign], preset: MarkerSet) -> _Meaning | None:
     """The meaning of a label that was cut to four letters. If several labels match, the shortest is used."""
     for side, stem, _pair in signs:
-        if len(side) + len(stem) == _CUT:
-            whole = [known for known in _table(preset, side) if known.startswith(stem)]
-            if whole:
-                known = min(whole, key=len)
-                return _Meaning(side, _table(preset, side)[known], known)
+        whole = [known for known in _table(preset, side) if known.startswith(stem)]
+        if whole and len(side) + len(stem) == _CUT:
+            known = min(whole, key=len)
+            return _Meaning(side, _table(preset, side)[known], known)
     return None
 
 
 def _meaning_by_words(signs: Iterable[_Sign]) -> _Meaning | None:
     """The meaning of the first reading whose words are understood. Readings with a side come first."""
     for side, stem, _pair in sorted(signs, key=lambda sign: not sign.side):
-        meaning = meaning_of_words(stem, sided=bool(side))
-        if meaning is not None:
+        if (meaning := meaning_of_words(stem, sided=bool(side))) is not None:
             return _Meaning(side, meaning[0], stem, meaning[1])
     return None
 

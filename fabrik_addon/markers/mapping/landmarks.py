@@ -15,7 +15,7 @@ import numpy as np
 
 from ...core.arrays import ROUNDING, lengths
 from ...human.body_parts import ARM, FINGERS, LEG, MIDDLE, Role
-from ...human.rest_body import RestBone, unit
+from ...human.rest_body import RestBody, RestBone, square, unit
 from ..clip import FloatArray
 from ..signals import middle_of
 
@@ -313,20 +313,20 @@ def carrier(landmark: Landmark, side: str, parts: Mapping[Role, str]) -> str | N
 
 
 class RigBody:
-    """A rig at rest, interpreted as a human body: its joints, directions and height.
+    """The positions of landmarks on a human rig at rest.
 
     parts: the bone of each role. rest: the bones at rest.
     """
 
     def __init__(self, parts: Mapping[Role, str], rest: Mapping[str, RestBone]) -> None:
-        self._bones = {role: rest[name] for role, name in parts.items() if name in rest}
-        self._rest = rest
+        self._names = {role: name for role, name in parts.items() if name in rest}
+        self._body = RestBody(rest, {name: role for role, name in self._names.items()})
         self._directions = self._body_directions()
         self._height = self._body_height()
 
     def spot(self, landmark: Landmark, side: str, bone: str) -> Spot | None:
         """The position of a landmark on a bone; None if the rig lacks the joint or its directions are unknown."""
-        place, carrying = self._place(landmark, side), self._rest.get(bone)
+        place, carrying = self._place(landmark, side), self._body.bones.get(bone)
         if place is None or carrying is None:
             return None
         offset = carrying.axes.T @ (place - carrying.head)
@@ -351,52 +351,35 @@ class RigBody:
             there = [joint for joint in both if joint is not None]
             return np.mean(there, axis=0) if len(there) == 2 else None
         for bone_end in _JOINTS[name]:
-            bone = self._bones.get(bone_end.role(side))
-            if bone is not None:
+            if (name_of_bone := self._names.get(bone_end.role(side))) is not None:
+                bone = self._body.bones[name_of_bone]
                 return bone.head if bone_end.end == "HEAD" else bone.tail
         return self._place(_KNUCKLES[name], side) if name in _KNUCKLES else None
 
     def _frame(self, landmark: Landmark, side: str) -> FloatArray | None:
         """(3, 3) the directions front, out and up as rows."""
+        sign = -1.0 if side == "R" else 1.0
+        bone = self._names.get(BoneEnd(landmark.part, finger=landmark.finger, number=landmark.number).role(side))
         if self._directions is None:
             return None
         forward, left, up = self._directions
-        sign = -1.0 if side == "R" else 1.0
-        bone = self._bones.get(BoneEnd(landmark.part, finger=landmark.finger, number=landmark.number).role(side))
         if landmark.part not in _LIMBS or bone is None:
             return np.array([forward, sign * left, up])
-        along = self._along(landmark.part, side, bone)
-        front = forward - (forward @ along) * along
+        along = self._body.direction(bone)
+        front = square(forward, along)
         # If a limb points forward, its front side is the upper one.
-        front = unit(front if np.linalg.norm(front) > 0.5 else up - (up @ along) * along)
+        front = unit(front if np.linalg.norm(front) > 0.5 else square(up, along))
         return np.array([front, sign * np.cross(front, along), -along])
-
-    def _along(self, part: str, side: str, bone: RestBone) -> FloatArray:
-        """(3,) unit vector from a limb's joint to the next; along the bone if there is none."""
-        following = {"upper_arm": "elbow", "forearm": "wrist", "thigh": "knee", "shin": "ankle"}.get(part)
-        end = self._joint(following, side) if following else None
-        span = bone.axes[:, 1] if end is None else end - bone.head
-        return unit(span if np.linalg.norm(span) > ROUNDING else bone.axes[:, 1])
 
     def _body_directions(self) -> tuple[FloatArray, FloatArray, FloatArray] | None:
         """Unit vectors (3,) forward, left and up, armature space; None if the rig has too few joints."""
-        low = self._middle("mid hip", Role("hips"))
-        high = self._middle("mid shoulder", Role("neck"), Role("head"))
-        pairs = [[self._joint(joint, side) for side in "LR"] for joint in ("hip", "shoulder")]
-        left = np.sum([one - other for one, other in pairs if one is not None and other is not None], axis=0)
+        low, high = self._body.first_of("thigh", "hips"), self._body.first_of("upper_arm", "neck", "head")
+        left = self._body.across("thigh") + self._body.across("upper_arm")
         if low is None or high is None or np.linalg.norm(left) < ROUNDING:
             return None
         left = unit(left)
-        up = high - low - ((high - low) @ left) * left
-        if np.linalg.norm(up) < ROUNDING:
-            return None
-        return np.cross(left, unit(up)), left, unit(up)
-
-    def _middle(self, joint: str, *roles: Role) -> FloatArray | None:
-        """(3,) the midpoint of a pair of joints, else the head of the first bone that exists."""
-        heads = [self._bones[role].head for role in roles if role in self._bones]
-        middle = self._joint(joint, "")
-        return middle if middle is not None else next(iter(heads), None)
+        up = square(high - low, left)
+        return None if np.linalg.norm(up) < ROUNDING else (np.cross(left, unit(up)), left, unit(up))
 
     def _body_height(self) -> float:
         """The body's height in armature units, estimated from the legs, else from the arms; 0 without either."""

@@ -113,8 +113,7 @@ def _unknown_names(one: str, many: str, wanted: Iterable[str], known: Sequence[s
 def _check_once(entries: Iterable[MappedMarker]) -> None:
     """Raise MapError if a marker has more than one entry."""
     counts = Counter(entry.marker for entry in entries)
-    twice = [name for name, count in counts.items() if count > 1]
-    if twice:
+    if twice := [name for name, count in counts.items() if count > 1]:
         raise MapError(f"marker {twice[0]!r} is mapped more than once: remove all but one entry")
 
 
@@ -186,8 +185,7 @@ def _entry(marker: str, raw_value: object) -> MappedMarker:
         return MappedMarker(marker, raw_value)
     if not isinstance(raw_value, dict):
         raise MapError(f"marker {marker!r}: it must be a bone's name or an object, not {shown(raw_value)}")
-    strange = sorted(set(raw_value) - _ENTRY_KEYS)
-    if strange:
+    if strange := sorted(set(raw_value) - _ENTRY_KEYS):
         raise MapError(f"marker {marker!r}: {strange[0]!r} must be one of {sorted(_ENTRY_KEYS)}")
     bone = raw_value.get("bone")
     if not isinstance(bone, str):

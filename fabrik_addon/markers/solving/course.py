@@ -7,7 +7,7 @@ from typing import Final, Literal
 import numpy as np
 
 from ...core import Solution, Solver, forward_kinematics
-from ...core.arrays import TINY, IntArray, evenly_spread
+from ...core.arrays import TINY, IntArray, evenly_spread, running_signs
 from ...core.model.effector import participants
 from ...core.model.targets import PosePrior
 from ...core.rotations import IDENTITY
@@ -217,9 +217,7 @@ def prior_weight(recording: Recording, angle: float | FloatArray) -> FloatArray:
 
 def _aligned(rotations: FloatArray) -> FloatArray:
     """(K, ..., 4) quaternions, with the signs that make each one nearest to the one before."""
-    signs = np.where((rotations[1:] * rotations[:-1]).sum(axis=-1, keepdims=True) < 0.0, -1.0, 1.0)
-    signs = np.concatenate([np.ones_like(rotations[:1, ..., :1]), signs]).cumprod(axis=0)
-    return np.asarray(rotations * signs)
+    return np.asarray(rotations * running_signs(rotations, rotations[0]))
 
 
 def _between(values: FloatArray, knots: IntArray, frames: IntArray, *, unit: bool = False) -> FloatArray:

@@ -93,7 +93,7 @@ def test_keys_are_only_where_a_marker_is_seen():
         assert [curve.data_path for curve in found] == ["location"] * 3
         for curve in found:
             np.testing.assert_array_equal(keyframes.keys(curve)[:, 0], 1 + np.flatnonzero(clip.seen[:, index]))
-            assert keyframes.all_linear(curve)
+            assert all(key.interpolation == "LINEAR" for key in curve.keyframe_points)
 
 
 def test_the_collection_and_the_empties_are_named_and_marked():

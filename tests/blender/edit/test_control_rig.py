@@ -53,7 +53,7 @@ def tail(rig, bone):
 def test_the_body_follows_and_only_controls_are_keyed(human, control, shift):
     bone = human.fabrik.control.controls[control].stands_for
     keys, before, was = curves(human), poses(human, FRAMES), tail(human, bone)
-    drag = begin_spread(bpy.context, human, control, Spread(SPREAD, SPREAD))
+    drag = begin_spread(bpy.context, human, control, Spread(SPREAD))
     drag.step(drag.start + shift)
     bpy.context.view_layer.update()
     assert np.linalg.norm(tail(human, bone) - was - shift) < 1e-4
@@ -81,7 +81,7 @@ def test_the_pose_after_a_drag_is_that_of_the_keys():
         for frame in (1, HERE, 31):
             bird.pose.bones[name].keyframe_insert(property_name(bird.pose.bones[name].rotation_mode), frame=frame)
     go_to(HERE)
-    drag = begin_spread(bpy.context, bird, "chest", Spread(SPREAD, SPREAD))
+    drag = begin_spread(bpy.context, bird, "chest", Spread(SPREAD))
     drag.step(drag.start + np.array((0.01, 0.0, 0.01)))
     drag.finish(bpy.context)
     shown = np.array([bone.matrix for bone in bird.pose.bones])
@@ -104,7 +104,7 @@ def test_the_hips_of_a_rig_without_mechanism_may_travel():
     write_curves(action, rig, bone_path("hips", "location"), FRAMES, 0.05 * swing * np.ones(3), "hips")
     go_to(HERE)
     before, was = poses(rig, FRAMES), tail(rig, "hand.L")
-    drag = begin_spread(bpy.context, rig, "hand.L", Spread(SPREAD, SPREAD))
+    drag = begin_spread(bpy.context, rig, "hand.L", Spread(SPREAD))
     drag.step(drag.start + UP)
     drag.finish(bpy.context)
     assert np.linalg.norm(tail(rig, "hand.L") - was - UP) < 1e-4
@@ -119,7 +119,7 @@ def test_a_toe_below_a_leg_on_ik_is_refused():
     action = new_action(rig, "Still")
     write_curves(action, rig, bone_path("toe.L", "rotation_quaternion"), FRAMES[[0, -1]], np.eye(4)[[0, 0]], "toe.L")
     with pytest.raises(RigError, match=r"'foot\.L_ik' is on IK here, .*: switch its limb to FK"):
-        begin_spread(bpy.context, rig, "toe.L", Spread(SPREAD, SPREAD))
+        begin_spread(bpy.context, rig, "toe.L", Spread(SPREAD))
 
 
 def test_a_hold_keeps_a_control_in_place(human):
@@ -153,17 +153,17 @@ def test_a_hold_with_x_mirror_does_not_need_the_other_side(human):
 def test_a_limb_on_ik_is_refused_with_the_remedy(human):
     write_switches(human, {row.name: row.ik for row in human.fabrik.control.switches})
     with pytest.raises(Exception, match=r"Bone 'hand_ik\.R' is on IK here, .*: switch its limb to FK"):
-        begin_spread(bpy.context, human, "hand_fk.R", Spread(SPREAD, SPREAD))
+        begin_spread(bpy.context, human, "hand_fk.R", Spread(SPREAD))
     # Users don't know the names of mechanism bones.
     with pytest.raises(Exception, match=r"Bone 'forearm_fk\.R' is on IK here"):
-        begin_spread(bpy.context, human, "forearm_fk.R", Spread(SPREAD, SPREAD))
+        begin_spread(bpy.context, human, "forearm_fk.R", Spread(SPREAD))
     with pytest.raises(RuntimeError, match="only change keys of FK controls: switch its limb to FK and key it"):
         bpy.ops.fabrik.add_hold(bone="hand_fk.R", first=12, last=20)
 
 
 def test_esc_restores_the_keys_and_an_edit_can_be_a_layer(human):
     before = poses(human, FRAMES)
-    drag = begin_spread(bpy.context, human, "hand_fk.R", Spread(SPREAD, SPREAD))
+    drag = begin_spread(bpy.context, human, "hand_fk.R", Spread(SPREAD))
     drag.step(drag.start + UP)
     drag.cancel()
     assert np.array_equal(poses(human, FRAMES), before)

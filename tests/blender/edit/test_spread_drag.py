@@ -143,7 +143,7 @@ class TestWalk:
         """Drag the hips on a frame. Returns their tail, and the heads of all bones, before the drag."""
         go_to(here)
         was, path = world(walk, "hips"), takes.poses(walk, FRAMES)[..., :3, 3]
-        self.held = begin_spread(bpy.context, walk, "hips", Spread(20, 20))
+        self.held = begin_spread(bpy.context, walk, "hips", Spread(20))
         for share in np.linspace(0.0, 1.0, 6)[1:]:
             self.told = self.held.step(self.held.start + share * np.array(shift)).error
         self.held.finish(bpy.context)
@@ -169,7 +169,7 @@ class TestWalk:
         assert all(np.array_equal(now, keys[path]) for path, now in takes.curves(rig).items())
 
     def test_the_header_shows_why_the_hand_lags_behind_the_mouse(self, walk):
-        held = begin_spread(bpy.context, walk, "hand.R", Spread(SPREAD, SPREAD), settings=DragSettings(root="FIXED"))
+        held = begin_spread(bpy.context, walk, "hand.R", Spread(SPREAD), settings=DragSettings(root="FIXED"))
         assert held.step(held.start + np.array((0.0, 0.0, 0.05))).line == ""
         result = held.step(held.start + np.array((0.0, 0.0, 3.0)))
         assert result.error > 1.0
@@ -177,12 +177,12 @@ class TestWalk:
         assert result.line.endswith(" short: shoulder.R is at its limit")
 
     def test_a_planted_foot_that_stops_the_head_has_no_target(self, walk):
-        held = begin_spread(bpy.context, walk, "head", Spread(SPREAD, SPREAD))
+        held = begin_spread(bpy.context, walk, "head", Spread(SPREAD))
         assert held.step(held.start + np.array((0.0, 0.0, 1.0))).why == "foot.R is held in place"
 
     def test_esc_restores_everything(self, walk):
         before = scenes.digest()
-        held = begin_spread(bpy.context, walk, "hand.R", Spread(SPREAD, SPREAD))
+        held = begin_spread(bpy.context, walk, "hand.R", Spread(SPREAD))
         held.step(held.start + np.array((0.0, 0.0, 0.2)))
         assert scenes.digest() != before
         held.cancel()
@@ -287,7 +287,7 @@ def test_the_contact_moves_with_a_planted_foot(walk):
 def test_a_foot_returns_if_the_span_ends_inside_its_contact(walk):
     foot = walk.pose.bones.find("foot.R")
     before = takes.poses(walk, FRAMES)
-    spread = begin_spread(bpy.context, walk, "foot.R", Spread(8, 8), point="HEAD")
+    spread = begin_spread(bpy.context, walk, "foot.R", Spread(8), point="HEAD")
     assert [sentence for sentence in spread.left_alone if "'foot.R' is in contact from frame 8 to 76" in sentence]
     spread.cancel()
     drag(bone="foot.R", point="HEAD", translation=(-0.03, 0.0, 0.0), spread=8)
@@ -409,7 +409,7 @@ def test_a_span_longer_than_a_loop_is_limited_to_one_cycle():
     go_to(30)
     rounds = np.arange(1, 202)
     before = takes.poses(rig, rounds)
-    spread = begin_spread(bpy.context, rig, "hand.R", Spread(80, 80), point="HEAD")
+    spread = begin_spread(bpy.context, rig, "hand.R", Spread(80), point="HEAD")
     assert spread.left_alone == ["The motion repeats every 100 frames: the change fades out within one cycle"]
     spread.step(spread.start + np.array((0.0, 0.0, 0.1)))
     spread.finish(bpy.context)

@@ -6,7 +6,7 @@ import pytest
 from mathutils import Vector
 from support import scenes
 
-from fabrik_addon.blender.goals.effectors import COLLECTION_NAME, check_effectors
+from fabrik_addon.blender.goals.effectors import COLLECTION_NAME, check_followed
 from fabrik_addon.blender.goals.problem import find_problems
 from fabrik_addon.blender.rig.armature import RigError, object_scale, world_to_armature
 from fabrik_addon.blender.settings.why_not import why_no_rig
@@ -169,7 +169,7 @@ class TestPolls:
 
 def complaint(rig):
     with pytest.raises(RigError) as wrong:
-        check_effectors(bpy.context.scene, rig)
+        check_followed(bpy.context.scene, rig)
     return str(wrong.value)
 
 
@@ -181,7 +181,7 @@ class TestChecks:
         return scenes.aim(rig, "forearm.L", scenes.empty_at((1, 0, 1)))
 
     def test_valid_effectors_pass_the_check(self, rig, effector):
-        check_effectors(bpy.context.scene, rig)
+        check_followed(bpy.context.scene, rig)
 
     def test_renamed_bone(self, rig, effector):
         rig.data.bones["forearm.L"].name = "lower arm"
@@ -218,7 +218,7 @@ class TestChecks:
     def test_disabled_effectors_are_ignored(self, rig, effector):
         effector.enabled, effector.bone = False, "nothing"
         scenes.aim(rig, "head", effector.target)
-        check_effectors(bpy.context.scene, rig)
+        check_followed(bpy.context.scene, rig)
 
     def test_the_head_of_the_root_can_be_an_effector(self, rig):
         scenes.aim(rig, "hips", scenes.empty_at((0, 0, 0)), point="HEAD")

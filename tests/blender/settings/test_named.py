@@ -7,7 +7,7 @@ import pytest
 from support import limited, scenes
 from support.layouts import Layout
 
-from fabrik_addon.blender.goals.effectors import check_effectors, check_followed
+from fabrik_addon.blender.goals.effectors import check_followed
 from fabrik_addon.blender.ui.operators.motion import FABRIK_OT_add_hold
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
@@ -44,7 +44,7 @@ def test_targets_of_equal_names_are_accepted(twins, linked_first):
     for target in both:
         rig.fabrik.effectors.clear()
         scenes.aim(rig, "head", target)
-        check_effectors(bpy.context.scene, rig)
+        check_followed(bpy.context.scene, rig)
         rig.fabrik.capture.markers.clear()
         marker = rig.fabrik.capture.markers.add()
         marker.bone, marker.target = "head", target

@@ -9,6 +9,7 @@ from support import scenes
 from fabrik_addon.blender.posing.drag import begin_drag
 from fabrik_addon.blender.ui.overlays import goals as goal_overlay
 from fabrik_addon.blender.ui.overlays import handlers as drawing_handlers
+from fabrik_addon.blender.ui.overlays.drawing import COLORS, Drawing
 from fabrik_addon.blender.ui.overlays.goals import GoalView
 
 ORIGIN, AWAY = np.zeros(3), np.array([0.0, 3.0, 4.0])
@@ -50,7 +51,7 @@ class TestShapes:
         lines = GoalView("TARGET", ORIGIN, AWAY, 0.1, met=False).lines
         (line,) = [each for each in lines if len(each.ends) == 1]
         assert np.linalg.norm(line.points[1] - line.points[0]) == pytest.approx(5.0)
-        assert {each.look for each in lines} == {"missed"}
+        assert {each.color for each in lines} == {COLORS["missed"]}
 
     @pytest.mark.parametrize("goal", ["TARGET", "PIN", "POLE"])
     @pytest.mark.parametrize("met", [True, False])
@@ -140,16 +141,16 @@ class TestViews:
 
 class TestDrawing:
     def test_drawings_consist_of_line_ends_and_colors(self, rig):
-        drawing = goal_overlay.drawing(lines(rig))
+        drawing = Drawing.of(lines(rig))
         assert len(drawing.triangles) == 0
         for ends, colors in drawing.lines.values():
             assert len(ends) == len(colors) > 0
             assert len(ends) % 2 == 0
 
     def test_missed_goals_are_thicker(self, rig):
-        missed = goal_overlay.drawing(lines(rig))
+        missed = Drawing.of(lines(rig))
         rig.fabrik.effectors[0].target.location = rig.matrix_world @ rig.pose.bones["forearm.L"].tail
-        met = goal_overlay.drawing(lines(rig))
+        met = Drawing.of(lines(rig))
         assert min(missed.lines) >= 2 * max(met.lines)
 
     def test_rigs_with_effectors_are_shown_in_object_and_pose_mode_unless_it_is_off(self, rig):

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from support import scenes
 
+from fabrik_addon.blender.ui.overlays.drawing import COLORS
 from fabrik_addon.blender.ui.overlays.goals import balance_lines, is_inside, support_lines
 
 UP = np.array([0.0, 0.0, 1.0])
@@ -20,8 +21,8 @@ def ends(lines):
 def test_balanced_and_unbalanced_are_drawn_with_different_shapes_and_colors():
     over = support_lines(CORNERS, UP, np.array([0.05, 0.0, 1.4]), 0.1)
     off = support_lines(CORNERS, UP, np.array([0.3, 0.0, 1.4]), 0.1)
-    assert {each.look for each in over} == {"pinned"}
-    assert {each.look for each in off} == {"missed"}
+    assert {each.color for each in over} == {COLORS["pinned"]}
+    assert {each.color for each in off} == {COLORS["missed"]}
     assert ends(over) != ends(off)
 
 
@@ -74,7 +75,7 @@ class TestRig:
         middle = np.mean([rig.matrix_world @ bone.center for bone in rig.pose.bones], axis=0)
         assert np.allclose(mark.points.mean(axis=0), middle, atol=1e-5)
         assert np.allclose(foot.points.mean(axis=0)[:2], middle[:2], atol=1e-5)
-        assert outline.look == "pinned"
+        assert outline.color == COLORS["pinned"]
 
     def test_a_center_of_mass_outside_the_support_is_drawn_in_orange(self, rig):
         rig.pose.bones["post0"].location = (-20.0, 0.0, 0.0)
@@ -82,7 +83,7 @@ class TestRig:
         rig.fabrik.active_effector = 0
         bpy.ops.fabrik.remove_effector()
         bpy.context.view_layer.update()
-        assert {line.look for line in balance_lines(rig)} == {"missed"}
+        assert {line.color for line in balance_lines(rig)} == {COLORS["missed"]}
 
     def test_pins_of_deleted_bones_are_ignored_and_rigs_without_size_have_no_support(self, rig):
         """Fixed: each redraw raised an error."""

@@ -279,8 +279,7 @@ class InSteps(OnRig):
             return {"CANCELLED"}
         if event.type != "TIMER":
             return {"RUNNING_MODAL"}
-        lost = self._watch.why_lost()
-        if lost:
+        if lost := self._watch.why_lost():
             self.cancel(context)
             raise errors.FabrikError(f"{lost}, so {ui_text(self.doing)} it was canceled: start it again")
         try:

@@ -223,8 +223,7 @@ class FABRIK_OT_limit_preset(OnBones, Operator):
 
     def invoke(self, context: Context, event: Event) -> set[str]:
         """Ask first if the rig does not look like a human."""
-        doubt = "" if self.anyway else editing.doubt_of_human(rig_at_hand(context))
-        if doubt:
+        if doubt := "" if self.anyway else editing.doubt_of_human(rig_at_hand(context)):
             self.anyway = True
             title = ui_text("Apply Human Limits to This Rig?")
             return ask_first(self, context, event, title, ui_message(doubt))
@@ -237,8 +236,7 @@ class FABRIK_OT_limit_preset(OnBones, Operator):
         return list(rig.pose.bones)
 
     def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
-        doubt = "" if self.anyway else editing.doubt_of_human(rig)
-        if doubt:
+        if doubt := "" if self.anyway else editing.doubt_of_human(rig):
             raise armature.RigError(f"{doubt}; turn Force on to apply the limits")
         return editing.described(editing.apply_preset(rig, bones))
 

@@ -14,7 +14,6 @@ from ....markers.files.suffixes import POSE_SUFFIXES, SUFFIXES
 from ....markers.mapping.marker_sets import PRESETS
 from ...capture.takes import follow_take, imported_takes, take_name
 from ...first_use import OnUse
-from ...settings.control import control_rig
 from ...settings.in_use import Bool, Enum, Float, Int, List, String, seen
 from ...settings.motion import (
     CALIBRATION_OPTIONS,
@@ -234,8 +233,7 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
 
 def _paths(chosen: Any) -> list[Path]:
     """The files that were chosen in the file browser, or the file that a script has set."""
-    names = [file.name for file in chosen.files if file.name]
-    if names:
+    if names := [file.name for file in chosen.files if file.name]:
         return [Path(bpy.path.abspath(chosen.directory)) / name for name in names]
     return [chosen_path(chosen)]
 
@@ -586,12 +584,6 @@ class FABRIK_OT_hold_contacts(OnRig, Operator):
     def run(self, context: Context, rig: Object) -> Done:
         warnings = holding.hold_feet(context, rig)
         return f"Holds added: {len(warnings)}", list(filter(None, warnings))
-
-
-def has_to_be_played(rig: Object) -> bool:
-    """Whether strips or controls move a rig, so that curves alone don't determine the positions of its bones."""
-    animation = rig.animation_data
-    return animation is not None and (animation.action is None or control_rig(rig) is not None)
 
 
 class FABRIK_OT_work_out_trails(OnRig, Operator):

@@ -15,11 +15,10 @@ from ...settings.control import solved_bone
 from ...settings.in_use import Bool, Enum, FloatVector, Int, String
 from ...settings.motion import POINTS
 from ...settings.rig import ASIDE, FabrikDragSettings, FabrikRig, rig_settings
-from ...settings.why_not import rig_at_hand, shared_targets, shown_motion, why_no_solve
+from ...settings.why_not import is_played, rig_at_hand, shared_targets, shown_motion, why_no_solve
 from ..overlays.handlers import DrawingHandlers
 from ..translations import ui_message
 from .base import Bones, Done, OnBones, OnRig, Watch, keyword, report_all, reports_errors, set_up_first, takes
-from .motion import has_to_be_played
 
 if TYPE_CHECKING:
     import numpy as np
@@ -338,15 +337,13 @@ class FABRIK_OT_drag(OnControls, Operator):
     @reports_errors
     def modal(self, context: Context, event: Event) -> set[str]:
         """Follow the mouse and the keys; block other events."""
-        lost = self._watch.why_lost()
-        if lost:
+        if lost := self._watch.why_lost():
             self.cancel(context)
             raise errors.FabrikError(f"{lost}, so the drag was canceled: start it again")
         try:
             ends = event.type == "LEFTMOUSE" and event.value == ("RELEASE" if self.pick else "PRESS")
             if ends or (event.value == "PRESS" and event.type in _CONFIRM):
-                turn = self._input.turn()
-                if turn is not None:
+                if (turn := self._input.turn()) is not None:
                     axis = Vector(turn.tolist())
                     self.rotation = Quaternion(axis, axis.length).to_euler()
                 ended = self._finished(context, self._drag, self._line)
@@ -395,7 +392,7 @@ class FABRIK_OT_drag(OnControls, Operator):
         how = self.given_or(kept, ["root"]) | self.given_or(kept.drag, ["reach", "bones", "spread_to"])
         settings = dragging.DragSettings(how["reach"], how["bones"], how["root"], self.keep_orientation, tuple(others))
         frame = self.given("frame").get("frame")
-        spread = spread_drag.Spread(self.spread, self.spread, frame, how["spread_to"])
+        spread = spread_drag.Spread(self.spread, frame, how["spread_to"])
         return spread_drag.begin_any_drag(context, rig, self.bone, self.point, settings, spread)
 
     def _pick(self, context: Context) -> None:
@@ -456,8 +453,7 @@ class FABRIK_OT_drag(OnControls, Operator):
         entered.snap, entered.fine = event.ctrl, event.shift
         share = _PRECISE if event.shift and not event.ctrl else 1.0
         if entered.rotating:
-            middle = self._view.on_screen(entered.place + entered.shift())
-            if middle is not None:
+            if (middle := self._view.on_screen(entered.place + entered.shift())) is not None:
                 entered.add_turn(self._seen - middle, now - middle, share)
         else:
             self._mouse = self._mouse + share * (now - self._seen)
@@ -499,7 +495,7 @@ class FABRIK_OT_drag(OnControls, Operator):
         count = drag.finish(context)
         # A drag over time has changed other frames. Blender may have to play them to update the trails.
         rig = shown_motion(context) if self.spread else None
-        if rig is not None and has_to_be_played(rig):
+        if rig is not None and is_played(rig):
             trails.update_trails(context, rig)
         moved = f"{errors.bones_of(count)} rotated"
         done = f"{self.bone}: {ui_message(', '.join(filter(None, [moved, line])))}"

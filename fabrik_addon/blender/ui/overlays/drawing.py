@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import bpy
 import numpy as np
@@ -28,8 +28,15 @@ Single: TypeAlias = npt.NDArray[np.float32]
 # Lines or triangles: points (N, 3); for each line or triangle the indices of its points, (L, 2) or (T, 3); and one
 # color for all points (4,), or one for each (N, 4).
 Part: TypeAlias = tuple[FloatArray, IntArray, Color | FloatArray]
-# Lines: their width in pixels, followed by the items of a `Part`.
-Lines: TypeAlias = tuple[float, *Part]
+
+
+class Lines(NamedTuple):
+    """Lines of a width in pixels; the other values are those of a `Part`."""
+
+    width: float
+    points: FloatArray
+    ends: IntArray
+    color: Color | FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +128,7 @@ def draw_locks(drag: DragInput) -> None:
     context: Any = bpy.context
     theme = context.preferences.themes[0].user_interface
     colors = (theme.axis_x, theme.axis_y, theme.axis_z)
-    draw_over(Drawing.of((_WIDTH, ends, along(2), (*colors[axis], 1.0)) for axis, ends in lines), context)
+    draw_over(Drawing.of(Lines(_WIDTH, ends, along(2), (*colors[axis], 1.0)) for axis, ends in lines), context)
 
 
 _BEFORE: Final = (0.7, 0.7, 0.7, 0.5)
@@ -132,4 +139,4 @@ def draw_drag_paths(drag: object) -> None:
     """Draw the old and the new path into the current viewport during a drag over time."""
     if isinstance(drag, SpreadDrag):
         lines = zip(_WIDTHS, drag.paths_before_and_after(), (_BEFORE, COLORS["pinned"]), strict=True)
-        draw_over(Drawing.of((width, path, along(len(path)), color) for width, path, color in lines), bpy.context)
+        draw_over(Drawing.of(Lines(width, path, along(len(path)), color) for width, path, color in lines), bpy.context)

@@ -21,7 +21,7 @@ from ...settings.motion import BAD, FAIR
 from ...settings.rig import rig_settings
 from ...settings.why_not import enabled_effectors, mapped_markers
 from ..translations import ui_message, ui_text
-from .drawing import COLORS, Drawing, along, draw_over
+from .drawing import COLORS, Drawing, Lines, along, draw_over
 
 # The size of a dot relative to a mark.
 _DOT: Final = 0.35
@@ -51,19 +51,20 @@ _PYRAMID = (
 _CROSS = 0.6 * _CUBE, np.array([(0, 7), (1, 6), (2, 5), (3, 4)])
 
 
-@dataclass(frozen=True, eq=False)
-class Lines:
-    """Lines of one color, the key `look`: (N, 3) points, and (L, 2) indices of the lines' ends."""
+# The widths of lines in pixels: the usual one, and that for missed goals.
+_WIDTH: Final = 1.25
+_MISSED_WIDTH: Final = 2.5
 
-    look: str
-    points: FloatArray
-    ends: IntArray
+
+def _lines(look: str, points: FloatArray, ends: IntArray) -> Lines:
+    """Lines with the look of a key of `COLORS`; those of missed goals are thicker."""
+    return Lines(_MISSED_WIDTH if look == "missed" else _WIDTH, points, ends, COLORS[look])
 
 
 def dashed(look: str, start: FloatArray, end: FloatArray) -> Lines:
     """A dashed line from one position (3,) to another."""
     shares = np.linspace(0.0, 1.0, 2 * _DASHES)[:, None]
-    return Lines(look, start + shares * (end - start), np.arange(2 * _DASHES).reshape(-1, 2))
+    return _lines(look, start + shares * (end - start), np.arange(2 * _DASHES).reshape(-1, 2))
 
 
 def capsule(ends: FloatArray, aside: FloatArray, radius: float) -> Lines:
@@ -79,12 +80,12 @@ def capsule(ends: FloatArray, aside: FloatArray, radius: float) -> Lines:
     near = np.where(sine[:, :1] > 0.0, ends[1], ends[0])
     outlines = [near + cosine * side + sine * along for side in (first, second)]
     points = np.stack([*rings, *outlines])
-    return Lines("pinned", points.reshape(-1, 3), _CAPSULE_EDGES)
+    return _lines("pinned", points.reshape(-1, 3), _CAPSULE_EDGES)
 
 
 def _mark(look: str, mark: tuple[FloatArray, IntArray], place: FloatArray, size: float) -> Lines:
     corners, edges = mark
-    return Lines(look, place + size * corners, edges)
+    return _lines(look, place + size * corners, edges)
 
 
 # The lines for a body's balance: the outline of the support, the center of mass as a diamond, and a plumb line down to
@@ -102,7 +103,7 @@ def support_lines(corners: FloatArray, up: FloatArray, center: FloatArray, size:
     balanced = is_inside(corners, up, foot)
     look = "pinned" if balanced else "missed"
     around = np.arange(len(corners))
-    outline = Lines(look, corners, np.stack([around, np.roll(around, -1)], axis=1))
+    outline = _lines(look, corners, np.stack([around, np.roll(around, -1)], axis=1))
     below = _mark(look, _DIAMOND if balanced else _CROSS, foot, size)
     return [outline, _mark(look, _DIAMOND, center, size), dashed(look, center, foot), below]
 
@@ -116,9 +117,6 @@ def is_inside(corners: FloatArray, up: FloatArray, point: FloatArray) -> bool:
 
 # Drawing in the viewport, called by `handlers.py`.
 
-# The widths of lines in pixels: the usual one, and that for missed goals.
-_WIDTH: Final = 1.25
-_MISSED_WIDTH: Final = 2.5
 _FONT_SIZE: Final = 12.0
 _LABEL_AWAY: Final = 12.0
 # The height of a label relative to its letters.
@@ -162,7 +160,7 @@ class GoalView:
         if self.met:
             goal = box or [_mark(look, _DIAMOND, self.place, self.size)]
             return [*goal, _mark(look, _DIAMOND, self.effector, self.size * _DOT)]
-        miss = Lines(look, np.stack([self.effector, self.place]), along(2))
+        miss = _lines(look, np.stack([self.effector, self.place]), along(2))
         return [*box, _mark(look, _CROSS, self.place, self.size), miss]
 
 
@@ -206,8 +204,7 @@ def labels(rig: Object, scene: Scene) -> list[tuple[GoalView, str]]:
     """The labels of a rig's missed goals; the label of the worst one also shows why it was missed."""
     shown = sorted(views(rig), key=lambda view: -view.error)
     texts = [(view, text) for view in shown if (text := label(view, scene))]
-    why = why_short(rig) if texts else ""
-    if why:
+    if why := why_short(rig) if texts else "":
         texts[0] = texts[0][0], f"{texts[0][1]}: {ui_message(why)}"
     return texts
 
@@ -246,12 +243,6 @@ def balance_lines(rig: Object) -> list[Lines]:
     return []
 
 
-def drawing(lines: Sequence[Lines]) -> Drawing:
-    """Convert lines to arrays for the graphics card."""
-    widths = {"missed": _MISSED_WIDTH}
-    return Drawing.of((widths.get(each.look, _WIDTH), each.points, each.ends, COLORS[each.look]) for each in lines)
-
-
 def _object_place(holder: Object, bone: str) -> FloatArray:
     """(3,) world position of an object, or of the head of one of its bones."""
     found = holder.pose.bones.get(bone) if bone and holder.pose else None
@@ -261,7 +252,7 @@ def _object_place(holder: Object, bone: str) -> FloatArray:
 
 def draw_goals(rigs: Sequence[Object], context: Context) -> None:
     """Draw the goals of rigs into the current viewport, in front of everything."""
-    draw_over(drawing([line for rig in rigs for line in lines_of(rig)]), context)
+    draw_over(Drawing.of(line for rig in rigs for line in lines_of(rig)), context)
 
 
 def apart(places: Sequence[_Place], widths: Sequence[float], height: float) -> list[_Place]:
@@ -313,7 +304,7 @@ def error_lines(rig: Object, frame: float) -> Drawing:
     ends = np.array(list(_pairs(rig, frame)), dtype=np.float64).reshape(-1, 2, 3)
     levels = np.digitize(np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1), (FAIR, BAD))
     return Drawing.of(
-        (width, own, np.arange(len(own)), color)
+        Lines(width, own, np.arange(len(own)), color)
         for level, (color, width) in enumerate(_LEVELS)
         if len(own := ends[levels == level].reshape(-1, 3))
     )

@@ -97,8 +97,7 @@ def _handler(shown: Callable[[Any], Any], draw: Callable[[Any, Any], None]) -> C
 
     def handler() -> None:
         context: Any = bpy.context
-        found = shown(context) if context.space_data.overlay.show_overlays else None
-        if found:
+        if found := shown(context) if context.space_data.overlay.show_overlays else None:
             draw(context, found)
 
     return handler

@@ -298,7 +298,7 @@ def _drawing(shares: Sequence[tuple[Shape, float]]) -> Drawing:
         of_surface, of_lines, width = shape.kind.value
         surfaces.append((shape.vertices, shape.triangles, (*color[:3], share * of_surface)))
         width += _BINDING_WIDTH if shape.binds else 0.0
-        lines.append((width, shape.vertices, shape.lines, (*color[:3], share * of_lines)))
+        lines.append(Lines(width, shape.vertices, shape.lines, (*color[:3], share * of_lines)))
     return Drawing.of(lines, surfaces)
 
 

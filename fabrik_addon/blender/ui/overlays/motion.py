@@ -46,9 +46,9 @@ def trail_lines(paths: Paths, bones: Sequence[str], frame: float, about: int) ->
         path = paths.tails[rows, place]
         size = _CROSS * float(paths.lengths[place])
         keyed = paths.keyed[rows, place]
-        yield TRAIL, path, along(len(path)), rgba
-        yield TICK, *_crosses(path[~keyed], 0.5 * size, rgba[~keyed])
-        yield (TICK if keyed.all() else KEY), *_crosses(path[keyed], size, white[keyed])
+        yield Lines(TRAIL, path, along(len(path)), rgba)
+        yield Lines(TICK, *_crosses(path[~keyed], 0.5 * size, rgba[~keyed]))
+        yield Lines(TICK if keyed.all() else KEY, *_crosses(path[keyed], size, white[keyed]))
 
 
 def held_lines(paths: Paths, bone: str, first: float, last: float) -> Iterator[Lines]:
@@ -56,8 +56,8 @@ def held_lines(paths: Paths, bone: str, first: float, last: float) -> Iterator[L
     path = paths.tails[paths.rows(first, last), paths.names.index(bone)]
     if len(path):
         size = 2.0 * _CROSS * float(paths.lengths.max())
-        yield HELD, path, along(len(path)), COLORS["pinned"]
-        yield HELD, *_crosses(path[[0, -1]], size, np.tile(COLORS["pinned"], (2, 1)))
+        yield Lines(HELD, path, along(len(path)), COLORS["pinned"])
+        yield Lines(HELD, *_crosses(path[[0, -1]], size, np.tile(COLORS["pinned"], (2, 1))))
 
 
 def _crosses(points: FloatArray, size: float, rgba: FloatArray) -> Part:
@@ -91,7 +91,7 @@ def drawing_of(context: Context, rig: Object) -> Drawing | None:
         _DRAWN.clear()
         lines = chain(trail_lines(paths, bones, frame, about), *(held_lines(paths, *hold) for hold in holds))
         turn, shift = world[:3, :3].T, world[:3, 3]
-        _DRAWN[key] = Drawing.of((width, points @ turn + shift, *rest) for width, points, *rest in lines)
+        _DRAWN[key] = Drawing.of(each._replace(points=each.points @ turn + shift) for each in lines)
     return _DRAWN[key]
 
 
@@ -143,8 +143,7 @@ def trail_points(context: Context, rig: Object) -> list[tuple[str, FloatArray, F
 
 def draw_motion(rig: Object, context: Context) -> None:
     """Draw the trails of a rig into the current viewport, in front of everything."""
-    drawing = drawing_of(context, rig)
-    if drawing is not None:
+    if (drawing := drawing_of(context, rig)) is not None:
         draw_over(drawing, context)
 
 

@@ -9,9 +9,16 @@ from ...capture.takes import imported_takes, state_of_take
 from ...settings.in_use import CONTEXT, seen
 from ...settings.motion import FabrikBakeSettings, FabrikBonePair, FabrikMarker
 from ...settings.rig import rig_settings
-from ...settings.why_not import has_motion, mapped_markers, rig_at_hand, why_no_bake, why_no_rig, why_no_solve
+from ...settings.why_not import (
+    has_motion,
+    is_played,
+    mapped_markers,
+    rig_at_hand,
+    why_no_bake,
+    why_no_rig,
+    why_no_solve,
+)
 from ..operators.base import folded
-from ..operators.motion import has_to_be_played
 from ..translations import ui_text
 from . import base
 
@@ -320,7 +327,7 @@ class FABRIK_PT_edit(base.AboutRig, base.MotionTab, Panel):
                 if curve.data_path == "influence" and len(curve.keyframe_points):
                     row.prop(curve.keyframe_points[0], "co", index=1, text="", slider=True)
         layout.prop(settings, "show_trails")
-        if settings.show_trails and has_to_be_played(rig):
+        if settings.show_trails and is_played(rig):
             layout.operator("fabrik.work_out_trails", icon="FILE_REFRESH")
         holds = layout.column(align=True)
         holds.operator("fabrik.add_hold", icon="PINNED")

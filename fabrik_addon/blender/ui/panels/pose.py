@@ -111,8 +111,7 @@ class FABRIK_PT_effectors(base.AboutRig, base.PoseTab, Panel):
         if shared_targets(rig):
             base.draw_lines(layout, "Another rig has the same targets", "INFO")
             layout.operator("fabrik.own_targets")
-        effector = base.chosen_in(settings.effectors, settings.active_effector)
-        if effector is not None:
+        if (effector := base.chosen_in(settings.effectors, settings.active_effector)) is not None:
             if effector.kind == "TARGET":
                 base.draw_target(layout, effector, "target", "target_bone")
             layout.prop(effector, "hold_rotation")

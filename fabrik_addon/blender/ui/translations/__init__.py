@@ -54,16 +54,13 @@ def translate(message: str, look_up: Callable[[str, str], str]) -> str:
     look_up: the translation of a pattern in a context.
     """
     core = message.strip(" ,;")
-    found = _made_by(core)
-    if found is not None:
+    if (found := _made_by(core)) is not None:
         pattern, values = found
         translated = look_up(pattern, MESSAGE).format(*(translate(value, look_up) for value in values))
         return message.replace(core, translated)
-    joint = next((joint for joint in _JOINTS if joint in core), "")
-    if joint:
+    if joint := next((joint for joint in _JOINTS if joint in core), ""):
         return joint.join(translate(part, look_up) for part in _parts(message, joint))
-    ends = _LAST_AND.fullmatch(message)
-    if ends:
+    if ends := _LAST_AND.fullmatch(message):
         return look_up(_LAST_TWO, MESSAGE).format(*(translate(end, look_up) for end in ends.groups()))
     named, opening, figure = message.rpartition(" (")
     return f"{translate(named, look_up)} ({translate(figure, look_up)}" if opening else message
