@@ -99,11 +99,11 @@ format: $(call ready,check)
 # The tool that `blender --command extension` runs.
 extension = $(call python,$(1)) .venv/$(1)/lib/python3.11/site-packages/bpy/*/scripts/addons_core/bl_pkg/cli/blender_ext.py
 zip: build/fabrik.zip
-build/fabrik.zip: __init__.py blender_manifest.toml LICENSE release/pack.py $(shell find fabrik_addon -type f -not -name '*.pyc') \
+build/fabrik.zip: release/pack.py $(shell find fabrik_addon -type f -not -name '*.pyc') \
 	$(call ready,$(BLENDER)) $(call ready,release)
 	mkdir -p build
-	$(call extension,$(BLENDER)) validate .
-	$(call extension,$(BLENDER)) build --source-dir . --output-filepath $@
+	$(call extension,$(BLENDER)) validate fabrik_addon
+	$(call extension,$(BLENDER)) build --source-dir fabrik_addon --output-filepath $@
 	$(call python,release) release/pack.py $@
 	$(call extension,$(BLENDER)) validate $@
 

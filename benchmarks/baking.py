@@ -71,7 +71,7 @@ def _points(rig, markers_a_bone, rng):
 
 
 def _person_of_twenty():
-    """The tests' small person with hands, feet and a longer spine."""
+    """The small person of the tests, with hands, feet and a longer spine."""
     ends = {"forearm.L": "hand.L", "forearm.R": "hand.R", "shin.L": "foot.L", "shin.R": "foot.R"}
     rows = list(scenes.PERSON)
     tails = {name: np.array(tail) for name, _, _, tail in rows}

@@ -140,8 +140,8 @@ def _in_space(joints, local, root):
 def _stood(joints, first):
     """(N, 3, 3) and (N, 3) of a T pose: with zero rotations, or made from the first frame's (N, 3, 3) local rotations.
 
-    In the second kind bones are along X and hinges rotate about Y, so limbs are placed by hand: legs down, arms level;
-    joints that hardly rotate in the recording (collar bones, ankles) do not change.
+    In the second kind, bones are along X and hinges rotate about Y, so limbs are placed by hand: legs down, arms level.
+    Joints that hardly rotate in the recording (collar bones, ankles) do not change.
     """
     local = np.tile(np.eye(3), (1, len(joints.names), 1, 1)) if not len(first) else first[None].copy()
     laid = {}

@@ -151,7 +151,7 @@ def _limit_ik(bone, limit):
         setattr(bone, f"lock_ik_{axis}", axis not in ranges)
         low, high = ranges.get(axis, (0.0, 0.0))
         setattr(bone, f"use_ik_limit_{axis}", high - low < radians(360))
-        # Blender's own bounds are 0 or less, and 0 or more.
+        # Blender's minimum is never above 0, and its maximum never below 0.
         setattr(bone, f"ik_min_{axis}", min(low, 0.0))
         setattr(bone, f"ik_max_{axis}", max(high, 0.0))
 

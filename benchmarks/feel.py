@@ -49,7 +49,7 @@ FRAMES = 60
 MOVES = 15
 BALANCE_GOALS = 25
 HANDS = ("hand.L", "hand.R")
-# Goals that are drawn at once, and how many times, for each hand.
+# For each hand, the number of goals that are drawn at once, and the number of draws.
 HAND_GOALS, HAND_DRAWS = 25, 10
 # Meters: the allowed overlap of capsules.
 DEPTH = 5e-3
@@ -68,9 +68,10 @@ class Keeper:
 
 
 def reachable_goals(kind):
-    """By bone, (G, 3) goals within its reach: "near" its position, "anywhere" with both feet pinned, or "hands" (many).
+    """By bone, (G, 3) goals within its reach.
 
-    They are stored in the file, so that they do not change with the solver; without it they are drawn again.
+    kind: "near" its position, "anywhere" with both feet pinned, or "hands", which are many. The file stores them, so
+    that they do not change with the solver. If it does not exist, they are drawn again.
     """
     if not GOALS.exists():
         rig, grips = open_human(), list(enumerate(GRIPS.items()))
@@ -95,10 +96,10 @@ def reachable_goals(kind):
 
 
 def _drawn_goals(rig, grip, count, within, seed):
-    """[count][3] positions of the dragged point in legal poses in which the pins hold and nothing is below the floor.
+    """[count][3] positions of the dragged point in legal poses, in which the pins hold and nothing is below the floor.
 
-    The poses are random ones inside the limits, from near rest to the limits' ends, after the solver has moved the
-    pinned bones back. Only points within some meters of the current one are used.
+    Poses are random ones inside the limits, near rest or far from it, after the solver has moved the pinned bones back.
+    Only points within some meters of the current one are used.
     """
     rng, (tree,), drawn = np.random.default_rng(seed), read_trees(rig), 1000
     skeleton, limits = tree.skeleton, read_limits(rig)
@@ -435,7 +436,7 @@ def _solved_errors(rig, path, shifts, track):
 
 
 def measure_balance():
-    """How many goals are missed that are in reach with pinned feet and within the limits."""
+    """The goals that are missed although they are in reach with pinned feet and within the limits."""
     goals, rig, rows, aims = reachable_goals("anywhere"), open_human(), [], []
     keeper, way = Keeper(rig), lambda start, goal: _steps((start, goal), BALANCE_STEP)
     missed = {balance: [] for balance in BALANCES}

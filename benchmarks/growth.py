@@ -17,7 +17,7 @@ FRAMES = (1, 10, 100, 1000, 10_000, 100_000)
 FRAMES_EACH = 1000
 CHUNK = 2000
 REPEATS = 2
-# Slopes are measured from these sizes on: below them, constant costs are too large a part.
+# Slopes are measured from these sizes on, because constant costs are too large below them.
 _SLOPE_FROM = {"bones": 30, "goals": 5, "frames": 10_000}
 
 

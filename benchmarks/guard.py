@@ -1,4 +1,4 @@
-"""`make bench-guard`: important times, relative to plain Python in the same run, are compared with those in a file.
+"""`make bench-guard`: compares important times, relative to plain Python in the same run, with those in a file.
 
 Fails if one of them is more than 30 % worse. `--update` stores the current ones; commit that only on purpose.
 """

@@ -59,7 +59,7 @@ def _over_the_body(truth, seen):
 
 
 def _over_the_list(seen):
-    """Eight labels evenly from a list."""
+    """Eight labels, evenly spread over a list."""
     return [seen[place] for place in np.linspace(0, len(seen) - 1, LABELS_KEPT).round().astype(int)]
 
 

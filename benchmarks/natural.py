@@ -121,7 +121,7 @@ def measure_lines():
 
 
 def _travels(rig, track):
-    """Meters of movement of the hips' head, and of the center of mass seen from above."""
+    """Distances in meters that the hips' head and, seen from above, the center of mass move."""
     masses = body_masses({bone.name: bone.length for bone in rig.data.bones})
     share = np.array([masses[name].share for name in track.names])
     along = np.array([masses[name].center * rig.data.bones[name].length for name in track.names])

@@ -14,13 +14,13 @@ from fabrik_addon.human.masses import body_masses
 from fabrik_addon.human.naming_schemes import match
 from fabrik_addon.human.preset import human_limits
 
-# Files, and whether all at zero is a T pose with Z up in them.
+# Files, and whether zero rotations are a T pose with Z up in them.
 RECORDINGS = {"dab": True, "dance": False, "wave_hello": True}
 GIVEN = ("Hips", "LeftHand", "RightHand", "LeftFoot", "RightFoot", "Head")
 # Joints that move with the hips, and joints that are not evaluated.
 NOT_HIDDEN = (*GIVEN, "Spine", "LeftUpLeg", "RightUpLeg", "LeftToeBase", "RightToeBase")
 FRAMES_A_SECOND = 10.0
-# Degrees outside a limit that are more than a calibration's rounding.
+# Degrees: smaller angles outside a limit may be errors of the calibration.
 OUTSIDE = 1.0
 
 

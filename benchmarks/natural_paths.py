@@ -23,7 +23,7 @@ FEET = ("foot.L", "foot.R")
 STEP = 0.01
 # A drag that returns to its start restores the pose exactly; at this distance from it, the pose is still solved.
 NEARLY_BACK = 1e-5
-# Number of mouse moves at the end while the joints catch up.
+# The number of mouse moves at the end, during which the joints catch up.
 RESTING = 4
 # Radians: joints that are bent by less are those of a straight limb.
 STRAIGHT = 0.35
@@ -40,7 +40,7 @@ class Path3:
     point: str = "TAIL"
 
     def out(self):
-        """(N, 3) the steps of the path out."""
+        """(N, 3) the steps of the path, without the way back."""
         corners = np.array([(0.0, 0.0, 0.0), *self.shifts])
         legs = []
         for begin, end in pairwise(corners):

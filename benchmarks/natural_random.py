@@ -1,4 +1,4 @@
-"""Smooth random paths, in and out of reach: no joint runs ahead of the mouse, and none pops at the limit of reach."""
+"""Smooth random paths in and out of reach: joints are no faster than the mouse, and none pops at full reach."""
 
 import os
 from dataclasses import dataclass

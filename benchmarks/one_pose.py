@@ -40,7 +40,7 @@ row below it. FABRIK in Python and C: the paper's Algorithm 1 on points, to {TOL
 
 
 class Result:
-    """A solver's time for a pose, and its errors as shares of the length."""
+    """A solver's time for a pose, and its errors as fractions of the length."""
 
     def __init__(self, seconds, errors=None):
         self.seconds, self.errors = seconds, errors

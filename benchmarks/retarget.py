@@ -32,7 +32,7 @@ TOUCHES = (
 # The number of frames of a long take, and how it is retargeted.
 WHOLE = (2500, 10000)
 HOW = {"places": 1.0, "hands_in_world": 0.0, "reference": -1}
-# Hands touch that are nearer than this share of the legs' length.
+# Hands touch if they are nearer than this fraction of the legs' length.
 TOUCHING = 0.15
 HEADER = (
     "take", "rig", "by", "drift of standing feet mm", "below the floor mm", "limbs' ways off, median °",
@@ -162,10 +162,7 @@ class Figures:
         return float(np.degrees(np.max(more)))
 
     def _touch(self, source):
-        """Millimeters by which hands that should be near one another, the head or a hip are off.
-
-        None if none should be.
-        """
+        """Errors in millimeters of hands that should be near one another, the head or a hip; None if none should be."""
         names, bodies, off = list(source.names), (self.source_body, self.target), []
         legs = [leg_length(body) for body in bodies]
         for one, other in TOUCHES:

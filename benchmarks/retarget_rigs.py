@@ -35,7 +35,7 @@ def motion(take):
 
 
 def made(far, near):
-    """A person whose hands meet and part four times."""
+    """A person whose hands meet and separate four times."""
     skeleton = motions.skeleton_of(humans.human(arms=45.0, bend=5.0, fingers=False))
     share = 0.5 - 0.5 * np.cos(np.linspace(0.0, 8.0 * np.pi, FRAMES))[:, None]
     left = np.array(far) + share * (np.array(near) - far)

@@ -1,7 +1,7 @@
 """`make bench`: measures everything into docs/bench: tables in results.md, and every row in results.csv.
 
 Each part runs in its own process, which writes its result to build/bench. Once every part has a result there, possibly
-from several runs, the results are put together. If a part fails, it is named and its result is removed.
+from several runs, the pages are written. If a part fails, it is named and its result is removed.
 """
 
 import argparse

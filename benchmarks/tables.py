@@ -80,7 +80,7 @@ def rows_of(text):
 
 
 class Clock:
-    """Seconds that a block took."""
+    """The seconds that a block took."""
 
     seconds = 0.0
 

@@ -25,7 +25,7 @@ from fabrik_addon.markers.steps import finish
 
 SAMPLES = Path(__file__).parents[1] / "sample_rigs"
 LENGTHS = (400, 2_000)
-# The sample walk alone, which comes first, also at this length.
+# The sample walk, which is the first take, is also measured at this length.
 LONGEST = 10_000
 MOST_MS = 2.0
 MOST_CALIBRATION = 3.0

@@ -3,7 +3,8 @@
 import tomllib
 from pathlib import Path
 
-MANIFEST = tomllib.loads((Path(__file__).parents[1] / "blender_manifest.toml").read_text(encoding="utf-8"))
+ADDON = Path(__file__).parents[1] / "fabrik_addon"
+MANIFEST = tomllib.loads((ADDON / "blender_manifest.toml").read_text(encoding="utf-8"))
 
 project = "FABRIK for Blender"
 version = release = MANIFEST["version"]

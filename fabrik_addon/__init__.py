@@ -3,8 +3,6 @@
 `core` and `markers` work in plain Python; Blender is only imported when the add-on is registered.
 """
 
-from .package import PACKAGE as PACKAGE
-
 
 def register() -> None:
     """Add the classes, properties and menus to Blender."""

@@ -14,7 +14,6 @@ def _stop_early(*_arguments: object) -> None:
 
 
 def _run() -> None:
-    """Run the command and exit with its status."""
     try:
         from .blender.bake.batch import leave
         from .blender.command_line import main

@@ -35,7 +35,7 @@ def publish(built: Path, site: Path) -> list[Path]:
 
 
 def version_of(changelog: str) -> tuple[str, bool]:
-    """The newest version of a changelog, and whether it has a date, thus is released.
+    """The newest version of a changelog, and whether it is released, which means that it has a date.
 
     Raises:
         ValueError: the first heading is neither `## 1.2.3 – 2026-11-22` nor `## 1.2.3 – Unreleased`.

@@ -67,7 +67,7 @@ def show_tab(name):
 
 @contextmanager
 def unfolded(panel):
-    """Show a panel open. It gets another name, because Blender remembers that the panel of this name was closed."""
+    """Show a panel open, under another name, because Blender remembers that the panel of this name was closed."""
     kinds, kind = all_panels(), getattr(bpy.types, panel)
     own = {name: value for name, value in vars(kind).items() if name != "bl_rna"}
     opened = type(f"{panel}_open", kind.__bases__, own | {"bl_options": set()})
@@ -77,7 +77,7 @@ def unfolded(panel):
 
 
 def drag(bone, path, picture=""):
-    """Press F over a bone's tail, lead it along a path of displacements in the plane of the view, and click."""
+    """Press F over a bone's tail, move the mouse along displacements in the plane of the view, and click."""
     start = tail(bone)
     g.goto(*g.view_xy(start))
     yield 0.5

@@ -29,7 +29,7 @@ CUT_WIDTH = 800  # pixels at most
 
 
 def main(folder: Path, docs: Path) -> None:
-    """Make all, and check the sizes."""
+    """Make all pictures, and check their sizes."""
     film = docs / "images" / "film.webp"
     icon(folder / "icon.png")
     for name, (source, box) in CUTS.items():

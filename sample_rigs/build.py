@@ -1,4 +1,4 @@
-"""Build the sample rigs and the sample recording again, into this folder or another one.
+"""Build the sample rigs and the sample recording, into this folder or another one.
 
     python -m sample_rigs.build [FOLDER]
 

@@ -36,7 +36,7 @@ INK = (0.05, 0.05, 0.06)
 
 
 class SheetError(Exception):
-    """Why the pictures can't be made, in one sentence."""
+    """The reason why the pictures can't be made, in one sentence."""
 
 
 class Extent(NamedTuple):
@@ -125,7 +125,7 @@ def make_sheet(options: argparse.Namespace) -> None:
     save(sheet, options.picture)
 
 
-# --- what is in the file
+# --- the contents of the file
 
 
 def _open(path: Path, name: str) -> bpy.types.Object:
@@ -177,7 +177,7 @@ def _root(rig: bpy.types.Object) -> Vector:
 
 
 def _facing(rig: bpy.types.Object) -> Vector:
-    """The direction that the figure faces: -Y at rest, rotated with the root."""
+    """The direction in which the figure faces: -Y at rest, rotated with the root."""
     root = rig.pose.bones[0]
     turn = root.matrix.to_quaternion() @ root.bone.matrix_local.to_quaternion().inverted()
     return rig.matrix_world.to_quaternion() @ turn @ Vector((0.0, -1.0, 0.0))
@@ -359,7 +359,7 @@ def _render(scene: bpy.types.Scene, size: tuple[int, int]) -> Picture:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Hide Blender's own output, which has a line for each sample, from the terminal."""
+    """Hide Blender's own output, which has a line for each sample."""
     sys.stdout.flush()
     kept = os.dup(1)
     with Path(os.devnull).open("wb") as nowhere:

@@ -101,7 +101,7 @@ def key(rig: bpy.types.Object, frame: int) -> None:
 
 
 def draw(options: argparse.Namespace, posed: Path, folder: Path) -> None:
-    """The strips of all angles, one above the other."""
+    """Draw the strips of all angles, one above the other."""
     strips = []
     for place, angle in enumerate(options.angles):
         strip = folder / f"{place}.png"

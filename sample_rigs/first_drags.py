@@ -1,4 +1,4 @@
-"""Drag the sample person into a few poses, each by one drag from the rest pose, and draw the final poses.
+"""Drag the sample person into several poses, each by one drag from the rest pose, and draw the final poses.
 
     python sample_rigs/first_drags.py OUT.png
 
@@ -21,7 +21,10 @@ FEET = ("foot.L", "foot.R")
 
 
 class FirstDrag(NamedTuple):
-    """A bone, the shift of its point in meters, and the pinned bones; is_view: dragged by the mouse in a front view."""
+    """A bone, the shift of its point in meters, and the pinned bones.
+
+    is_view: whether it is dragged by the mouse in a front view.
+    """
 
     bone: str
     shift: tuple[float, float, float]

@@ -24,8 +24,8 @@ EXTENSION = f"bl_ext.{REPOSITORY}.fabrik"
 
 collect_ignore = [] if HAS_BLENDER else ["blender"]
 
-# Machines that are shared are slow at times, and a CI run has to come out the same each time. Since it repeats its
-# examples, fewer are enough there.
+# CI repeats the same examples in each run, so that its result does not vary. On shared machines, which may be slow,
+# fewer examples are enough.
 CI = "CI" in os.environ
 settings.register_profile("fabrik", deadline=None, derandomize=CI, max_examples=40 if CI else 100)
 settings.load_profile("fabrik")
@@ -39,7 +39,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     running = getattr(sys.modules.get("bpy"), "app", None)
     if config.option.extension_zip and running is not None and running.binary_path:
-        # A Blender that is a program has chosen its profile, which has to be a fresh one, before pytest began.
+        # If Blender is a program, it has loaded its profile before pytest began. The profile must be empty.
         config.blender_profile = os.environ["BLENDER_USER_RESOURCES"]
     else:
         config.blender_profile = tempfile.mkdtemp(prefix="fabrik-profile-")
@@ -103,13 +103,13 @@ def _install(zip_path):
     bpy.ops.extensions.package_install_files(
         filepath=str(zip_path), repo=REPOSITORY, enable_on_install=True, overwrite=True
     )
-    package = importlib.import_module(f"{EXTENSION}.fabrik_addon")
-    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+    package = importlib.import_module(EXTENSION)
+    for module in pkgutil.walk_packages(package.__path__, f"{EXTENSION}."):
         if not module.name.endswith(".__main__"):
             importlib.import_module(module.name)
     for name, module in list(sys.modules.items()):
-        if name.startswith(package.__name__):
-            sys.modules[name.removeprefix(f"{EXTENSION}.")] = module
+        if name.startswith(EXTENSION):
+            sys.modules[name.replace(EXTENSION, "fabrik_addon", 1)] = module
 
 
 def _switch_off():
@@ -121,8 +121,10 @@ def _switch_off():
 
 
 @pytest.fixture(scope="session")
-def addon_folder():
-    """The folder that holds the `fabrik_addon` under test; `python -m fabrik_addon` runs there."""
+def addon_folder(tmp_path_factory):
+    """A folder that holds the `fabrik_addon` under test; `python -m fabrik_addon` runs there."""
     import fabrik_addon
 
-    return Path(fabrik_addon.__file__).parents[1]
+    folder = tmp_path_factory.mktemp("addon")
+    (folder / "fabrik_addon").symlink_to(Path(fabrik_addon.__file__).parent)
+    return folder

@@ -64,12 +64,12 @@ def test_links_and_pictures_exist(page):
 
 
 def test_the_messages_that_the_guide_explains_exist():
-    """Two were renamed or joined, and the page of messages kept the old ones."""
+    """Fixed: two were renamed or joined, and the page of messages kept the old ones."""
     page = (ROOT / "docs" / "guide" / "refused.md").read_text(encoding="utf-8")
     explained = re.findall(r"^\| \*(.+?)\* \|", page, re.MULTILINE)
     panels = (ROOT / "fabrik_addon" / "blender" / "ui" / "panels" / "pose.py").read_text(encoding="utf-8")
     known = "\n".join([*all_messages(), panels])
-    # Values may be messages too, such as reasons. So the parts between values and signs are looked up.
+    # Values may be messages too, such as reasons. So the parts between them are looked up.
     parts = [part.strip(" ?") for text in explained for part in re.split(r"[….:;,()]", text)]
     assert explained
     assert not [part for part in parts if part not in known]
@@ -106,7 +106,7 @@ def test_the_guide_explains_why_auto_keying_may_key_nothing(page):
 
 def test_the_project_s_address_is_in_the_manifest_alone():
     """If the project moves, one edit is enough."""
-    manifest = tomllib.loads((ROOT / "blender_manifest.toml").read_text(encoding="utf-8"))
+    manifest = tomllib.loads((ROOT / "fabrik_addon" / "blender_manifest.toml").read_text(encoding="utf-8"))
     address = manifest["website"].partition("://")[2]
     assert re.fullmatch(rf"[\w ]+ <[\w.-]+@{re.escape(address)}>", manifest["maintainer"])
     texts = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "fabrik_addon").rglob("*.p[yo]")]

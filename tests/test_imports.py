@@ -20,7 +20,7 @@ FOLDERS = sorted({path.parent for path in MODULES})
 # From the bottom up: a package imports only from packages before it. All but the last need no Blender.
 ROOMS = ("core", "human", "markers", "retarget", "blender")
 PURE_MODULES = [path for path in MODULES if path.relative_to(ADDON).parts[0] in ROOMS[:-1]]
-# May use mathutils if available.
+# Packages that may use mathutils if it is available.
 SCALAR = "scalar.py"
 BLENDER_ROOMS = (
     "settings",

@@ -53,7 +53,7 @@ def joints(rotations):
 
 
 def targets_away(rng, tip, count, low, high):
-    """(count, 3) random points 600 mm from the tip, between these shares of the reach from the root."""
+    """(count, 3) random points 600 mm from the tip, between these fractions of the reach from the root."""
     found = []
     while len(found) < count:
         direction = rng.normal(size=3)

@@ -21,7 +21,7 @@ class Course:
 
 
 def target():
-    """(3,) 600 mm from the tip of the slightly bent chain, at 0.7 of its reach."""
+    """(3,) the target, 600 mm from the tip of the slightly bent chain, at 0.7 of its reach."""
     tip = chain.joints(chain.slightly_bent())[-1]
     return chain.targets_away(np.random.default_rng(8), tip, 1, 0.699, 0.701)[0]
 

@@ -1,4 +1,4 @@
-"""Table 2: a humanoid's inner joints found again from its pelvis, head, wrists and ankles, at 3 Hz and at 25 Hz."""
+"""Table 2: a humanoid's inner joints, found from its pelvis, head, wrists and ankles, at 3 Hz and at 25 Hz."""
 
 import os
 from dataclasses import dataclass

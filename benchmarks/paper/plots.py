@@ -42,7 +42,7 @@ def draw_convergence(courses, path):
 
 
 def draw_poses(courses, path):
-    """Figure 9: the chain as each method leaves it, seen across the plane of root, tip and target."""
+    """Figure 9: the final chain of each method, seen perpendicular to the plane of root, tip and target."""
     start, wanted = chain.joints(chain.slightly_bent()), convergence.target()
     along = start[-1] / np.linalg.norm(start[-1])
     aside = wanted - along * (wanted @ along)
@@ -58,7 +58,7 @@ def draw_poses(courses, path):
 
 
 def draw_lengths(path, most=60):
-    """Figure 10: how far Follow-the-Leader's links are from their lengths."""
+    """Figure 10: the errors of the lengths of Follow-the-Leader's links."""
     figure, axes = plt.subplots(figsize=(4.6, 2.8), layout="constrained")
     counts = np.arange(1, most + 1)
     beyond = table1.targets(False)[0]

@@ -162,7 +162,7 @@ def measure_starts():
 
 
 def _some_targets(tip, low, high, count=20):
-    """(count, 3) targets 600 mm from the tip if there are any, else anywhere at these shares of the reach."""
+    """(count, 3) targets 600 mm from the tip, between two fractions of the reach; at any distance if there are none."""
     rng = np.random.default_rng(5)
     nearest, farthest = abs(chain.AWAY - np.linalg.norm(tip)), chain.AWAY + np.linalg.norm(tip)
     if nearest < 0.98 * high * chain.REACH and farthest > 1.02 * low * chain.REACH:

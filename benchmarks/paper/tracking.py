@@ -1,7 +1,7 @@
 """Targets on sinusoids in and out of reach, followed by the chain, the Y and the hand; and the drag of Kine.
 
-Each step is checked: is a reachable target met, how far does a joint move relative to the target, and does a joint
-shake (move back and at once forward again)?
+Each step is checked: whether a reachable target is met, how far a joint moves relative to the target, and whether a
+joint shakes (moves back and immediately forward again).
 """
 
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class Model:
 
     @property
     def within_reach(self):
-        """(T,) whether each target by itself is within reach of its own path, with a small margin."""
+        """(T,) whether each target, taken alone, is within reach of its own path, with a small margin."""
         root = self.skeleton.rest[0, :3, 3]
         paths = [self.skeleton.path(self.skeleton.index(end)) for end in self.ends]
         reach = np.array([self.skeleton.lengths[path].sum() for path in paths])
@@ -89,7 +89,7 @@ class Track:
         return steps(self.joints).max() / steps(targets).max()
 
     def shakes(self, targets):
-        """(T - 3,) whether a joint moves back and at once forward again, by a tenth of a target's largest step."""
+        """(T - 3,) whether a joint moves back and immediately forward again, by a tenth of a target's largest step."""
         turns = backs(self.joints, SHAKE * steps(targets).max())
         return (turns[1:] & turns[:-1]).any(axis=1)
 
@@ -205,7 +205,7 @@ def _row(name, moving, way, track):
 
 
 def snake(steps=300):
-    """Kine's chain of six joints in a plane, all hinges about one direction, dragged about within reach."""
+    """Kine's chain of six joints in a plane, all hinges about one direction, dragged within reach."""
     skeleton = straight_chain(5, 100.0)
     time = np.linspace(0.0, 2.0 * np.pi, steps)
     size, angle = 290.0 + 180.0 * np.sin(3 * time), 0.9 * np.sin(2 * time) + 0.7 * np.sin(5 * time + 1.0)
@@ -215,7 +215,7 @@ def snake(steps=300):
 
 
 def clicks(count=40):
-    """The snake, with a target that jumps across the plane from click to click."""
+    """The snake with a target that jumps across the plane from click to click."""
     rng = np.random.default_rng(4)
     dragged = snake(count)
     size, angle = rng.uniform(120.0, 480.0, count), rng.uniform(-np.pi, np.pi, count)

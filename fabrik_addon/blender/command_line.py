@@ -160,7 +160,6 @@ def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> BakeFileResu
 
 
 def _read(chosen: argparse.Namespace, path: Path) -> Clip:
-    """Read one recording, of one performer."""
     suffix = path.suffix.lower()
     if suffix in ARMATURE_SUFFIXES:
         raise FabrikError(f"{path.name}: has an armature but no markers: use the command retarget")
@@ -207,7 +206,6 @@ def open_rig(path: Path, name: str) -> tuple[Object, list[str]]:
 
 
 def _show_range(scene: Scene, first: int, last: int) -> None:
-    """Set the scene's range to the baked frames, and go to the first frame."""
     scene.frame_start, scene.frame_end = first, last
     scene.frame_set(first)
 
@@ -437,7 +435,6 @@ def _carry_out(command: Command, chosen: argparse.Namespace, take: batch.BatchTa
 
 
 def _absolute(value: Any) -> Any:
-    """Make an argument absolute if it is a path; others don't change."""
     return value.absolute() if isinstance(value, Path) else value
 
 
@@ -449,7 +446,6 @@ def _say(text: str, *, to_stderr: bool = False) -> None:
 
 
 def _fail(message: str, command: str) -> int:
-    """Print an error in one line."""
     _say(f"fabrik_{command}: {message}", to_stderr=True)
     return _FAILURE
 
@@ -508,7 +504,6 @@ def _add_retarget_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_files(parser: argparse.ArgumentParser, report: str) -> None:
-    """Add the arguments for the files to write, the armature, and the number of parallel takes."""
     text = "file to write; a folder if there are several recordings or it ends with /"
     parser.add_argument("--output", required=True, metavar="OUT", help=text)
     parser.add_argument("--report", metavar="OUT.csv", help=f"{report}; a folder as for --output")
@@ -532,7 +527,6 @@ def _count(text: str) -> int:
 
 
 def _add_rate(group: Any) -> None:
-    """Add the argument for the frame rate, for files whose rate is missing or wrong."""
     text = "frames per second of the recording (default: the file's rate, or 30)"
     group.add_argument("--rate", type=_rate, metavar="HZ", help=text)
 
@@ -584,7 +578,6 @@ def _rate(text: str, wanted: str = "a number above zero") -> float:
 
 
 def _scale(text: str) -> float | None:
-    """Parse a scale factor; None for "auto"."""
     return None if text == "auto" else _rate(text, "auto or a number above zero")
 
 

@@ -57,7 +57,6 @@ def unregister() -> None:
 
 
 def _run(command: str, arguments: list[str]) -> int:
-    """Run a command of Blender's command line; returns the exit status."""
     from .command_line import run_command, serve_takes
 
     if command == "worker":

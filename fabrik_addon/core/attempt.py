@@ -35,14 +35,10 @@ def attempt(
     bending: bool = True,
     most_steps: int | None = None,
 ) -> None:
-    """Bring frames from their current pose to their targets, in place.
+    """Bring F frames from their current pose to their targets, in place.
 
-    Args:
-        problem: the problem.
-        state: F frames.
-        bent: the frames' poses with all straight limbs bent, if known.
-        bending: whether limbs bend toward their poles.
-        most_steps: the largest number of least-squares steps; that of the options if None.
+    bent: the poses with all straight limbs bent, if known. bending: whether limbs bend toward their poles. most_steps:
+    the largest number of least-squares steps; None: that of the options.
     """
     options = problem.options
     bending = bending and bool(problem.bend_limbs) and not np.isnan(state.bend[:, problem.poles.effectors]).all()
@@ -87,8 +83,8 @@ def _is_far(goals: Goals, state: State) -> BoolArray:
 def _align(problem: Problem, state: State) -> None:
     """Rotate and move the whole pose of a free root so that it fits its targets best, in place.
 
-    The best rigid fit of points to targets is the largest eigenvector of a 4×4 matrix (Horn 1987). If one or two points
-    do not determine the rotation, the smallest rotation is used; without visible targets nothing moves.
+    The best rigid fit of points is the largest eigenvector of a 4×4 matrix (Horn 1987). If one or two points do not
+    determine the rotation, it is the smallest one. Without visible targets nothing moves.
     """
     goals, bodies, pose = problem.goals, problem.bodies, state.pose
     count, on = goals.count, goals.on[goals.oriented]
@@ -125,8 +121,8 @@ def bend_straight_limbs(
 ) -> FloatArray:
     """(F, B, 4) local rotations with straight limbs bent inside their limits, toward poles (F, E, 3).
 
-    A straight limb cannot reach a target on its axis, and jumps if a target is near its axis. A limb with hinges bends
-    at them, toward the middle of their ranges. Any other limb bends toward its pole, or about its first bone's local X.
+    A straight limb cannot reach a target on its axis, and jumps if a target is near it. Hinges bend toward the middle
+    of their ranges. Other limbs bend toward their pole, or about their first bone's local X.
     weights: (F, E + O) of the goals; a limb without a goal is not bent.
     """
     local = pose.local

@@ -9,9 +9,9 @@ its cap c. Otherwise the force stays at the cap, and the effector leaves its tar
 the elastic mode of Gill, Murray and Saunders, *SNOPT*, SIAM Review 47, 2005). Pins have a large cap, goals of lower
 priority a smaller one.
 
-A step is one quadratic program (see `optimize/qp.py`) with the Hessian of the Lagrangian. Goals are equality rows whose
-compliance grows until the force equals the cap. The pose is then moved back onto the goals that are met, and a merit
-function accepts or shortens the step. Forces and the active set are kept for the next pose.
+A step is one quadratic program (see `optimize/qp.py`) with the Hessian of the Lagrangian. The pose is then moved back
+onto the goals that are met, and a merit function accepts or shortens the step. Forces and the active set are kept for
+the next pose.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -332,10 +332,7 @@ class DragSolver:
         self._bends_straight = True
 
     def continue_from(self, rotations: FloatArray, location: FloatArray) -> None:
-        """Continue from another pose, (J, 4) local rotations and root (3,).
-
-        The last forces and active set are kept.
-        """
+        """Continue from local rotations (J, 4) and the root at (3,), with the last forces and active set."""
         self.rotations, self.location, self._pose = rotations, location, None
 
     def points(self, rotations: FloatArray, location: FloatArray) -> FloatArray:
@@ -345,8 +342,8 @@ class DragSolver:
     def blocking_constraint(self) -> Holder | None:
         """The constraint that most keeps effectors from their targets in the last pose; None if all targets are met.
 
-        Multipliers are compared as forces. Those of joint limits are torques divided by the body's size; here they are
-        divided by LEVER times that size instead.
+        Multipliers are compared as forces. Those of joint limits are torques, here divided by LEVER times the body's
+        size.
         """
         let_go = self._compliance[: self.goals.count] > RIGID
         if not let_go.any():
@@ -487,7 +484,6 @@ class DragSolver:
         return state, step, False
 
     def _is_missed(self, state: _State) -> BoolArray:
-        """(E + O,) whether each goal is missed."""
         return np.asarray(lengths(state.residual) > CLOSE * self.size)
 
     def _with_bent_limbs(self, state: _State, missed: BoolArray) -> _State | None:
@@ -556,7 +552,7 @@ class DragSolver:
     def _adapt_posture(self, wanted: Wanted) -> None:
         """Shift the body over its support, and relax limbs, proportional to the movement of targets.
 
-        This movement is the distance of targets from the effectors in the preferred pose.
+        This is their distance from the effectors in the preferred pose.
         """
         ways = self.goals.residual(self._preferred_pose, wanted)[: self.goals.count]
         moved = lengths(ways)
@@ -575,10 +571,7 @@ class DragSolver:
         self.posture.shift = self.bounds.shift(min(1.0, max(lifted, float(shares.max(initial=0.0)))), carried)
 
     def _moved_distance(self, state: _State) -> float:
-        """The largest distance that a target has moved since the last call.
-
-        A rotation counts as the distance by which it moves the end of the body.
-        """
+        """The largest distance that a target has moved since the last call; a rotation moves the end of the body."""
         before, wanted = self._wanted, state.wanted
         if before is None:
             errors, turns = self.goals.missed(state.residual)
@@ -718,10 +711,7 @@ class DragSolver:
         return inside
 
     def unlocked(self, pose: Pose) -> FloatArray | None:
-        """(D, D) the projection of steps onto the directions that locks leave open, to first order.
-
-        None without locks.
-        """
+        """(D, D) the projection of steps onto the directions that locks leave open, to first order; None: no locks."""
         if not self._locked:
             return None
         open_steps = np.eye(self.bodies.columns)
@@ -739,7 +729,7 @@ class DragSolver:
     def _limited_motion(self, first: _State, state: _State, moved_distance: float, kept: BoolArray) -> _State:
         """A state between two others, in which no joint moves farther than `moved_distance` of the targets allows.
 
-        kept: (E + O,) the goals that this state must meet.
+        kept: (E + O,) the goals that it must meet.
         """
         max_distance = _FOLLOWS * moved_distance + (_MIN_DISTANCE if moved_distance > 0.0 else _CATCH_UP) * self.size
         farthest = self._farthest(first, state)

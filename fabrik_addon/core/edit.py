@@ -1,9 +1,8 @@
 """Edits over time: the poses of many frames follow changed goals smoothly.
 
-If each frame were solved by itself, poses would jump: the best pose switches from one minimum to another, because an
-arm can bend in two ways, and limbs jerk as they become straight. So all frames are solved at once. The result is the
-most probable change that is smooth over time (see `optimize.over_time`) and meets the goals inside joint limits,
-without self-collision.
+If each frame were solved by itself, poses would jump, because an arm can bend in two ways, and limbs jerk as they
+become straight. So all frames are solved at once. The result is the most probable change that is smooth over time (see
+`optimize.over_time`) and meets the goals inside joint limits, without self-collision.
 
 Each step is a Gauss-Newton step for the change of all frames. Limits and capsules that push are equations. Held goals
 are then met exactly on each frame, since their paths are curved, and the step is shortened until the other errors fall.
@@ -154,7 +153,6 @@ class EditSolver:
 
     @cached_property
     def _light(self) -> FloatArray:
-        """(D, D) the inverse of the mass matrix."""
         return np.linalg.inv(self._mass)
 
     def over_time(
@@ -189,7 +187,7 @@ class EditSolver:
     def _through(self, known: KnownPose, targets: FloatArray, rotations: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Targets (F, E, 3) and rotations (F, E, 4) shifted so that a known pose meets them on its frame.
 
-        On other frames, the shift is multiplied by the frame's share.
+        Other frames get their share of the shift.
         """
         points, turned = self._effectors(self._bodies.pose(known.rotations[None, self._bones], known.root[None]))
         off = rotation_vector_from_quaternion(product(turned[0], conjugate(rotations[known.frame])))
@@ -281,7 +279,7 @@ class EditSolver:
     def _corrected(self, pose: Pose, wanted: Wanted) -> Pose:
         """The pose moved back onto its held goals and out of overlaps, with as little mass moved as possible.
 
-        The paths of goals are curved. Without this, steps overshoot if limbs are almost straight.
+        Without this, steps overshoot if limbs are almost straight, because the paths of goals are curved.
         """
         goals, bodies, held, count = self._goals, self._bodies, self._is_held, len(pose.local)
         errors, exact = self._errors(pose, wanted), (ROUNDING * self._size) ** 2

@@ -285,9 +285,9 @@ def ellipse_root(backend: Backend, x: Scalar, z: Scalar, a: Scalar, b: Scalar) -
     """The t for which (a² x / (t + a²), b² z / (t + b²)) is the point of an ellipse nearest to (x, z).
 
     The paper's Newton iteration (section 4.3) for the root t of (a x / (t + a²))² + (b z / (t + b²))² = 1, which is
-    below zero inside. Newton's method is applied to one over the square root of the left side, which increases nearly
-    linearly and is concave (Conn, Gould and Toint, *Trust-Region Methods*, 2000, lemma 7.3.1). Therefore few steps are
-    needed, and steps that start below the root stay below it. This also works on the axes, and if a half-axis is zero.
+    below zero inside. It is applied to one over the square root of the left side, which increases nearly linearly and
+    is concave (Conn, Gould and Toint, *Trust-Region Methods*, 2000, lemma 7.3.1). So few steps are needed, and steps
+    that start below the root stay below it, even on the axes and if a half-axis is zero.
     """
     aa, bb, ax, bz = a * a, b * b, a * backend.absolute(x), b * backend.absolute(z)
     t = backend.maximum(ax - aa, bz - bb)
@@ -432,7 +432,6 @@ class Polygon(SwingTwist):
 
     @cached_property
     def _edges(self) -> _Edges:
-        """The checked edges as arrays."""
         starts = np.array(self.points)
         count, ends = len(starts), np.roll(starts, -1, axis=0)
         along = ends - starts

@@ -93,7 +93,6 @@ class Problem:
 
     @cached_property
     def _sliding(self) -> list[int]:
-        """(S,) the bodies that slide."""
         return [body for body, bone in enumerate(self.bones) if self.skeleton.names[bone] in self.slides]
 
     @cached_property
@@ -244,9 +243,8 @@ class Problem:
     def spread_poses(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """A fixed sequence of P poses that fill the limits.
 
-        Returns:
-            (P, J, 4) local rotations, (P, E, 3) the effectors relative to the root's head, and (P, O, 3, 3) the
-            orientations of those whose rotation counts.
+        Returns (P, J, 4) local rotations, (P, E, 3) the effectors relative to the root's head, and (P, O, 3, 3) the
+        orientations of those whose rotation counts.
         """
         poses = _spread_poses(self.skeleton, self.limits)
         pose = self.bodies.pose(poses[:, self.bones], np.zeros((len(poses), 3)))

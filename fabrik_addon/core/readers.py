@@ -1,6 +1,6 @@
-"""Readers of input values: each reads one type, accepts any object, and never raises.
+"""Readers of input values: each accepts any object, never raises, and returns NaN or None for another type.
 
-Anything of another type becomes NaN or None. No comparison is true for NaN, so checking the range also checks the type.
+No comparison is true for NaN, so checking the range also checks the type.
 """
 
 from operator import index

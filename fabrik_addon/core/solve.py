@@ -215,7 +215,7 @@ def _prepared(problem: Problem, start: Start, targets: Targets) -> tuple[Start, 
 def _first_poses(problem: Problem, start: Start) -> tuple[Pose, Pose | None]:
     """The start poses of F frames, and these poses with straight limbs bent (None: not known yet).
 
-    Most solves start from the same rest pose, so a start pose shared by all frames is cached.
+    A start pose that all frames share is cached.
     """
 
     def pose(local: FloatArray, roots: FloatArray) -> Pose:
@@ -235,7 +235,6 @@ def _first_poses(problem: Problem, start: Start) -> tuple[Pose, Pose | None]:
 
 
 def _start_state(problem: Problem, pose: Pose, targets: Targets) -> State:
-    """F frames in their start pose."""
     goals, frames, prior = problem.goals, len(targets), targets.prior
     wanted = goals.wanted(targets.positions, targets.rotations)
     weights = goals.weighted(targets.weights, wanted)
@@ -286,7 +285,6 @@ def _meet_in_order(problem: Problem, state: State) -> None:
 def _write(
     problem: Problem, start: Start, targets: Targets, origins: FloatArray, state: State, result: Solution
 ) -> None:
-    """Write F solved frames into a result."""
     goals, bones, pose, frames = problem.goals, problem.bones, state.pose, len(targets)
     if len(bones) < len(problem.skeleton):
         result.rotations[:] = start.rotations

@@ -146,7 +146,6 @@ def _limit(body: RestBody, name: str, role: Role) -> tuple[Limit, float]:
 
 
 def _ball(bone: RestBone, along: FloatArray, joint: BallJoint) -> tuple[Ball, float]:
-    """A ball limit on the bone's own axes."""
     x, y, z = bone.axes.T
     if y @ along < ALONG:
         raise UnplacedError("its Y axis does not point along the limb")

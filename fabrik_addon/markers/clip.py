@@ -153,7 +153,6 @@ def part_of(clip: Clip, first: int = 1, last: int = 0) -> Clip:
 
 
 def _seen(positions: FloatArray) -> BoolArray:
-    """(...,) true where all three coordinates of (..., 3) positions are numbers."""
     return np.asarray(~np.isnan(positions).any(axis=-1))
 
 

@@ -132,11 +132,9 @@ class Report:
         return dict(Counter(status.name for status in self.status).most_common())
 
     def _frame(self, row: int | None) -> int | None:
-        """The frame number of a row of `errors`."""
         return None if row is None else int(self.frames[row])
 
     def _marker(self, column: int | None) -> str | None:
-        """The marker of a column of `errors`."""
         return None if column is None else self.markers[column]
 
 

@@ -222,7 +222,6 @@ def _most_turned(motion: Motion) -> float:
 
 
 def _feet_backward(body: RestBody, up: FloatArray) -> bool:
-    """Whether the feet point backward, if the front follows from the body's left and right."""
     ahead = facing(body, up)[:, 0]
     feet = [body.direction(name) @ ahead for name in body.named("foot")]
     return bool(feet) and float(np.mean(feet)) < -_BACKWARD

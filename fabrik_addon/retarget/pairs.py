@@ -302,7 +302,6 @@ def find_bodies(motion: Motion, skeleton: Skeleton, pairs: Sequence[Pair] | None
 
 
 def _bones(motion: Motion, skeleton: Skeleton) -> tuple[dict[str, RestBone], dict[str, RestBone]]:
-    """The bones of the source and the rig at rest."""
     return motion.bones_at(None), bones_of(skeleton.names, skeleton.parents, skeleton.rest, skeleton.lengths)
 
 
@@ -399,6 +398,6 @@ def check_pairs(motion: Motion, target: RestBody, pairs: Sequence[Pair]) -> None
         raise RetargetError(f"No bone of {motion.name!r} corresponds to a bone of the rig: map the bones")
     hips = [pair.bone for pair in pairs if target.roles[pair.bone].part == "hips"]
     if not hips:
-        raise RetargetError(f"No bone of {motion.name!r} is known as the hips: map the hips")
+        raise RetargetError(f"No bone of {motion.name!r} is recognized as the hips: map the hips")
     if len(hips) > 1:
         raise RetargetError(f"Bones {hips[0]!r} and {hips[1]!r} are both the hips: remove one of them from the map")

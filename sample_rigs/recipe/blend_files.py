@@ -15,7 +15,7 @@ from .skin import Skin
 
 # Workspaces that are useful with rigs. The layouts of the others would double the size of the file.
 WORKSPACES = ("Layout", "Animation")
-# Of the view: how it is turned, and how many times a rig's largest extent it is away. A viewport of 1500 × 900 pixels
+# The view's rotation, and its distance as a multiple of the rig's largest extent. A viewport of 1500 × 900 pixels
 # then shows a person 700 pixels tall.
 _VIEW = (radians(80.0), 0.0, radians(25.0))
 _AWAY = 1.5

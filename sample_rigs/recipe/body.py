@@ -1,6 +1,6 @@
-"""The shape of the person: rounded parts, each belonging to a bone, melted into one body.
+"""The shape of the person: rounded parts, each belonging to a bone, blended into one body.
 
-Everything is written for the left half and the middle; the right half is its mirror image. Meters, armature space.
+Only the left half and the middle are defined; the right half is the mirror image. Meters, armature space.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BONES = {bone.name: bone for bone in human.human_bones()}
 
 @dataclass(frozen=True)
 class Part:
-    """One rounded part of the left half: its bone, its distance function, how softly it joins the rest."""
+    """A rounded part of the left half: its bone, its distance function, and the width of its blend into other parts."""
 
     bone: str
     distance: Callable[[FloatArray], FloatArray]
@@ -45,7 +45,7 @@ def cone(start: Point, end: Point, start_radius: float, end_radius: float) -> Ca
 
 
 def ellipsoid(center: Point, radii: Point, axes: FloatArray | None = None) -> Callable[[FloatArray], FloatArray]:
-    """An ellipsoid with these half axes, along the columns of `axes` (3, 3) or x, y, z; a rough distance."""
+    """An ellipsoid with three semi-axes, along the columns of `axes` (3, 3) or x, y, z; the distance is approximate."""
     middle, sizes, frame = np.array(center), np.array(radii), np.eye(3) if axes is None else axes
 
     def distance(points: FloatArray) -> FloatArray:
@@ -58,19 +58,19 @@ def ellipsoid(center: Point, radii: Point, axes: FloatArray | None = None) -> Ca
 
 
 def on_bone(name: str, along: float, x: float = 0.0, z: float = 0.0) -> Point:
-    """A point beside a bone: a share of its length along, then meters along its local X and Z."""
+    """A point next to a bone: at a fraction of its length, then offset by meters along its local X and Z."""
     bone = _BONES[name]
     place = np.array(bone.head) + bone.rotation @ (x, along * bone.length, z)
     return (float(place[0]), float(place[1]), float(place[2]))
 
 
 def _limb(name: str, start: float, end: float, start_radius: float, end_radius: float, **beside: float) -> Part:
-    """A cone along a bone, between two shares of its length."""
+    """A cone along a bone, between two fractions of its length."""
     return Part(name, cone(on_bone(name, start, **beside), on_bone(name, end, **beside), start_radius, end_radius))
 
 
 def _torso(bone: str, start: Point, end: Point, start_radius: float, end_radius: float) -> Part:
-    """A cone for half of the trunk's width that is flatter than wide."""
+    """A cone for half of the trunk's width, wider than deep."""
     flat = np.array((1.0, 1.0 / TRUNK_DEPTH, 1.0))
     a, b = (tuple(np.array(point) * flat) for point in (start, end))
     distance = cone(a, b, start_radius, end_radius)
@@ -131,7 +131,7 @@ PARTS: tuple[Part, ...] = (*_trunk(), *_head(), *_arm(), *_leg())
 
 
 def skin_distance(points: FloatArray) -> FloatArray:
-    """Distance (N,) of points (N, 3) from the skin, negative inside: all parts melted together, the soles cut flat."""
+    """(N,) distances of points (N, 3) from the skin, negative inside. All parts are blended, and the soles are flat."""
     folded = _to_the_left(points)
     result = PARTS[0].distance(folded)
     for part in PARTS[1:]:

@@ -23,7 +23,7 @@ class Bone:
         parent: the parent's name, "" for the root.
         head: position of its head.
         tail: position of its tail.
-        x_axis: approximate direction of its local X axis; made perpendicular to the bone.
+        x_axis: approximate direction of its local X axis, which is made perpendicular to the bone.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Bone:
 
     @property
     def rotation(self) -> FloatArray:
-        """Rest rotation (3, 3): the columns are the bone's X, Y and Z axes in armature space."""
+        """(3, 3) rest rotation, whose columns are the bone's X, Y and Z axes in armature space."""
         y = np.subtract(self.tail, self.head) / self.length
         x = np.asarray(self.x_axis) - np.dot(self.x_axis, y) * y
         x /= np.linalg.norm(x)
@@ -48,8 +48,8 @@ class Bone:
     def mirrored(self) -> Bone:
         """The same bone on the other side of the plane x = 0, rotated as by Blender's Symmetrize.
 
-        Reflecting all three axes would give a left-handed frame, so X is reversed: a positive rotation about X
-        bends both elbows alike.
+        Reflecting all three axes would give a left-handed frame, so X is reversed. A positive rotation about X then
+        bends both elbows.
         """
         return replace(
             self,
@@ -69,7 +69,7 @@ def other_side(name: str) -> str:
 
 
 def chain(names: Sequence[str], points: Sequence[Point], parent: str, x_axis: Point) -> list[Bone]:
-    """Bones head to tail through `points` (one more than names), the first one under `parent`."""
+    """Connected bones through `points` (one more than names), the first one a child of `parent`."""
     parents = [parent, *names[:-1]]
     ends = zip(names, parents, points[:-1], points[1:], strict=True)
     return [Bone(name, above, head, tail, x_axis) for name, above, head, tail in ends]

@@ -10,10 +10,10 @@ from .bones import FloatArray
 
 
 def monotone_cycle(keys: Mapping[float, float], phase: FloatArray) -> FloatArray:
-    """A periodic curve that never overshoots its keys and stays level between equal ones (Fritsch and Carlson).
+    """A periodic curve that never overshoots its keys and is constant between equal ones (Fritsch and Carlson).
 
     Args:
-        keys: phase in [0, 1) -> value, in rising order.
+        keys: by phase in [0, 1), the values, in rising order.
         phase: any shape; only its fractional part counts.
     """
     x = np.array(list(keys))
@@ -40,10 +40,10 @@ def bridge(u: FloatArray, start: FloatArray, end: FloatArray, speed: FloatArray,
 
 
 def smooth_cycle(values: Sequence[float], phase: FloatArray) -> FloatArray:
-    """A periodic curve through evenly spaced keys, made of sines: as smooth as can be.
+    """A periodic curve through evenly spaced keys: the sum of as few sines as possible.
 
     Args:
-        values: at the phases 0, 1/n, 2/n, ...
+        values: at the phases 0, 1/n, 2/n, …
         phase: any shape.
     """
     spectrum = np.fft.rfft(np.asarray(values)) / len(values)

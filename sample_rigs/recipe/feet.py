@@ -1,8 +1,8 @@
 """The motion of one foot in a walking cycle: planted, rolling, swinging. The person faces -Y.
 
 A cycle starts when the heel touches the ground. The foot then rolls over three fixed points: the heel until the sole
-is flat, the ball joint until the toes rise, and the tip of the toes until it leaves the ground. Phases are shares of
-the cycle, 0 to 1. Pitch is toes up, in radians.
+is flat, the ball joint until the toes rise, and the tip of the toes until it leaves the ground. Phases are fractions of
+the cycle. Pitch is positive if the toes point up, in radians.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _KNEE_DEG = (11.0, 17.0, 15.0, 8.0, 6.0, 15.0, 42.0, 66.0, 56.0, 29.0)
 
 
 def foot_pitch(phase: FloatArray) -> FloatArray:
-    """Pitch of the foot (F,)."""
+    """(F,) pitch of the foot."""
     return np.radians(monotone_cycle(_FOOT_PITCH_DEG, phase))
 
 
 def toe_pitch(phase: FloatArray) -> FloatArray:
-    """Pitch of the toes (F,): the heel lifts them, they lie flat, roll over their tip, then line up with the foot."""
+    """(F,) pitch of the toes. They are lifted by the heel, lie flat, roll over their tip, then align with the foot."""
     roll = np.clip((phase - TOE_RISE) / (TOE_OFF - TOE_RISE), 0.0, 1.0) ** 2
     standing = np.maximum(foot_pitch(phase), 0.0) - TOE_ROLL * roll
     bend_at_toe_off = -TOE_ROLL - foot_pitch(np.array(TOE_OFF))
@@ -52,7 +52,7 @@ def toe_pitch(phase: FloatArray) -> FloatArray:
 
 
 def standing_ankle(phase: FloatArray) -> FloatArray:
-    """The ankle (F, 3) of a foot on the ground, meters from the point below the ankle of its flat sole."""
+    """(F, 3) the ankle of a planted foot, in meters from the point on the ground below it when the sole is flat."""
     pitch, toes = foot_pitch(phase), toe_pitch(phase)
     over_heel = HEEL + turned(about(0, -pitch), ANKLE - HEEL)
     ball = TIP + turned(about(0, -toes), BALL - TIP)
@@ -61,7 +61,7 @@ def standing_ankle(phase: FloatArray) -> FloatArray:
 
 
 def normal_leg(phase: FloatArray) -> FloatArray:
-    """From hip to ankle (F, 3) in normal gait, meters."""
+    """(F, 3) vectors from hip to ankle in normal gait, meters."""
     thigh = np.radians(smooth_cycle(_THIGH_DEG, phase))
     shin = thigh - np.radians(smooth_cycle(_KNEE_DEG, phase))
     forward = human.THIGH * np.sin(thigh) + human.SHIN * np.sin(shin)

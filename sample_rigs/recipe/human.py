@@ -1,12 +1,12 @@
 """The person of `human.blend`: 1.75 m, 22 bones, Z up, facing -Y, the left side at +X.
 
-Segment lengths follow the usual shares of stature (Drillis and Contini): shank and thigh about a quarter each,
-upper arm 0.17, forearm 0.15, foot 0.15, biacromial breadth 0.23. The arms hang 40 degrees below horizontal;
-elbows and knees are bent by 5 degrees in their natural direction, so that an IK solver bends them this way.
+Segment lengths are the usual fractions of stature (Drillis and Contini): shank and thigh about a quarter each,
+upper arm 0.17, forearm 0.15, foot 0.15, biacromial breadth 0.23. The arms are 40 degrees below level. Elbows and knees
+are bent by 5 degrees in their natural direction, so that an IK solver bends them this way.
 
 Local axes:
 
-* Y runs along the bone.
+* Y is along the bone.
 * X is the hinge axis of elbows and knees: a positive rotation about X bends them. Both bones of a hinge have the same X
   at rest, so a pure bend is a rotation about X only.
 * Spine, neck and head have X to the person's left: a positive rotation about X bends forward.
@@ -56,7 +56,7 @@ def _arm() -> list[Bone]:
 
 
 def _leg() -> list[Bone]:
-    """Thigh to toe, bent backward at the knee in the plane x = constant."""
+    """Thigh to toe. The knee bends backward in the plane x = constant."""
 
     def down(angle: float) -> Point:
         return (0.0, math.sin(angle), -math.cos(angle))

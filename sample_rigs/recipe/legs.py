@@ -24,7 +24,7 @@ HipPath = Callable[[FloatArray], FloatArray]
 
 
 class Leg(NamedTuple):
-    """One leg: the axes of thigh and shin as columns (F, 3, 3), and the rotations of foot and toe from rest."""
+    """One leg: (F, 3, 3) axes of thigh and shin as columns, and the rotations of foot and toe from rest."""
 
     thigh: FloatArray
     shin: FloatArray
@@ -36,9 +36,9 @@ def move_leg(phase: FloatArray, sign: float, hip: HipPath) -> Leg:
     """One leg over F frames.
 
     Args:
-        phase: (F,) of this leg, counted on from cycle to cycle.
+        phase: (F,) of this leg, which keeps growing from cycle to cycle.
         sign: +1 left, -1 right.
-        hip: phase -> (F, 3), where the hip joint is.
+        hip: the function from a phase to (F, 3) positions of the hip joint.
     """
     ankle = ankle_path(phase, sign, hip)
     share = np.mod(phase, 1.0)
@@ -51,9 +51,9 @@ def move_leg(phase: FloatArray, sign: float, hip: HipPath) -> Leg:
 
 
 def two_bones(hip: FloatArray, ankle: FloatArray, facing: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Thigh and shin (F, 3, 3) that reach from hip to ankle (F, 3), the knee bent toward `facing` (F, 3).
+    """(F, 3, 3) thigh and shin that reach from hip to ankle (F, 3), with the knee bent toward `facing` (F, 3).
 
-    X is the knee's hinge: square to the plane of the leg.
+    X is the knee's hinge, perpendicular to the plane of the leg.
     """
     along = unit(ankle - hip)
     span = np.linalg.norm(ankle - hip, axis=1)
@@ -76,7 +76,7 @@ def _axes(x: FloatArray, y: FloatArray) -> FloatArray:
 
 
 def ankle_path(phase: FloatArray, sign: float, hip: HipPath) -> FloatArray:
-    """Position of the ankle (F, 3): above its footprint, or on the path to the next one."""
+    """(F, 3) positions of the ankle, above its footprint or on the path to the next one."""
     cycle = np.floor(phase)
     u = np.clip((phase - cycle - feet.TOE_OFF) / (1.0 - feet.TOE_OFF), 0.0, 1.0)
     start, start_speed = _stray(cycle + feet.TOE_OFF - _TICK, cycle, sign, hip)
@@ -88,14 +88,14 @@ def ankle_path(phase: FloatArray, sign: float, hip: HipPath) -> FloatArray:
 
 
 def _stray(phase: FloatArray, cycle: FloatArray, sign: float, hip: HipPath) -> tuple[FloatArray, FloatArray]:
-    """The offset of the planted ankle from normal gait (F, 3), and its growth per swing."""
+    """(F, 3) offsets of the planted ankle from normal gait, and their growth during a swing."""
     now = _standing_ankle(phase, cycle, sign) - _free_ankle(phase, sign, hip)
     later = _standing_ankle(phase + _TICK, cycle, sign) - _free_ankle(phase + _TICK, sign, hip)
     return now, (later - now) / _TICK * (1.0 - feet.TOE_OFF)
 
 
 def _standing_ankle(phase: FloatArray, cycle: FloatArray, sign: float) -> FloatArray:
-    """The ankle (F, 3) of the foot that struck the ground at the start of `cycle`."""
+    """(F, 3) positions of the ankle of the foot that touched the ground at the start of `cycle`."""
     lag = 0.0 if sign > 0.0 else 0.5
     y = START - STRIDE * (cycle + CROSSING - lag - FIRST_PHASE)
     place = np.stack([np.full_like(y, sign * ANKLE_X), y, np.zeros_like(y)], axis=-1)
@@ -103,7 +103,7 @@ def _standing_ankle(phase: FloatArray, cycle: FloatArray, sign: float) -> FloatA
 
 
 def _free_ankle(phase: FloatArray, sign: float, hip: HipPath) -> FloatArray:
-    """The ankle (F, 3) with the leg angles of normal gait, above the foot's line of walking."""
+    """(F, 3) positions of the ankle with the leg angles of normal gait, above the line along which the foot walks."""
     ankle = hip(phase) + feet.normal_leg(np.mod(phase, 1.0))
     ankle[:, 0] = sign * ANKLE_X
     return ankle

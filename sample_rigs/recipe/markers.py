@@ -1,7 +1,7 @@
 """The markers on the person's skin, and the recording of the walk with them: `walk.trc`, `walk_map.json`.
 
-Markers have the names of the usual full-body set. A recording has noise, gaps where cameras lost sight of a marker, one
-marker that is hidden for half a second and a wrist whose two markers are hidden together.
+Markers have the names of the usual full-body set. The recording has noise, and gaps as if cameras had lost a marker.
+One marker is hidden for half a second, and the two markers of a wrist are hidden together.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Marker:
 
 @dataclass(frozen=True)
 class _Site:
-    """Position of a left or middle marker: from inside the body along a direction to the skin, in armature space."""
+    """The position of a left or middle marker: where a ray from inside the body leaves the skin, in armature space."""
 
     marker: str
     bone: str
@@ -121,7 +121,7 @@ def recording() -> FloatArray:
 
 
 def _unseen(shape: tuple[int, int], chance: np.random.RandomState) -> Mask:
-    """The missing samples (F, M): those hidden on purpose, and random gaps up to their share."""
+    """(F, M) whether a sample is missing: markers hidden on purpose, and random gaps up to their share."""
     unseen = np.zeros(shape, dtype=bool)
     names = [marker.name for marker in markers()]
     for name, start, duration in HIDDEN:
@@ -154,6 +154,6 @@ def trc_text(positions: FloatArray, name: str) -> str:
 
 
 def map_text() -> str:
-    """The marker map: each marker's bone, and its place in the bone's rest frame."""
+    """The marker map: each marker's bone, and its position in the bone's rest frame."""
     entries = [f'    "{m.name}": {json.dumps({"bone": m.bone, "offset": list(m.offset)})}' for m in markers()]
     return '{\n  "fabrik_marker_map": 1,\n  "markers": {\n' + ",\n".join(entries) + "\n  }\n}\n"

@@ -12,13 +12,13 @@ LINK = 0.1  # 9 links of 100 mm: the paper's chain of 10 joints and 900 mm
 
 
 def chain_bones() -> tuple[Bone, ...]:
-    """10 joints in a straight line of 0.9 m, upwards."""
+    """10 joints in a straight vertical line of 0.9 m."""
     points: list[Point] = [(0.0, 0.0, LINK * i) for i in range(10)]
     return tuple(chain([f"bone_{i}" for i in range(1, 10)], points, "", (1.0, 0.0, 0.0)))
 
 
 def y_bones() -> tuple[Bone, ...]:
-    """10 joints: a stem of three bones and two arms of three, leaning 35 degrees to either side."""
+    """10 joints: a stem of three bones and two arms of three, tilted by 35 degrees to either side."""
     stem: list[Point] = [(0.0, 0.0, LINK * i) for i in range(4)]
     step = (0.0573576, 0.0819152)  # 0.1 m at 35 degrees from upright
     arm: list[Point] = [(step[0] * i, 0.0, 0.3 + step[1] * i) for i in range(4)]
@@ -27,7 +27,7 @@ def y_bones() -> tuple[Bone, ...]:
     return with_mirror(bones)
 
 
-# Each finger: where it lies at the wrist's end of the palm, then how far out (x) and on (y) the next joints are.
+# For each finger: its position at the wrist's end of the palm, then the offsets (x, y) of the next joints.
 _FINGERS: dict[str, tuple[Point, ...]] = {
     "thumb": ((0.022, 0.018, -0.005), (0.043, 0.045, -0.012), (0.060, 0.072, -0.016), (0.071, 0.094, -0.018),
               (0.079, 0.111, -0.019)),
@@ -41,10 +41,10 @@ _FINGERS: dict[str, tuple[Point, ...]] = {
 
 
 def hand_bones() -> tuple[Bone, ...]:
-    """26 joints: the wrist and five for each finger, its tip included; 5 effectors.
+    """26 joints: the wrist and five for each finger, including its tip; 5 effectors.
 
-    The wrist bone carries the carpus: the metacarpals start away from its tail and are fixed in its frame.
-    The palm faces down and the fingers point along +Y; a positive turn about local X curls a finger to the palm.
+    The wrist bone includes the carpus: the metacarpals start away from its tail and are fixed in its frame. The palm
+    faces down and the fingers point along +Y. A positive rotation about local X curls a finger toward the palm.
     """
     curl: Point = (-1.0, 0.0, 0.0)
     bones = [Bone("wrist", "", (0.0, 0.0, 0.0), _FINGERS["middle"][0], curl)]

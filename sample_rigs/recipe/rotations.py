@@ -10,7 +10,7 @@ _NEXT = (1, 2, 0)
 
 
 def about(axis: int, angle: FloatArray | float) -> FloatArray:
-    """Right-handed turns (..., 3, 3) by `angle` (...) about the coordinate axis 0, 1 or 2."""
+    """(..., 3, 3) rotations by `angle` (...) about the coordinate axis 0, 1 or 2."""
     angle = np.asarray(angle, dtype=float)
     j = _NEXT[axis]
     k = _NEXT[j]
@@ -23,17 +23,17 @@ def about(axis: int, angle: FloatArray | float) -> FloatArray:
 
 
 def turned(rotation: FloatArray, point: FloatArray) -> FloatArray:
-    """Points or directions (..., 3) turned by rotations (..., 3, 3)."""
+    """(..., 3) points or directions after rotations (..., 3, 3)."""
     return np.einsum("...ij,...j->...i", rotation, point)
 
 
 def unit(vector: FloatArray) -> FloatArray:
-    """Vectors (..., 3) at length one."""
+    """Vectors (..., 3) scaled to length 1."""
     return vector / np.linalg.norm(vector, axis=-1, keepdims=True)
 
 
 def quaternions(rotation: FloatArray) -> FloatArray:
-    """Quaternions (F, 4), w x y z, of rotations (F, 3, 3), each in the hemisphere of the one before it."""
+    """(F, 4) quaternions w x y z of rotations (F, 3, 3), each in the hemisphere of the one before it."""
     m = rotation
     trace = np.trace(m, axis1=1, axis2=2)
     diagonal = np.diagonal(m, axis1=1, axis2=2)

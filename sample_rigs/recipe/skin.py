@@ -52,7 +52,7 @@ def build_skin() -> Skin:
 
 
 def _weights(points: FloatArray, edges: IntArray, groups: tuple[str, ...]) -> FloatArray:
-    """Each vertex starts on its nearest bone; averaging along the mesh then blends them across the joints."""
+    """Give each vertex to its nearest bone, then average along the mesh, so that bones blend at the joints."""
     weights = np.zeros((len(points), len(groups)))
     weights[np.arange(len(points)), [groups.index(name) for name in body.nearest_bones(points)]] = 1.0
     for _ in range(_WEIGHT_ROUNDS):

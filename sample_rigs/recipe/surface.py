@@ -1,6 +1,6 @@
 """A smooth surface from a distance function: surface nets on a grid of uneven spacing.
 
-A distance function takes points (N, 3) and gives (N,) distances, negative inside.
+A distance function maps points (N, 3) to (N,) distances, negative inside.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ def _ring(axis: int) -> list[IntArray]:
 
 
 def gradient(distance: Distance, points: FloatArray) -> FloatArray:
-    """The direction in which the distance grows (N, 3), by central differences."""
+    """(N, 3) the direction in which the distance grows, by central differences."""
     steps = _STEP * np.eye(3)
     return np.stack([distance(points + step) - distance(points - step) for step in steps], axis=1) / (2.0 * _STEP)
 
 
 def settled(distance: Distance, points: FloatArray, edges: IntArray, rounds: int) -> FloatArray:
-    """Points (V, 3) spread evenly along the surface: moved toward their neighbors' middle, then put back on it."""
+    """Points (V, 3) spread evenly along the surface: moved toward their neighbors' mean, then back onto the surface."""
     for _ in range(rounds):
         middle = spread(points, edges)
         normal = gradient(distance, points)
@@ -81,7 +81,7 @@ def settled(distance: Distance, points: FloatArray, edges: IntArray, rounds: int
 
 
 def spread(values: FloatArray, edges: IntArray) -> FloatArray:
-    """Each vertex' neighbors' mean of values (V, N), over edges (E, 2)."""
+    """The mean of the values (V, N) of each vertex's neighbors, by edges (E, 2)."""
     sums, counts = np.zeros_like(values), np.zeros(len(values))
     for here, there in (edges.T, edges.T[::-1]):
         np.add.at(sums, here, values[there])
@@ -90,7 +90,7 @@ def spread(values: FloatArray, edges: IntArray) -> FloatArray:
 
 
 def edges_of(quads: IntArray) -> IntArray:
-    """Every edge of the quads once, (E, 2)."""
+    """(E, 2) every edge of the quads once."""
     pairs = np.concatenate([quads[:, [i, (i + 1) % 4]] for i in range(4)])
     return np.unique(np.sort(pairs, axis=1), axis=0)
 

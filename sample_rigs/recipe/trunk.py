@@ -1,4 +1,4 @@
-"""How pelvis, spine, head and arms move with the phase of the left leg's gait cycle (0: its heel strikes)."""
+"""The movement of pelvis, spine, head and arms with the phase of the left leg's gait cycle (0: heel strike)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ START = SPEED * DURATION / 2.0  # y of the pelvis at time 0: the walk is centerd
 PELVIS_HEIGHT = 0.925
 BOB, SWAY, SURGE = 0.016, 0.020, 0.006
 
-# How far along the way from pelvis to chest each bone has turned, and the same from chest to a head held still.
+# Fractions of the rotation from pelvis to chest that each bone has, and of that from chest to a still head.
 _CHEST_SHARE = {"hips": 0.0, "spine": 0.35, "chest": 0.7, "upper_chest": 1.0}
 _HEAD_SHARE = {"neck": 0.5, "head": 1.0}
 
 
 def pelvis_location(phase: FloatArray) -> FloatArray:
-    """The root's head (F, 3), meters: low on two legs, high on one, swaying over the standing leg."""
+    """(F, 3) the root's head, meters: low on two legs, high on one, swaying over the planted leg."""
     turn = 2.0 * np.pi * phase
     x = SWAY * np.sin(turn - 0.35)
     y = START - STRIDE * (phase - FIRST_PHASE) - SURGE * np.sin(2.0 * turn - 0.6)
@@ -32,7 +32,7 @@ def pelvis_location(phase: FloatArray) -> FloatArray:
 
 
 def _pelvis_deg(phase: FloatArray) -> FloatArray:
-    """Lean forward, list to the left, turn to the left (F, 3).
+    """(F, 3) degrees of tilt forward, tilt to the left and rotation to the left.
 
     A side goes forward with its leg, and drops while the leg swings.
     """
@@ -43,20 +43,20 @@ def _pelvis_deg(phase: FloatArray) -> FloatArray:
 
 
 def _chest_deg(phase: FloatArray) -> FloatArray:
-    """The same for the chest, which turns against the pelvis and leans a little over the standing leg."""
+    """(F, 3) the same angles of the chest, which rotates against the pelvis and tilts slightly over the planted leg."""
     turn = 2.0 * np.pi * phase
     lean = 3.0 + 0.8 * np.cos(2.0 * turn - 1.2)
     return np.stack([lean, 1.2 * np.sin(turn - 0.2), 5.0 * np.cos(turn - 0.15)], axis=-1)
 
 
 def _head_deg(phase: FloatArray) -> FloatArray:
-    """The same for the head, nearly still."""
+    """(F, 3) the same angles of the head, which hardly moves."""
     turn = 2.0 * np.pi * phase
     return np.stack([1.5 + 0.8 * np.cos(2.0 * turn + 1.5), 0.4 * np.sin(turn), 0.8 * np.cos(turn)], axis=-1)
 
 
 def column(phase: FloatArray) -> dict[str, FloatArray]:
-    """How each bone from the hips to the head has turned since rest, in armature space (F, 3, 3)."""
+    """(F, 3, 3) rotations of each bone from the hips to the head since rest, in armature space."""
     pelvis, chest, head = _pelvis_deg(phase), _chest_deg(phase), _head_deg(phase)
     degrees = {name: pelvis + share * (chest - pelvis) for name, share in _CHEST_SHARE.items()}
     degrees |= {name: chest + share * (head - chest) for name, share in _HEAD_SHARE.items()}
@@ -68,13 +68,16 @@ def _upright(angles: FloatArray) -> FloatArray:
 
 
 def shoulder_turn(phase: FloatArray, sign: float) -> FloatArray:
-    """The collar bone's turn in its parent's armature-aligned frame (F, 3, 3); phase: that side's leg."""
+    """(F, 3, 3) the collar bone's rotation in its parent's frame with the armature's axes; phase: that side's leg."""
     forward = np.radians(-1.0 - 3.0 * np.cos(2.0 * np.pi * (phase - 0.53)))
     return about(2, sign * forward) @ about(1, np.full_like(phase, sign * np.radians(2.0)))
 
 
 def upper_arm_turn(phase: FloatArray, sign: float) -> FloatArray:
-    """From rest down beside the body, then forward and back against the leg (F, 3, 3); phase: that side's leg."""
+    """(F, 3, 3) the rotation from rest down to the side of the body, then forward and back against the leg.
+
+    phase: that side's leg.
+    """
     flexion = np.radians(-4.0 + 18.0 * np.cos(2.0 * np.pi * (phase - 0.53)))
     down = np.full_like(phase, sign * np.radians(41.0))
     inward = np.full_like(phase, -sign * np.radians(12.0))
@@ -82,10 +85,10 @@ def upper_arm_turn(phase: FloatArray, sign: float) -> FloatArray:
 
 
 def elbow_bend(phase: FloatArray) -> FloatArray:
-    """The elbow's turn about its hinge (F,), radians from rest; phase: that side's leg."""
+    """(F,) the elbow's rotation about its hinge, radians from rest; phase: that side's leg."""
     return np.radians(15.0 + 12.0 * np.cos(2.0 * np.pi * (phase - 0.58)))
 
 
 def wrist_bend(phase: FloatArray) -> FloatArray:
-    """The hand's turn toward the thumb's side (F,), radians, trailing the arm."""
+    """(F,) the hand's rotation toward the thumb, radians, which lags behind the arm."""
     return np.radians(4.0 + 5.0 * np.cos(2.0 * np.pi * (phase - 0.70)))

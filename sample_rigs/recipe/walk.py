@@ -1,7 +1,7 @@
 """The sample walk: joint angles of a person who walks 1.3 m/s along -Y, the truth behind `walk.trc`.
 
-Pelvis, spine and arms follow smooth curves of the gait cycle; planted feet stay where they are and two-bone inverse
-kinematics in closed form finds the legs. Everything repeats each cycle.
+Pelvis, spine and arms follow smooth curves of the gait cycle. Planted feet stay in place, and two-bone inverse
+kinematics in closed form gives the legs. Everything repeats each cycle.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ class Motion:
     """The body over F frames, in armature space.
 
     Attributes:
-        heads: bone name -> (F, 3) meters.
-        turns: bone name -> (F, 3, 3), how the bone has turned since rest.
+        heads: by bone name, (F, 3) meters.
+        turns: by bone name, (F, 3, 3) the bone's rotation since rest.
     """
 
     heads: dict[str, FloatArray] = field(default_factory=dict)
     turns: dict[str, FloatArray] = field(default_factory=dict)
 
     def add(self, name: str, turn: FloatArray) -> None:
-        """Put a bone where its parent carries it."""
+        """Place a bone relative to its parent."""
         bone = bones()[name]
         offset = np.subtract(bone.head, bones()[bone.parent].head)
         self.heads[name] = self.heads[bone.parent] + turned(self.turns[bone.parent], offset)
         self.turns[name] = turn
 
     def point(self, name: str, offset: FloatArray) -> FloatArray:
-        """A point fixed to a bone (F, 3), from its offset (3,) in the bone's rest frame."""
+        """(F, 3) a point fixed to a bone, from its offset (3,) in the bone's rest frame."""
         return self.heads[name] + turned(self.turns[name], bones()[name].rotation @ offset)
 
 
@@ -49,13 +49,13 @@ def bones() -> dict[str, Bone]:
 
 
 def walk_pose(time: float) -> tuple[dict[str, FloatArray], FloatArray]:
-    """The true pose at `time` seconds: bone -> local rotation (w, x, y, z); the root's head (3,) in armature space."""
+    """The true pose at `time` seconds: local rotations (w, x, y, z) by bone; the root's head (3,) in armature space."""
     local, root = walk_poses(np.array([time]))
     return {name: rotations[0] for name, rotations in local.items()}, root[0]
 
 
 def walk_poses(times: FloatArray) -> tuple[dict[str, FloatArray], FloatArray]:
-    """The true poses at F times in seconds: bone -> local rotations (F, 4) w x y z, and the root's heads (F, 3)."""
+    """The true poses at F times in seconds: by bone, local rotations (F, 4) w x y z; and the root's heads (F, 3)."""
     motion = walk_motion(times)
     local = {}
     for name, bone in bones().items():
@@ -66,7 +66,7 @@ def walk_poses(times: FloatArray) -> tuple[dict[str, FloatArray], FloatArray]:
 
 
 def walk_motion(times: FloatArray) -> Motion:
-    """Where every bone is at F times in seconds."""
+    """The positions and rotations of all bones at F times in seconds."""
     phase = trunk.FIRST_PHASE + np.asarray(times, dtype=float) / trunk.CYCLE
     motion = Motion()
     for name, turn in trunk.column(phase).items():
@@ -106,6 +106,6 @@ def _add_arm(motion: Motion, phase: FloatArray, side: str, sign: float) -> None:
 
 
 def _in_bone(name: str, turn: FloatArray) -> FloatArray:
-    """A turn given in a bone's own axes, written in armature axes."""
+    """A rotation about a bone's own axes, converted to armature axes."""
     rest = bones()[name].rotation
     return rest @ turn @ rest.T

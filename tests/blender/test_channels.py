@@ -30,7 +30,7 @@ def test_blender_installs_and_updates_from_a_channel(tmp_path):
     built, channel, local = tmp_path / "built.zip", tmp_path / "latest", tmp_path / "extensions"
     channel.mkdir()
     local.mkdir()
-    extension_tool("build", "--source-dir", ROOT, "--output-filepath", built)
+    extension_tool("build", "--source-dir", ROOT / "fabrik_addon", "--output-filepath", built)
     remote = ["--local-dir", local, "--remote-url", (channel / "index.json").as_uri()]
     for version in ("9.0.0-dev.1", "9.0.0"):
         for old in channel.glob("*.zip"):

@@ -42,13 +42,13 @@ def opened(name):
 
 
 def joints(rig):
-    """The positions of all heads and tails, each once."""
+    """The positions of all heads and tails, without duplicates."""
     ends = [tuple(round(value, 5) for value in end) for b in rig.data.bones for end in (b.head_local, b.tail_local)]
     return set(ends)
 
 
 def along(bone):
-    """From head to tail at rest, armature space."""
+    """The vector from head to tail at rest, armature space."""
     return bone.tail_local - bone.head_local
 
 
@@ -341,7 +341,7 @@ SOLE = {"heel": ("foot", (0.088, 0.050, 0.0)), "ball": ("toe", (0.098, -0.118, 0
 
 
 def sole_path(motion, part, side):
-    """The path of a point of the sole (F, 3)."""
+    """(F, 3) the path of a point of the sole."""
     bone_name, (x, y, z) = SOLE[part]
     bone = walk.bones()[f"{bone_name}.{side}"]
     at_rest = np.array([x if side == "L" else -x, y, z])

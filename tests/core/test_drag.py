@@ -117,7 +117,7 @@ def test_a_drag_there_and_back_ends_where_it_began():
 
 
 def test_out_of_reach_feet_stay_and_the_body_does_not_jerk():
-    """Half a meter too far, then on by single centimeters: the first goals are met, and the body moves little."""
+    """The goal is half a meter too far, then moves on by centimeters. Feet stay, and the body moves little."""
     solver, rest, points = person()
     found = lead(solver, rest, points, straight(np.array((1.5, -1.0, 0.3))))
     assert found[-1].errors[HAND] > 0.2
@@ -163,7 +163,7 @@ def test_a_drag_settles_in_the_nearest_pose():
 
 
 def test_a_limited_body_comes_to_rest_in_a_few_steps():
-    """Forces of pins outweighed the stiffness along them: after 60 steps, the first target had not been met at rest."""
+    """Fixed: forces of pins were larger than the stiffness along them. The first target took more than 60 steps."""
     limits = {
         "spine": Ball(0.3, (-0.2, 0.2)),
         **{f"upper_arm.{side}": Ball(1.0) for side in "LR"},
@@ -229,7 +229,7 @@ def test_bones_with_stiff_joints_rotate_less():
 
 @pytest.mark.parametrize("shift", [(0.0, 0.15, 0.0), (0.0, -0.15, 0.0), (0.15, 0.0, 0.0)])
 def test_a_dragged_leg_bends_like_a_relaxed_one(shift):
-    """In proportion to its target's movement, and not at all at the start."""
+    """The bend is proportional to the movement of its target, and zero at the start."""
     bones, bent = skeleton(), []
     eased = np.array([1.5 * name.startswith("shin") for name in bones.names])
     for each in (None, eased):
@@ -257,7 +257,7 @@ def test_a_limb_is_dragged_straight_and_back():
 
 
 def test_left_and_right_give_mirrored_poses():
-    """The right hand on the mirrored path: the joints are mirrored."""
+    """If the right hand follows the mirrored path, the joints are mirrored."""
     shift = np.array((-0.4, -0.5, -0.3))
     solver, rest, points = person()
     left = lead(solver, rest, points, straight(shift))[-1]
@@ -375,7 +375,7 @@ def test_a_lock_holds_and_other_joints_compensate():
 
 @pytest.mark.parametrize("shift", [(-0.5, -0.8, -0.3), (1.5, -1.0, 0.3), (-0.5, -0.7, -1.1)])
 def test_the_unit_of_length_does_not_matter(shift):
-    """Drags in reach, out of reach and at the floor, with balance, self-collision and hanging limbs."""
+    """This is tested in reach, out of reach and at the floor, with balance, self-collision and hanging limbs."""
     corners, found = np.array([(-0.15, -0.1, 0.0), (0.1, -0.1, 0.0), (0.1, 0.1, 0.0), (-0.15, 0.1, 0.0)]), []
     hanging, eased = np.zeros((2, len(ROWS)))
     hanging[2:], eased[[2, 4]], eased[[7, 9]] = 1.0, 0.5, 1.0

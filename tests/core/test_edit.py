@@ -222,7 +222,7 @@ def test_the_heavier_of_two_goals_that_contradict_each_other_is_nearer():
 
 
 def test_a_change_over_time_holds_a_hand_and_fades_on_other_frames():
-    """The path of the hand has no corner where the hold begins and ends, and hips hardly move."""
+    """The path of the hand has no corner at the start and end of the hold, and hips hardly move."""
     rotations, roots = take()
     count, hand = len(rotations), Effector("hand.R")
     feet = [Effector(foot, (0, 0, 0), rotation_weight=1.0) for foot in FEET]

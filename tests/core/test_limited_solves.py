@@ -256,7 +256,7 @@ def test_a_fixed_joint_does_not_count_as_a_limit_that_blocks_several_targets(tar
 
 
 def test_a_fixed_joint_that_blocks_a_single_target_counts_as_a_limit():
-    """Two bones that cannot fold up between them leave a hole that their lengths alone would not."""
+    """If two bones cannot fold completely, they cannot reach some points that their lengths alone would allow."""
     family = limb((0.3, 0.3, 0.1, 0.1), ball(179), Fixed(), ball(179), ball(179))
     solution = solve(family.skeleton, family.effectors, [[(0.1, 0.1, 0.0)]], limits=family.limits)
     assert solution.status[0] == Status.LIMITED
@@ -264,7 +264,7 @@ def test_a_fixed_joint_that_blocks_a_single_target_counts_as_a_limit():
 
 @pytest.mark.parametrize("cone", [(180, 2, 10, 180), (180, 2, 180, 2), (180, 180, 180, 180)])
 def test_a_bone_swung_by_180_degrees_keeps_its_twist(cone):
-    """At a swing of 180° azimuth and twist are arbitrary: due to rounding the twist was 180° outside its range."""
+    """At a swing of 180°, azimuth and twist are arbitrary. Fixed: the twist was 180° outside its range."""
     family = limb((0.3, 0.25), ball(cone, (-30, 30)), ball(cone, (-30, 30)))
     rng = np.random.default_rng(0)
     start = rng.normal(size=(200, 2, 4))

@@ -19,7 +19,7 @@ def test_a_matrix_gives_the_rotation_vector_that_it_was_made_of_up_to_180_degree
     axis = np.array(arm) / np.linalg.norm(arm)
     matrix = matrix_from_quaternion(quaternion_from_rotation_vector(axis * angle))
     found = rotation_vector_from_matrix(matrix)
-    # At 180° both directions about the axis are equal.
+    # At 180°, rotations in both directions about the axis are equal.
     sign = -1.0 if angle > 3.14 and found @ axis < 0.0 else 1.0
     assert sign * found == pytest.approx(axis * angle, abs=1e-7)
 

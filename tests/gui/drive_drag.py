@@ -17,7 +17,7 @@ CHANNELS = ("location", "rotation_quaternion", "rotation_euler", "rotation_axis_
 
 
 def module(name):
-    return importlib.import_module(f"{EXTENSION}.fabrik_addon.{name}")
+    return importlib.import_module(f"{EXTENSION}.{name}")
 
 
 def rig():
@@ -43,7 +43,7 @@ def matrices():
 
 
 def outside():
-    """Radians that the worst bone is outside its limit."""
+    """Radians by which the worst bone is outside its limit."""
     limits = module("blender.settings.limit_properties").read_limits(rig())
     legal, angle_between = module("blender.limits.action"), module("core.rotations").angle_between
     worst = 0.0
@@ -72,7 +72,7 @@ def steps():
         bpy.context.view_layer.objects.active = rig()
         bpy.ops.object.mode_set(mode="POSE")
         bpy.ops.pose.select_all(action="DESELECT")
-    # A software renderer takes its time for a skin.
+    # A software renderer draws the mesh slowly.
     for child in rig().children:
         child.hide_set(True)
     look_from_the_front()
@@ -113,7 +113,7 @@ def move(shift, bone="hand.L"):
 
 
 def drag_30_cm():
-    """A hand goes 30 cm; the feet stay, limits hold."""
+    """Drag a hand by 30 cm. The feet stay, and limits hold."""
     still, hand = feet(), tail("hand.L")
     yield from begin()
     yield from move((0.18, 0.0, 0.24))
@@ -144,7 +144,7 @@ def undo_and_redo():
 
 
 def squat():
-    """With nothing set but the pins the hips go down, the feet stay and the trunk upright; a pinned root stays."""
+    """Lower the hips with only the pins set. The feet stay, the trunk stays upright, and a pinned root stays."""
     assert rig().fabrik.root == "AUTO"
     still, hips, crown = feet(), tail("hips"), tail("head")
     for root in ("AUTO", "FIXED"):
@@ -164,7 +164,7 @@ def squat():
 
 
 def lock_an_axis():
-    """Z keeps the hand on the vertical whatever the mouse does; Shift Z keeps it in the plane perpendicular to that."""
+    """Z keeps the hand on the vertical for any mouse movement; Shift Z keeps it in the plane perpendicular to that."""
     hand = tail("hand.L")
     yield from begin()
     g.key("Z")

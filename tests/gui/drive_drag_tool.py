@@ -76,7 +76,7 @@ def pin_with_the_key():
     g.key("Z", ctrl=True, shift=True)
     yield 0.8
     assert pins() == list(FEET)
-    # A press would still count as one with Ctrl and Shift: simulated keys do not let them go.
+    # Simulated keys cannot release Ctrl and Shift, so a press would still count as one with these keys.
     g.key("ESC")
     yield
     for key in ("F", "P"):
@@ -88,7 +88,7 @@ def pins():
 
 
 def owners(key):
-    """The operators that a key alone calls in Pose mode."""
+    """The operators that a key without modifiers calls in Pose mode."""
     keymaps = bpy.context.window_manager.keyconfigs.user.keymaps
     items = [item for name in KEYMAPS for item in keymaps[name].keymap_items]
     return {
@@ -97,7 +97,7 @@ def owners(key):
 
 
 def use_the_tool():
-    """Its button, then press on a forearm and drag; a press on nothing does nothing."""
+    """Click the tool's button, then press on a forearm and drag. A press on nothing has no effect."""
     yield from g.find_button("fabrik.drag_tool", rtype="TOOLS", xfrac=0.5, step=14)
     g.click()
     yield 0.8

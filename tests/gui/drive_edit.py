@@ -14,7 +14,7 @@ HERE, SPREAD = 41, 15
 
 
 def module(name):
-    return importlib.import_module(f"{EXTENSION}.fabrik_addon.{name}")
+    return importlib.import_module(f"{EXTENSION}.{name}")
 
 
 def rig():
@@ -103,7 +103,7 @@ def move(shift, place):
 
 
 def spread_drag():
-    """A hand goes up on this frame, the frames around it follow, and one undo reverts all of it."""
+    """Raise a hand on this frame. The frames around it follow, and one undo reverts all of it."""
     before, was = keys(), way()
     g.goto(*g.view_xy(tail("hand.R")))
     yield
@@ -123,7 +123,7 @@ def spread_drag():
 
 
 def escape():
-    """Esc leaves no key changed, and the pose as it was."""
+    """Esc changes no key, and restores the pose."""
     before, place = keys(), tail("hand.R")
     g.goto(*g.view_xy(tail("hand.R")))
     yield
@@ -138,9 +138,9 @@ def escape():
 
 
 def trail_drag():
-    """A point of the trail is dragged: its frame changes, and the current frame stays current."""
+    """Drag a point of the trail. Its frame changes, and the current frame stays current."""
     view = rig().fabrik
-    # The hand returns on its path: near this frame no other frame has the position of frame 41.
+    # The hand moves back and forth. Near this frame, no other frame has the position of frame 41.
     view.show_trails, view.trail_frames = True, 25
     bpy.context.scene.frame_set(50)
     yield 1.0
@@ -165,7 +165,7 @@ def trail_drag():
 
 
 def hold():
-    """A hand stays in place from frame 40 to 60, and one undo reverts that."""
+    """Keep a hand in place from frame 40 to 60. One undo reverts that."""
     before, was = keys(), way()
     with g.override():
         bpy.ops.fabrik.add_hold("EXEC_DEFAULT", True, bone="hand.R", first=40, last=60, ease=8)
@@ -182,7 +182,7 @@ def hold():
 
 
 def trails_off():
-    """On, off by undo, and off by the switch."""
+    """Switch trails on, then off by undo; then on again, and off by the switch."""
     rig().fabrik.show_trails = False
     with g.override():
         bpy.ops.ed.undo_push(message="no trails")

@@ -76,7 +76,7 @@ def poses_become_keys():
 
 
 def a_layout_is_asked_for():
-    """17 points that are no person's: the dialogue is shown again with a layout to choose."""
+    """For 17 points that are no person's, the dialog is shown again with a layout to choose."""
     path = Path(g.OUT) / "odd.npy"
     np.save(path, np.random.default_rng(3).uniform(0.0, 1.7, size=(8, 17, 3)))
     yield from drop(path)

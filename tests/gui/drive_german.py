@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from support.sidebar import open_panels
 
 (ADDON,) = (module.__name__ for module in addon_utils.modules() if module.__name__.endswith(".fabrik"))
-translations = importlib.import_module(f"{ADDON}.fabrik_addon.blender.ui.translations")
+translations = importlib.import_module(f"{ADDON}.blender.ui.translations")
 
 
 def steps():
@@ -38,7 +38,7 @@ def steps():
 
 
 def labels_are_ours():
-    """Words that Blender's catalogue has as well, and often with another meaning."""
+    """Check words that Blender's catalogue also translates, often with another meaning."""
     table = translations.languages()["de"]
     look_up = bpy.app.translations.pgettext_iface
     words = {text: german for (context, text), german in table.items() if context == translations.CONTEXT}

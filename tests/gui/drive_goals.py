@@ -102,7 +102,7 @@ def steps():
 
 
 def what_is_missed_stands_out():
-    """A target out of reach has an orange cross, a line and a label; the switch hides all of it."""
+    """A target out of reach has an orange cross, a line and a label. The switch hides all of these."""
     box = (0.2, 0.0, 0.86, 0.94)
     met = orange(pixels("goals_overlay.png", box=box))
     hand = next(each for each in rig().fabrik.effectors if each.bone == "hand.L")

@@ -52,7 +52,7 @@ def pixels(name, rtype="WINDOW", box=(0.0, 0.0, 1.0, 1.0)):
     colors = np.array(whole.pixels[:], dtype=np.float32).reshape(height, width, 4)
     bpy.data.images.remove(whole)
     place = g.region(rtype=rtype)
-    # Both count from the bottom left.
+    # Both have their origin at the bottom left.
     x = (place.x + round(box[end] * place.width) for end in (0, 2))
     y = (place.y + round(box[end] * place.height) for end in (1, 3))
     cut = colors[slice(*y), slice(*x)]
@@ -127,7 +127,7 @@ def switch_on():
 
 
 def follow_the_pose(off):
-    """Blue inside, vermilion at the limit and beyond it, blue again."""
+    """The limit is blue inside, vermilion at the limit and beyond it, and blue again."""
     shown = pixels("limits_inside.png")
     assert blue(shown) > blue(off) + 300, "no fan is drawn"
     assert vermilion(shown) < 20
@@ -172,7 +172,7 @@ def switch_in_the_popover():
 
 
 def take_pictures():
-    """For the manual: the panel of a ball, with its tools; an arm's limits, and the other elbow at its own."""
+    """Take pictures for the manual: a ball's panel with its tools, and an arm's limits, one of them reached."""
     pose("forearm.L", x=40.0)
     pose("upper_arm.L", x=20.0)
     pose("forearm.R", x=145.0)

@@ -110,7 +110,7 @@ def undo_takes_both_back():
 
 
 def scrubbing_follows():
-    """Keys on a target; the playhead is moved by arrow keys and by playback."""
+    """A target has keys, and the playhead is moved by arrow keys and by playback."""
     hand = target("hand.R")
     for frame, shift in ((1, (0.0, 0.0, 0.0)), (20, (0.05, -0.25, 0.25))):
         place = hand.location + Vector(shift)
@@ -137,8 +137,8 @@ def scrubbing_follows():
 
 
 def knees_come_after():
-    """Hips are lowered from straight legs in one go: the knees take several poses, and then all is there."""
-    # By their names: adding one to them moves the others in memory.
+    """Hips are lowered from straight legs in one move. The knees need several poses to catch up."""
+    # Look them up by name, because adding one moves the others in memory.
     others = [effector.name for effector in rig().fabrik.effectors if not effector.bone.startswith("foot")]
     for name in others:
         rig().fabrik.effectors[name].enabled = False

@@ -8,7 +8,7 @@ import numpy as np
 from mathutils import Euler, Vector
 
 FEET = ("foot.L", "foot.R")
-# Views for pictures, in degrees down and around.
+# The views of the pictures: degrees of tilt, and of rotation about Z.
 OBLIQUE, ASIDE = (78.0, 35.0), (80.0, 60.0)
 SKIN = (0.86, 0.66, 0.54)
 
@@ -71,7 +71,7 @@ def move(place, steps=6):
 
 
 def lead(name, *places):
-    """Drag a bone to several positions in the world, one after the other."""
+    """Drag a bone to several positions in the world in turn."""
     for place in places:
         yield from begin(name, place)
         yield from move(place)
@@ -105,7 +105,7 @@ def steps():
     space.show_gizmo = False
     space.shading.color_type, space.shading.single_color = "SINGLE", SKIN
     space.overlay.show_cursor = space.overlay.show_text = False
-    # A software renderer is slow at drawing a skin.
+    # A software renderer draws the mesh slowly.
     for child in rig().children:
         child.hide_set(True)
     STILL["feet"] = feet()
@@ -116,7 +116,7 @@ def steps():
 
 
 def front():
-    """A hand goes 70 cm to the front: the arm does it, hardly the body."""
+    """Move a hand 70 cm forward. The arm moves, and the body hardly moves."""
     hips, hand = rig().matrix_world @ bone("hips").head, tail("hand.L")
     place = hand + Vector((-0.5, -0.66, 0.4))
     yield from lead("hand.L", place)
@@ -138,7 +138,7 @@ def squat():
 
 
 def pick_up():
-    """The hips go down and back, a hand to the floor before the feet, and the other one to its knee."""
+    """Move the hips down and back, a hand to the floor in front of the feet, and the other hand to its knee."""
     yield from lead("hips", tail("hips") + Vector((0.0, 0.1, -0.22)))
     yield from lead("hand.L", Vector((0.15, -0.4, 0.06)))
     assert tail("hand.L").z < 0.12, tail("hand.L")
@@ -149,7 +149,7 @@ def pick_up():
 
 
 def shoulder():
-    """A hand goes before the chest and onto the other shoulder."""
+    """Move a hand in front of the chest and onto the other shoulder."""
     before = rig().matrix_world @ bone("upper_arm.R").head
     place = before + Vector((0.02, -0.06, 0.03))
     ahead = Vector((0.15, -0.4, place.z))
@@ -166,7 +166,7 @@ def far():
 
 
 def head():
-    """Forward and down in twelve steps of one drag."""
+    """Move the head forward and down in twelve steps of one drag."""
     for child in rig().children:
         child.hide_set(False)
     begun = tail("head")

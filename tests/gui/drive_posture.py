@@ -44,7 +44,7 @@ def steps():
         bpy.ops.object.mode_set(mode="POSE")
         bpy.ops.pose.select_all(action="DESELECT")
         bpy.ops.fabrik.pin(bones=",".join(FEET))
-    # A software renderer takes its time for a skin.
+    # A software renderer draws the mesh slowly.
     for child in rig().children:
         child.hide_set(True)
     space = g.area().spaces.active
@@ -81,7 +81,7 @@ def stiffen():
     g.key("Z", ctrl=True)
     yield 1.0
     assert bone("head").get("fabrik_stiffness", 0.0) == 0.0, "undo leaves the stiffness"
-    # Simulated keys do not let Ctrl go.
+    # Simulated keys cannot release Ctrl.
     g.key("ESC")
     yield
 
@@ -157,8 +157,8 @@ def use_the_floor():
 
 
 def use_the_balance():
-    """With a load in the hand the body moves with it; with balance it leans against it."""
-    body = importlib.import_module(f"{EXTENSION}.fabrik_addon.blender.goals.body")
+    """With a load in the hand, the body moves with it. With balance, it leans against the load."""
+    body = importlib.import_module(f"{EXTENSION}.blender.goals.body")
     bone("hand.L")["fabrik_mass"] = 0.6
     ahead = {}
     for balance, xfrac in (("OFF", 0.78), ("ON", 0.62), ("AUTO", 0.47)):
@@ -179,12 +179,12 @@ def use_the_balance():
 
 
 def use_the_root():
-    """The mouse wheel goes through the root's menu: fixed, the hips do not move; with Auto they follow."""
+    """The mouse wheel changes the root setting. If it is fixed, the hips do not move; with *Auto* they follow."""
     yield from g.find_button("fabrik.root", xfrac=0.7, step=8)
     seen = {}
     for _ in range(4):
         root = rig().fabrik.root
-        place = g._pos  # noqa: SLF001  nothing else says where it is
+        place = g._pos  # noqa: SLF001  nothing else has this position
         seen[root] = yield from dragged("hand.L", (-0.4, -0.6, -0.8), lambda: bone("hips").location.length)
         g.goto(*place)
         yield 0.4

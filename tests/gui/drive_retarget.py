@@ -15,7 +15,7 @@ from mathutils import Euler
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from support.sidebar import open_folds, open_panels
 
-# A person of a BVH file: joint, parent, offset in centimeters, Y up, a T pose.
+# The joints of a BVH file in a T pose: name, parent, offset in centimeters; Y up.
 JOINTS = (
     ("Hips", "", (0, 95, 0)),
     ("Spine", "Hips", (0, 12, 0)), ("Spine1", "Spine", (0, 14, 0)), ("Neck", "Spine1", (0, 24, 0)),
@@ -33,7 +33,7 @@ FRAMES = 60
 
 
 def squat_and_wave(frame):
-    """Degrees about Z, X and Y by joint, and how far the hips are down: knees bend, one arm hangs, the other waves."""
+    """By joint, degrees about Z, X and Y, and the distance that the hips are lowered: knees bend, and one arm waves."""
     bend = radians(55.0) * 0.5 * (1.0 - cos(2.0 * pi * frame / FRAMES))
     turns = {"LeftArm": (-75, 0, 0), "RightArm": (-35, 0, 0), "RightForeArm": (-60 + 25 * sin(pi * frame / 5), 0, 0)}
     for side in ("Left", "Right"):

@@ -151,8 +151,8 @@ def to_a_baked_take():
 
 def write_a_c3d():
     """Write the sample recording as a C3D file."""
-    from bl_ext.user_default.fabrik.fabrik_addon.markers.clip import to_z_up
-    from bl_ext.user_default.fabrik.fabrik_addon.markers.files.any_file import read_markers
+    from bl_ext.user_default.fabrik.markers.clip import to_z_up
+    from bl_ext.user_default.fabrik.markers.files.any_file import read_markers
     from support.c3d_files import C3d
 
     clip = to_z_up(read_markers(SAMPLES / "walk.trc"))

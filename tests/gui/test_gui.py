@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TOOLS = os.environ.get("FABRIK_GUI_TOOLS", "")
-# Drivers that draw much get a small window.
+# Drivers that draw a lot get a small window.
 SIZES = {"drive_poses": "720x760", "drive_posture": "1200x1000"}
 DRIVERS = sorted(Path(__file__).parent.glob("drive_*.py"))
 

@@ -80,7 +80,7 @@ def test_a_root_is_the_hips_only_if_there_are_none():
 
 
 def test_the_far_halves_of_rigifys_deform_bones_have_no_joint():
-    """Exports for games keep only these bones. The far halves had limits of no joint; limbs bent in their middle."""
+    """Exports for games keep only these bones. Fixed: the far halves got limits, so limbs bent in their middle."""
     names = ["DEF-thigh.L", "DEF-thigh.L.001", "DEF-shin.L", "DEF-shin.L.001", "DEF-forearm.R.001", "DEF-hips"]
     found = match([*names, "ORG-thigh.L.001", "thigh.L.001", "DEF-foot.L.001"])
     parts = ["thigh", "rigid", "shin", "rigid", "rigid", "hips"]
@@ -100,7 +100,7 @@ def test_thumbs_are_numbered_from_their_first_bone(thumb):
     assert [match(thumb)[name].number for name in thumb] == list(range(1, len(thumb) + 1))
 
 
-# For each scheme the trunk, the head and the left side as in its files, and the roles of trunk and head.
+# For each scheme: the bones of trunk, head and left side, and the roles of trunk and head.
 OF_MOTION = {
     "CMU": """Hips LowerBack Spine Spine1 Neck Neck1 Head LeftShoulder LeftArm LeftForeArm LeftHand LeftUpLeg LeftLeg
         LeftFoot LeftToeBase | hips spine spine spine neck neck head""",

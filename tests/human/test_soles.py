@@ -67,7 +67,7 @@ def test_hands_and_knees_are_on_the_floor_too(bones):
 
 
 def test_a_foot_has_points_at_both_edges_of_heel_and_toes(bones):
-    """A foot that rolled over its edge went 27 mm through the floor at the heel."""
+    """Fixed: a foot that rolled over its edge went 27 mm through the floor at the heel."""
     of_foot = [point for point in floor_points(RestBody(bones)) if point[0] in {"foot.L", "toe.L"}]
     across, along, up = places(bones, of_foot).T
     assert np.allclose(up, 0.0, atol=1e-9)

@@ -1,4 +1,4 @@
-"""Markers without labels get their bones by how they move: on takes from which all labels but eight are removed."""
+"""Markers without labels get their bones from their motion, on takes from which all labels but eight are removed."""
 
 import numpy as np
 import pytest

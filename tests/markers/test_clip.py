@@ -172,7 +172,7 @@ class TestResample:
         times = np.arange(again.frame_count) / new
         expected = times[:, None, None] * velocity
         np.testing.assert_allclose(again.positions, expected, atol=1e-6 * count / old)
-        # Nothing of the end is lost, except for less than a frame.
+        # At the end, less than a frame is lost.
         duration = (count - 1) / old
         assert duration - 1 / new < times[-1] <= duration + 1e-6 / min(old, new)
 

@@ -84,7 +84,7 @@ class TestPlaces:
             ((0.06, 0.05, 0), (0.06, -0.05, 0), ""),
             ((0.06, 0.05, 0), (0.01, -0.02, 0), ""),
             ((0.06, 0.08, 0), (0.06, 0.03, 0), "LTOE"),
-            # The bone of both is rotated about up.
+            # The bone of both markers is rotated about the up axis.
             ((0.06, 0, 0), (-0.06, 0, 0), ""),
             ((0, 0, 0.02), (0, 0, -0.06), "RTOE"),
         ],
@@ -105,7 +105,7 @@ class TestPlaces:
 
 
 def at_origin(moved):
-    """The positions of labels from which markers that are at `moved` have moved by it."""
+    """The usual positions from which markers at `moved` have moved by that vector."""
     return dict.fromkeys(moved, np.zeros(3))
 
 
@@ -117,7 +117,7 @@ def vectors(moved):
 class TestPosture:
     """The markers of a person raise the trunk of a rig with four legs. The fit may be good, but the rig is wrong."""
 
-    # The rotation about X that takes a level trunk, along -Y, to an upright one, in degrees.
+    # Degrees about X from a level trunk, along -Y, to an upright one.
     @pytest.mark.parametrize(("raised", "doubted"), [(0.0, False), (20.0, False), (80.0, True), (95.0, True)])
     @pytest.mark.parametrize("feet", [True, False])
     def test_an_animal_that_stands_upright(self, raised: float, doubted: bool, feet: bool) -> None:
@@ -152,7 +152,7 @@ class TestPosture:
 
     @pytest.mark.parametrize("degrees", [90.0, -90.0, 180.0])
     def test_a_rig_that_lies_at_rest(self, degrees: float) -> None:
-        """A rig with Y up whose object is not rotated lay on its back, without a warning."""
+        """Fixed: a rig with Y up whose object is not rotated lay on its back, without a warning."""
         world = np.tile(np.eye(4), (3, 1, 1))
         world[:, :3, :3] = about_x(degrees)
         solution = posed(motions.skeleton_of(humans.human(fingers=False)), 0.0)

@@ -99,7 +99,7 @@ def test_without_limits_a_take_neither_pops_nor_fits_worse(model, rig, targets):
 
 @pytest.mark.parametrize("endless", [False, True])
 def test_a_take_keeps_what_the_solver_finds(model, rig, reference, targets, endless):
-    """Hinges may rotate fully. Joints of the whole take were less accurate than those of single frames."""
+    """Hinges may rotate fully. Fixed: joints of the whole take were less accurate than those of single frames."""
     ends = {name: Hinge(limit.axis, -np.pi, np.pi) for name, limit in rig.limits.items() if isinstance(limit, Hinge)}
     solver = Solver(rig.skeleton, rig.effectors, limits={**rig.limits, **(ends if endless else {})}, root="FREE")
     placed = model.place(reference)

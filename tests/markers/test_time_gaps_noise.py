@@ -63,7 +63,7 @@ class TestResample:
         clip = clip_of(smooth(np.arange(120) / 60.0))
         again = resample(clip, 144.0)
         np.testing.assert_allclose(again.positions, smooth(times_of(again)), atol=1e-3)
-        # Straight lines between samples would be off by more.
+        # Straight lines between samples would have larger errors.
         bends = np.abs(np.diff(clip.positions, 2, axis=0)).max() / 8.0
         inner = slice(5, -5)
         assert np.abs(again.positions - smooth(times_of(again)))[inner].max() < 0.1 * bends

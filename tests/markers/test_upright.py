@@ -41,7 +41,7 @@ def posed(turn, seat=0.0, travel=0.0):
     pytest.param(0.0, 0.0, 0.0, id="stands"),
 ])  # fmt: skip
 def test_trunk_and_floor_show_the_up_axis(tmp_path, turn, seat, travel, up, program):
-    """People who lay were rotated to stand, and people who sat with straight legs to lie."""
+    """Fixed: people who lay were rotated to stand, and people who sat with straight legs to lie."""
     wanted, path = posed(turn, seat, travel), tmp_path / "take.csv"
     written = wanted if up == "Z" else y_up(wanted)
     if program == "keypoints":

@@ -53,7 +53,7 @@ def test_the_tree_shows_roles_that_names_do_not(untold):
 
 
 def dog():
-    """The rows of a body on four legs, along Y."""
+    """The rows of a body with four legs, along Y."""
     rows = humans.human(fingers=False)
     lying = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
 

@@ -204,7 +204,7 @@ def test_hips_and_chest_face_as_the_source_does_with_any_reference_frame(referen
 
 
 def test_up_is_where_heads_are_on_most_frames():
-    """Rotated as a whole by 90 degrees on 15 of 40 frames."""
+    """The body is rotated as a whole by 90 degrees on 15 of 40 frames."""
     local = walked()
     local[:15, 0] = product(quaternion_from_rotation_vector(np.radians([-90.0, 0.0, 0.0])), local[:15, 0])
     found = retarget(source(local, rest=False), PERSON, RetargetSettings(places=0.0))
@@ -213,7 +213,7 @@ def test_up_is_where_heads_are_on_most_frames():
 
 
 def test_someone_who_stands_on_a_few_frames_shows_which_axis_is_up():
-    """Standing on 6 of 40 frames, and lying on the others, came out upside down: lying was seen as standing."""
+    """Fixed: standing on 6 of 40 frames, and lying on the others, came out upside down: lying was seen as standing."""
     local = walked()
     local[6:, 0] = product(quaternion_from_rotation_vector(np.radians([-90.0, 0.0, 0.0])), local[6:, 0])
     found = retarget(source(local, rest=False), PERSON, RetargetSettings(places=0.0))
@@ -222,7 +222,7 @@ def test_someone_who_stands_on_a_few_frames_shows_which_axis_is_up():
 
 
 def test_someone_who_walks_across_the_up_axis_of_the_file_stands():
-    """The warning about lying was wrong for a file with another up axis."""
+    """Fixed: the warning about lying was wrong for a file with another up axis."""
     local, roots = walked(), np.tile(PERSON.rest[0, :3, 3], (FRAMES, 1))
     roots[:, 1] -= np.linspace(0.0, 3.0, FRAMES)
     motion = motions.in_no_rest(PERSON, local, roots)
@@ -234,7 +234,7 @@ def test_someone_who_walks_across_the_up_axis_of_the_file_stands():
 
 
 def test_a_rest_pose_that_lies_is_raised_if_the_motion_stands():
-    """Some files have a rest pose with Y up, and a motion with Z up; it came out lying."""
+    """Some files have a rest pose with Y up, and a motion with Z up. Fixed: such a person was lying."""
     motion = source(walked())
     lying = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]])
     rest = motion.rest.copy()

@@ -195,7 +195,7 @@ def test_arms_that_swing_past_the_hips_stay_as_straight_as_the_source(bend):
 
 
 def test_hands_of_bent_arms_rest_on_the_hips():
-    """Contacts with hips had become weaker the straighter the arms were: hands of a dance were off by 44 mm."""
+    """Fixed: contacts with hips had become weaker the straighter the arms were: hands of a dance were off by 44 mm."""
     motion, skeleton, target = swinging_arms(50.0)
     found = retarget(motion, target, HOW)
     heads = forward_kinematics(target, found.solution.rotations, found.solution.root_location)[..., :3, 3]
@@ -296,7 +296,7 @@ def stepping_on(height):
 
 @pytest.mark.parametrize("height", [0.04, 0.1, 0.15, 0.25])
 def test_contacts_add_no_rotations_that_the_source_lacks(height):
-    """Feet that were planted on a box were pulled to the floor within a tenth of a second."""
+    """Fixed: feet that were planted on a box were pulled to the floor within a tenth of a second."""
     skeleton, rotations, roots = stepping_on(height)
     found = retarget(motions.motion_of(skeleton, rotations, roots), skeleton_with_shorter_arms(), HOW)
     assert found.stances

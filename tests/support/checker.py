@@ -74,7 +74,7 @@ def size_of_turn(turns):
 
 
 def lean_and_twist(turns):
-    """(..., 2) swing on the chart and (...) twist of (..., 3, 3) local rotations."""
+    """(..., 2) swings on the chart and (...) twists of (..., 3, 3) local rotations."""
     x, y, z = np.moveaxis(turns[..., :, 1], -1, 0)
     aside = np.hypot(x, z)
     angle = np.arctan2(aside, y)
@@ -127,7 +127,7 @@ def range_distances(angle, low, high):
 
 
 def window_distances(limit, lean):
-    """How far swings (..., 2) are outside a ball's or a polygon's outline, and how far from it."""
+    """Distances of swings (..., 2) outside the outline of a ball or polygon, and distances to the outline."""
     if isinstance(limit, Ball) and min(limit.angles) >= np.pi:
         return np.zeros(lean.shape[:-1]), np.full(lean.shape[:-1], np.inf)
     flat = lean.reshape(-1, 2)
@@ -136,7 +136,7 @@ def window_distances(limit, lean):
 
 
 def holds(limit, lean):
-    """Whether swings (..., 2) are inside a ball's or a polygon's outline."""
+    """Whether swings (..., 2) are inside the outline of a ball or polygon."""
     x, z = lean[..., 0], lean[..., 1]
     if isinstance(limit, Polygon):
         return np.abs(winding(np.array(limit.window, dtype=float), lean)) > 0.5
@@ -185,7 +185,7 @@ def nearest_on_outline(limit, leans):
 
 
 def placed(skeleton, turns, root_location):
-    """(F, J, 3, 3) frames and (F, J, 3) heads of a pose, one bone after the other."""
+    """(F, J, 3, 3) frames and (F, J, 3) heads of a pose, computed bone by bone."""
     frames, heads = np.empty_like(turns), np.empty(turns.shape[:-1])
     for bone, parent in enumerate(skeleton.parents):
         own = skeleton.rest[bone, :3, :3]

@@ -271,7 +271,7 @@ def _cloud_limb_constraints(make, bones, switch):
 
 
 def hand_made(name="Hand", *, switched=True):
-    """Without mechanism: the mesh's bones are controls, with IK that can be switched (1 is on) or is always on."""
+    """A rig without mechanism: the mesh's bones are controls. Its IK is always on or can be switched (1 is on)."""
     make = _Maker(name)
     limbs = _limbs()
     make.bone("root", "", (0, 0, 0), (0, 0.3, 0), shape=True)

@@ -73,7 +73,7 @@ def limb(lengths, *limits):
 
 
 def links(count, *limits):
-    """A limb of equal bones with the given limits in turn."""
+    """A limb of `count` equal bones. The given limits are repeated along it."""
     return limb([0.1] * count, *(limits[i % len(limits)] for i in range(count)))
 
 

@@ -52,7 +52,7 @@ limits = st.one_of(balls, hinges, polygons, st.just(Fixed()))
 
 
 def write_limit(bone, limit):
-    """Keep a limit on a bone; None frees it."""
+    """Store a limit on a bone; None frees it."""
     if limit is None:
         clear_limit(bone)
     else:
@@ -84,7 +84,7 @@ def select(rig, names, active=None):
 
 
 def kept(rig):
-    """All stored values of the limits of a rig's bones, as plain values."""
+    """All stored values of the limits of a rig's bones."""
     return {
         bone.name: {name: plain(bone[name]) for name in NAMES.values() if name in bone}
         for bone in rig.pose.bones

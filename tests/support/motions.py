@@ -71,7 +71,7 @@ def in_other_rest(skeleton, rotations, roots, rows, names, scale, turn, *, acros
 
 
 def in_no_rest(skeleton, rotations, roots):
-    """The same motion as a source whose rest pose has all limbs along one axis, as some recordings' files have."""
+    """The same motion, from a source whose rest pose has all limbs along one axis, as in some files."""
     matrices = forward_kinematics(skeleton, rotations, roots)
     turned, heads = matrices[..., :3, [1, 2, 0]], matrices[..., :3, 3]
     rest = np.tile(np.eye(4), (len(skeleton), 1, 1))

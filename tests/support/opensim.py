@@ -185,7 +185,7 @@ def _limit(joint):
     ranges = [joint.ranges[name] for name in joint.coordinates]
     if _is_hinge(joint):
         return Hinge("X", *ranges[0])
-    # Y is the body's long axis: its coordinate is the last of the three.
+    # Y is the body's long axis, whose coordinate is the last of the three.
     return Ball(min(abs(end) for pair in ranges[:2] for end in pair), ranges[2])
 
 

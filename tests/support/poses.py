@@ -8,7 +8,7 @@ SMPL = (
     " neck left_collar right_collar head left_shoulder right_shoulder left_elbow right_elbow left_wrist right_wrist"
 )
 SMPL_PARENTS = [-1, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9, 12, 13, 14, 16, 17, 18, 19]
-# The rotation with which AMASS brings the model upright: Y to Z.
+# The rotation with which AMASS makes the model upright: from Y to Z.
 UPRIGHT = np.array([np.pi / 2, 0.0, 0.0])
 
 
@@ -24,7 +24,10 @@ def rotation(vector):
 
 
 def places(rest, parents, local, root):
-    """(F, N, 3) joint positions: rest (N, 3), local (F, N, 3, 3), root (F, 3); computed joint by joint."""
+    """(F, N, 3) joint positions, computed joint by joint.
+
+    rest: (N, 3). local: (F, N, 3, 3). root: (F, 3).
+    """
     world, heads = np.empty_like(local), np.empty((*local.shape[:2], 3))
     for joint, parent in enumerate(parents):
         if parent < 0:
@@ -71,7 +74,10 @@ MVN_ENDS = {
 
 
 def mvn_positions(orientations, pelvis):
-    """(F, N, 3) positions of the segments' origins: orientations (F, N, 4) in the world, pelvis (F, 3)."""
+    """(F, N, 3) positions of the segments' origins.
+
+    orientations: (F, N, 4) in the world. pelvis: (F, 3).
+    """
     names, world = list(MVN), matrices(orientations)
     heads = np.empty((*orientations.shape[:2], 3))
     for place, (parent, _, offset) in enumerate(MVN.values()):

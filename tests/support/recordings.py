@@ -12,7 +12,7 @@ from .opensim import Model
 
 ROOT = Path(__file__).parents[2]
 DATA = Path(os.environ.get("FABRIK_TEST_DATA", ROOT.parent / "shared" / "data"))
-# OpenSim's set-up solves these seconds of the walk.
+# The seconds of the walk that OpenSim's set-up solves.
 FROM, TO = 0.4, 1.6
 
 

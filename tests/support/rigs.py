@@ -7,7 +7,7 @@ from fabrik_addon.core.rotations import matrix_from_quaternion
 
 
 def from_joints(bones):
-    """A skeleton from (name, parent index, head, tail) rows; local X is as level as it can be."""
+    """A skeleton from (name, parent index, head, tail) rows; local X is as horizontal as possible."""
     rest = []
     for _, _, head, tail in bones:
         rest.append(frame_along(np.subtract(tail, head)))
@@ -62,7 +62,7 @@ def random_tree(rng, bones, *, connected=0.5, inheriting=1.0):
 
 
 def paper_y():
-    """The paper's Y: a stem of four bones and two arms of three, 10 joints and more at the tips."""
+    """The paper's Y: a stem of four bones and two arms of three, thus 10 joints plus the tips."""
     stem = [(f"stem{i}", i - 1, (0, 0, 0.1 * i), (0, 0, 0.1 * (i + 1))) for i in range(4)]
     rows = list(stem)
     for name, side in (("left", 1), ("right", -1)):

@@ -7,7 +7,7 @@ import bpy
 
 def all_panels():
     """The add-on's panels, in the order in which it registers them."""
-    (module,) = (module for name, module in sys.modules.items() if name.endswith(".fabrik_addon.blender.ui.panels"))
+    (module,) = (module for name, module in sys.modules.items() if name.endswith(".blender.ui.panels"))
     return [kind for kind in module.CLASSES if issubclass(kind, bpy.types.Panel)]
 
 
@@ -44,7 +44,7 @@ def open_folds(*panels):
     users = [
         module
         for name, module in list(sys.modules.items())
-        if ".fabrik_addon.blender.ui." in name and callable(getattr(module, "folded", None))
+        if ".blender.ui." in name and callable(getattr(module, "folded", None))
     ]
     folded = users[0].folded
     for module in users:

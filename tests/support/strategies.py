@@ -15,21 +15,21 @@ signed = st.one_of(st.sampled_from([0.0, -PI, PI, PI / 2]), st.floats(-PI, PI))
 
 @st.composite
 def ranges(draw, widest=2 * PI):
-    """(low, high): one-sided, without rest, wide, of no width."""
+    """(low, high) of any kind: one-sided, without rest, wide, or without width."""
     low = draw(signed)
     return low, low + draw(st.one_of(st.sampled_from([0.0, PI, widest]), st.floats(0.0, widest)))
 
 
 @st.composite
 def balls(draw):
-    """Round, four-sided, flat."""
+    """Ball limits: round, four-sided or flat."""
     cone = draw(st.one_of(leans, st.tuples(leans, leans, leans, leans)))
     return Ball(cone, draw(ranges()))
 
 
 @st.composite
 def hinges(draw):
-    """Any axis, any range."""
+    """Hinge limits with any axis and any range."""
     return Hinge(draw(st.sampled_from("XYZ")), *draw(ranges()))
 
 
@@ -39,7 +39,7 @@ def polygons(draw):
     center = np.array(draw(st.tuples(st.floats(-1.2, 1.2), st.floats(-1.2, 1.2))))
     count = draw(st.integers(3, 8))
     radii = np.array(draw(st.lists(st.floats(0.1, 1.3), min_size=count, max_size=count)))
-    # No gap of 180° between two corners, otherwise the star would not enclose its center.
+    # Avoid gaps of 180° between two corners, since the star would not enclose its center.
     angles = (
         2
         * PI

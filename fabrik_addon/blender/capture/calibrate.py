@@ -175,7 +175,6 @@ def _check_proportions(rig: Object, proportions: str, holders: Sequence[Object])
 
 
 def _fit_rest_pose(context: Context, rig: Object, found: Sequence[Calibration]) -> None:
-    """Change the rig's rest pose to the person's proportions."""
     with in_object_mode(context):
         set_mode(context, "EDIT", rig)
         for each in found:

@@ -225,7 +225,6 @@ class PlainRig:
         return self._paths(bones, skeleton.names[:1] if moves_root else ())
 
     def _paths(self, turned: Iterable[str], moved: Iterable[str]) -> set[str]:
-        """The data paths of the rotations and locations of bones."""
         channels = [(name, channel) for name in turned for channel in ROTATION_CHANNELS]
         channels += [(name, "location") for name in moved]
         bones = self.rig.pose.bones
@@ -397,7 +396,6 @@ class ControlRig(PlainRig):
         return Hinge(own, row.hinge_low, row.hinge_high)
 
     def _stays_on_ik(self, row: FabrikCarrier, *, baked: bool = False) -> bool:
-        """Whether a bone's limb is on IK, and stays on IK when the body is posed or baked."""
         return bool(row.switch) and any(writing.kept_on_ik(self.rig, self._setup, (row.switch,), baked=baked))
 
     def _control_of(self, bone: str) -> tuple[PoseBone, FloatArray] | None:
@@ -604,7 +602,6 @@ def _lock_of(control: PoseBone, axes: FloatArray, is_inverse: bool, start: Float
 
 
 def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_rest: bool) -> plain.Tree:
-    """One tree of a body in its current pose."""
     names = [row.name for row in rows]
     bones = [rig.pose.bones[name] for name in names]
     indices = {name: index for index, name in enumerate(names)}

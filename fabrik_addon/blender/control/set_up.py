@@ -328,7 +328,6 @@ class _Search:
         return self._tried(list(dict.fromkeys([*controls, *freed])), [*switches, *lone])
 
     def _tried(self, controls: list[str], possible: Sequence[switching.Switch]) -> _Found:
-        """Try some controls, with limbs on FK and on IK."""
         tables: dict[tuple[float, ...], Trials] = {}
 
         def table(values: Mapping[switching.Switch, float]) -> Trials:
@@ -391,7 +390,6 @@ class _Search:
             write_switches(self.rig, switch.values(value))
 
     def _keep(self, found: _Found) -> None:
-        """Store the result with the armature; replaces an earlier one."""
         for name in _LISTS:
             getattr(self.setup, name).clear()
         for carrier in found.carriers:
@@ -636,7 +634,6 @@ class _Search:
 
 @contextmanager
 def _kept_if_failing(setup: FabrikControlRig) -> Iterator[None]:
-    """Restore the stored setup of a rig if a new setup fails."""
     lists = [getattr(setup, name) for name in _LISTS]
     before, texts = [[values_of(row) for row in rows] for rows in lists], (setup.place, setup.uncarried)
     try:

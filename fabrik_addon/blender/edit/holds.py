@@ -212,7 +212,6 @@ def _add(
 def _held_changes(
     scene: Scene, armature: Object, span: Span, held: Sequence[_Held], settings: HoldSettings
 ) -> tuple[list[Shift], float]:
-    """The changes of the keys, and the maximum distance of a held point from its held position."""
     frames, solver = span.motion.frames, span.solver(slice(None))
     leads = [(armature, ""), *([(settings.target, settings.target_bone)] if settings.target is not None else [])]
     _, matrices = finish(sample_steps(scene, (), leads, frames))

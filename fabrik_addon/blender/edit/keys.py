@@ -254,7 +254,6 @@ def _has(frames: FloatArray, frame: float) -> bool:
 
 
 def _same(first: Any, second: Any) -> BoolArray:
-    """Whether values are equal except for rounding."""
     return np.asarray(np.abs(first - second) <= _SAME_VALUE * np.maximum(1.0, np.abs(second)))
 
 

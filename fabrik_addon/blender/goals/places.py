@@ -164,7 +164,6 @@ def _evaluated_matrix(graph: Depsgraph, target: Target) -> Matrix:
 
 
 def _depsgraph(scene: Scene) -> Depsgraph:
-    """The evaluated state of a scene, in the current view layer if it belongs to the scene."""
     if bpy.context.scene == scene:
         return bpy.context.evaluated_depsgraph_get()
     layer = scene.view_layers[0]
@@ -191,12 +190,11 @@ def is_imported(target: Target) -> bool:
 
 
 def _location_path(target: Target) -> str:
-    """The data path of a target's location, from its object."""
     return bone_path(target[1], "location") if target[1] else "location"
 
 
 def _recorded_step(target: Target, times: FloatArray) -> float:
-    """Frames between two samples of a marker: one if it was imported, else from keys (K,).
+    """Frames between two samples of a marker: one if it was imported, else measured from its keys `times` (K,).
 
     Infinite if the keys are farther apart than in a recording, because animation by hand has no gaps.
     """

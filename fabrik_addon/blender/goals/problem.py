@@ -355,7 +355,6 @@ def _problem_of(
     *,
     baked: bool,
 ) -> RigProblem:
-    """The problem of one tree."""
     rig, skeleton = posed.rig, tree.skeleton
     partners = [loop_partner(rig, effector) for effector in own]
     effectors = close_loops(skeleton, [core_effector(effector) for effector in own], partners, held)

@@ -140,7 +140,6 @@ def _rotations(limit: Ball | Polygon, twists: FloatArray) -> FloatArray:
 
 
 def _constrain(constraint: Any, box: EulerBox) -> None:
-    """Set the ranges of a bone's constraint."""
     if not is_own(constraint):
         constraint.name = CONSTRAINT_NAME
     constraint.owner_space, constraint.euler_order = "LOCAL", box.order
@@ -223,7 +222,6 @@ def _beside(other: Range | None) -> Range:
 
 
 def _common(ranges: Sequence[Range | None]) -> Range | None:
-    """The intersection of ranges; a range of None is free."""
     closed = [ends for ends in ranges if ends is not None]
     if not closed:
         return None

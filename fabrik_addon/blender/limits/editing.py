@@ -72,7 +72,6 @@ def set_limits(bones: Bones, **values: Any) -> str:
 
 
 def _changed(bone: PoseBone, values: dict[str, Any]) -> limit_values.LimitSettings:
-    """A bone's settings with some values changed."""
     kept, given = limit_properties.read_settings(bone), dict(values)
     if given.keys() & {"low", "high"}:
         given["hinge"] = given.pop("low", kept.hinge[0]), given.pop("high", kept.hinge[1])
@@ -237,7 +236,6 @@ def _with_swing_point(bone: PoseBone, corners: Corners) -> Corners:
 
 
 def _edges(corners: Corners) -> list[float]:
-    """The lengths of the edges, each from a point to the next."""
     return [dist(corner, following) for corner, following in zip(corners, corners[1:] + corners[:1], strict=True)]
 
 

@@ -153,7 +153,6 @@ def _pose_all(graph: Depsgraph, scene: Scene, updated: set[bpy.types.ID] | None)
 
 
 def _catching_up() -> list[Any]:
-    """The sessions whose joints are still catching up."""
     return [tree for rig in _WATCHED.posed.values() for tree in rig.values() if tree.is_catching_up]
 
 
@@ -173,7 +172,6 @@ def go_on() -> float | None:
 
 
 def _pose(graph: Depsgraph, scene: Scene, rig: Object) -> None:
-    """Pose a rig, and store the reason for the sidebar if it cannot be posed."""
     from .solve import try_pose
 
     settings = rig_settings(rig)
@@ -267,7 +265,6 @@ def _before_render(scene: Scene, *_arguments: object) -> None:
 
 
 def _watch(*, on: bool) -> None:
-    """Add or remove the handlers for changes of the scene."""
     listen(_on_update, "depsgraph_update_post", on=on)
     listen(_on_frame, "frame_change_post", on=on)
     listen(_before_render, "render_init", on=on)

@@ -156,7 +156,6 @@ def _why_stays(move: _Move) -> str:
 
 
 def _depth(move: _Move) -> int:
-    """The number of parents above a target."""
     depth, holder = len(move.holder.pose.bones[move.bone].parent_recursive) if move.bone else 0, move.holder
     while (holder := holder.parent) is not None:
         depth += 1
@@ -164,7 +163,6 @@ def _depth(move: _Move) -> int:
 
 
 def _move(move: _Move) -> None:
-    """Move one target; its scale does not change."""
     world = move.holder.matrix_world
     if move.bone:
         bone = move.holder.pose.bones[move.bone]

@@ -65,7 +65,6 @@ def store_base(rig: Object) -> None:
 
 
 def _store(pose: Channels, stored: Any) -> None:
-    """Store a pose in a collection of `FabrikStoredBone`, replacing its contents."""
     stored.clear()
     for name, rotation, location in zip(*pose, strict=True):
         add_item(stored, name=name, rotation=rotation, location=location)
@@ -204,7 +203,6 @@ class BasePose:
         return found
 
     def _moved(self, bone: str) -> FloatArray:
-        """(3,) the location channel of a bone or control."""
         row = self._rows.get(bone)
         own = self._rig.pose.bones[bone].location if row is None else self._locations[row]
         return self._keyed(bone, "location", np.array(own, dtype=np.float64))
@@ -507,7 +505,6 @@ class LiveSession:
         return solver.rotations, solver.location
 
     def _is_base(self, current: Tree) -> bool:
-        """Whether the rig is in its base pose."""
         turned = angle_between(current.rotations, self._base[0]).max()
         return bool(turned <= _THERE and np.allclose(current.root_location, self._base[1], atol=_THERE))
 

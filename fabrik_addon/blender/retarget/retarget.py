@@ -426,7 +426,6 @@ def imported(context: Context, path: Path) -> Iterator[tuple[Object, tuple[str, 
 
 
 def _is_person(armature: Object) -> bool:
-    """Whether an armature is animated and has hips and thighs."""
     parts = {role.part for role in match(armature.data.bones.keys()).values()}
     return armature.animation_data is not None and {"hips", "thigh"} <= parts
 

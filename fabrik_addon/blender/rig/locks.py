@@ -175,5 +175,4 @@ def moved_by(bone: PoseBone, constraint: Any) -> Iterator[PoseBone]:
 
 
 def _flagged(bones: Any, name: str, width: int = 1) -> list[str]:
-    """The names of the bones for which a boolean property, or some component of it, is true."""
     return [bone for bone, is_set in zip(bones.keys(), flags(bones, name, width), strict=True) if is_set]

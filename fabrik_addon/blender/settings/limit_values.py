@@ -130,7 +130,7 @@ DESCRIPTIONS: Final[Mapping[str, str]] = {
     "window": "Polygon: alternating X and Z swings of its points",
     "slide": "Minimum and maximum stretch as factors of the bone's length, used if targets can't be met otherwise; "
     "1 and 1 keep its length",
-    "stiffness": "How strongly the bone keeps its rotation while others rotate; 0 depends only on its mass, 1 "
+    "stiffness": "How strongly the bone keeps its rotation while others rotate. At 0 only its mass counts; at 1 it "
     "never rotates",
     "mass": "The bone's share of the body's mass; a negative value estimates it from the bone's name or size",
 }

@@ -5,7 +5,6 @@ from typing import Any, Final
 import bpy
 from bpy.types import AddonPreferences, Context, FileHandler, KeyMap, KeyMapItem, Menu, UILayout, WorkSpaceTool
 
-from ...package import PACKAGE
 from ..settings.rig import rig_settings
 from ..settings.why_not import rig_at_hand, why_no_rig
 from .operators.motion import MOTION_SUFFIXES
@@ -122,7 +121,7 @@ class FABRIK_FH_markers(FileHandler):
 class FabrikPreferences(AddonPreferences):
     """The extension's preferences."""
 
-    bl_idname = PACKAGE
+    bl_idname = __package__.removesuffix(".blender.ui")  # that of the extension
 
     def draw(self, context: Context) -> None:
         """Draw the keys like Blender's keymap preferences, so that they can be changed."""

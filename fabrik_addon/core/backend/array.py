@@ -1,7 +1,7 @@
 """The array backend, for many poses at once: like mathutils, with arrays over frames as components.
 
-Each class has the small part of mathutils' interface that the kernel uses. A component is a float64 array (F,) or a
-plain float that is the same on every frame. `scalar` is the backend for a single pose.
+Each class has the part of mathutils' interface that the kernel uses. A component is a float64 array (F,), or a plain
+float if it is the same on every frame. `scalar` is the backend for a single pose.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ _EXACT = 1e-7
 class Chain:
     """A chain on every frame: n + 1 points, root first, n distances, and the number of steps taken.
 
-    Values may be the same on every frame, so the number of frames is stored separately.
+    The number of frames is stored too, because values may be the same on all of them.
     """
 
     points: list[Vector]
@@ -81,10 +81,7 @@ def turn_bodies(
 ) -> tuple[list[Quaternion], Vector]:
     """Point each body of a chain at its aim, by the shortest rotation from `rest`, without roll.
 
-    The distances between aims are the bodies' lengths, so each aim is the next body's head.
-
-    Returns:
-        The local rotations, and the tip.
+    Each aim is the next body's head. Returns the local rotations and the tip.
     """
     pose, local, head = SweepPose(), [], root
     for index, (body, rotation) in enumerate(zip(bodies, rest, strict=True)):
@@ -101,10 +98,7 @@ def turn_bodies(
 
 
 def reach_directly(backend: Backend, chain: Chain, target: Vector) -> IntArray:
-    """Stretch or fold the chain along the direct line if its lengths cannot reach the target.
-
-    Returns the other frames.
-    """
+    """Stretch or fold the chain along the line to a target that its lengths cannot reach; returns the other frames."""
     distance, total = (target - chain.points[0]).length, sum(chain.distances)
     nearest = 2.0 * max(chain.distances) - total
     frames = backend.frames_where((distance > total) | (distance < nearest))
@@ -179,8 +173,7 @@ def sweep(backend: Backend, points: list[Vector], distances: Sequence[float], ta
 def straight(backend: Backend, points: list[Vector], distances: Sequence[float], target: Vector) -> list[Vector]:
     """Lay the chain on the line to a target out of reach: stretched, or folded against the longest bone.
 
-    Both give the reachable points nearest to the target (Algorithm 1, steps 1.3 to 1.12, and its counterpart for near
-    targets).
+    Both give the reachable points nearest to the target (Algorithm 1, steps 1.3 to 1.12, and its counterpart).
     """
     root, longest = points[0], distances.index(max(distances))
     direction = first_direction(backend, target - root, points[-1] - root, points[1] - root)

@@ -181,10 +181,7 @@ def find_hinge_limbs(bodies: Sequence[Body]) -> list[HingeLimb]:
 
 
 def _only_hinge(bodies: Sequence[Body], index: int) -> int | None:
-    """The only child of a body if it is a hinge; None otherwise.
-
-    A pivot about the bone's own axis does not count, because it does not change the length of the limb.
-    """
+    """The only child of a body if it is a hinge that changes the length of the limb, thus no pivot; else None."""
     child = only_child(bodies[index])
     if child is None or not bodies[child].inherits_rotation:
         return None

@@ -1,8 +1,8 @@
 """The two passes of FABRIK over rigid bodies (the paper's section 4, with bodies instead of points).
 
 Forward, leaves to root: every body is moved rigidly onto its children and effectors. Backward, root to leaves: every
-body's head is moved to its parent, then the body is rotated about it and clamped to its limit, so that lengths and
-limits hold exactly. With one attachment for each body and no limits this is Algorithm 1.
+body's head is moved to its parent, then the body is rotated about it and clamped to its limit. With one attachment for
+each body and no limits this is Algorithm 1.
 
 Two rules help limited joints to reach. In the forward pass, a body whose limit is active moves without rotating, so
 that its parents receive its real target. A ball and the hinges after it are one limb of variable length (see `limbs`).
@@ -55,7 +55,7 @@ class SweepTargets:
 
 
 class Passes:
-    """Both passes for one set of bodies on one backend.
+    """Both passes for one set of bodies, parents first, on one backend.
 
     Args:
         backend: that of `bodies`.
@@ -78,11 +78,8 @@ class Passes:
     ) -> list[Quaternion]:
         """Run one forward and one backward pass, in place; returns the local rotations of the pose.
 
-        Args:
-            pose: heads and orientations.
-            local: the local rotation from which each body rotates: current if limited, else the start's.
-            bound: whether each body's limit was active in the last backward pass.
-            targets: the targets of the sweep.
+        local: the local rotation from which each body rotates: current if limited, else the start's. bound: whether
+        each body's limit was active in the last backward pass.
         """
         root = pose.heads[0]
         aims = self._forward_pass(pose, bound, targets)
@@ -167,8 +164,8 @@ class Passes:
     def _fit(self, aims: list[Aim], head: Vector, frame: Quaternion) -> tuple[Vector, Quaternion]:
         """The weighted best rigid fit of a body to its aims.
 
-        Its current head has a small weight, so that the fit is determined. Iterative rotation extraction from the
-        current frame (Müller et al. 2016).
+        Its current head has a small weight, so that the fit is determined. Iterative extraction of the rotation (Müller
+        et al. 2016).
         """
         total = _total(aims)
         share = total * _HEAD_SHARE + TINY
@@ -251,7 +248,7 @@ class Passes:
     def _rotate_body(self, aims: list[Aim], head: Vector, unturned: Quaternion, current: Quaternion) -> Quaternion:
         """Backward step of one body: its frame, rotated about its head to match its aims.
 
-        A single aim does not determine the twist: the shortest rotation is used, so that the body does not roll.
+        For a single aim, this is the shortest rotation, without roll.
         """
         backend = self.backend
         if len(aims) == 1:

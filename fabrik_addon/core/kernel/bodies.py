@@ -141,7 +141,7 @@ class Bodies:
     def ends(self) -> IntArray:
         """(B, B) for bodies u, l: the body at whose head u's lever arm for points of l ends; -1 for the points.
 
-        Bodies above a body that does not inherit rotation move it, but do not rotate it.
+        Bodies that do not inherit rotation are moved, but not rotated, by those above.
         """
         result = np.full((len(self.bones), len(self.bones)), -1, dtype=np.int64)
         for body, parent in enumerate(self.parents):
@@ -360,9 +360,7 @@ def joint_axes(limit: Limit | None, factor: float) -> FloatArray:
 def _ancestor_steps(carriers: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
     """For each step of 1, 2, 4 … levels: the bodies with an ancestor that many levels above them, and the ancestors.
 
-    carriers: (B,) the body above each one, -1 for none.
-
-    Quantities that are passed down a tree of depth n then need only log2(n) rounds.
+    Quantities pass down a tree of depth n in log2(n) rounds. carriers: (B,) the body above each one, -1 for none.
     """
     above = carriers
     while (above >= 0).any():

@@ -181,9 +181,8 @@ class Bounds:
     def _gaps(self, pose: Pose, within: float, normals: FloatArray) -> tuple[IntArray, FloatArray]:
         """Measure the bodies that may be near the floor.
 
-        Returns:
-            (m,) indices of these bodies in `_on`, and (m, N, K) the heights of their points above K floors. The floors
-            have the normals (K, 3), and are tilted about the point below the body's head.
+        Returns (m,) their indices in `_on`, and (m, N, K) the heights of their points above K floors with normals
+        (K, 3), tilted about the point below the body's head.
         """
         if not len(self._on):
             return self._on, np.zeros((0, 0, len(normals)))

@@ -2,8 +2,7 @@
 
 The distance of two capsules is the distance of their segments minus their radii (Ericson, *Real-Time Collision
 Detection*, 2005, section 5.1.9). Each near pair gives inequalities rows · x <= gap: one at the closest points of the
-segments, and one at each end whose own closest point is near. The latter keep two parallel capsules from rocking about
-a single point of contact.
+segments, and one at each end whose own closest point is near. The latter keep parallel capsules from rocking.
 """
 
 from collections.abc import Sequence
@@ -213,9 +212,8 @@ class Capsules:
     def _measure(self, pose: Pose) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Measure the pairs in a pose.
 
-        Returns:
-            (..., P) gaps, twice (..., P) the closest points as fractions of the first and the second segment, and
-            (..., 2, 2, P, 3) the ends of the segments.
+        Returns (..., P) gaps, twice (..., P) the closest points as fractions of the first and the second segment, and
+        (..., 2, 2, P, 3) the ends of the segments.
         """
         if self._measured is None or self._measured[0] is not pose:
             heads, turns = pose.heads[..., None, self._on, :], pose.orientations[..., None, self._on, :, :]
@@ -231,9 +229,8 @@ class Capsules:
 def closest(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The distances (..., n) of n pairs of segments (..., 2, n, 3).
 
-    Also returns the closest points on the first and the second segment as fractions of their lengths, (..., n) each.
-
-    If segments are parallel, one of many pairs of closest points is returned.
+    Also returns the closest points on the first and the second segment as fractions of their lengths, (..., n) each;
+    if segments are parallel, one of many pairs.
     """
     start, other = first[..., 0, :, :], second[..., 0, :, :]
     along, across, between = first[..., 1, :, :] - start, second[..., 1, :, :] - other, start - other

@@ -77,7 +77,7 @@ class Goals:
     ) -> Wanted:
         """Make targets from positions (..., E, 3) and rotations (..., E, 4) w x y z, in armature space; NaN for none.
 
-        free_directions: (E, 3) a unit direction along which an effector is free, zero for none.
+        free_directions: (E, 3), see `Wanted`.
         """
         targets = np.array(points, dtype=np.float64)
         targets[..., self.loops, :] = 0.0

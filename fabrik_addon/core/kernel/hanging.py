@@ -5,8 +5,7 @@ vertical with the carrier. The farther the carrier tilts, the more the limb is p
 the body, a shin below a raised knee. If the carrier is itself a bone of a limb, its whole swing counts, even if it
 stays equally steep, but not its twist. Limbs raised above level are pulled less, and so are limbs that were posed
 before: the more a limb's direction in the start pose differs from that at rest, the more it only keeps its tilt.
-Nothing is pulled in the start pose. Animation rigs have a similar option for FK limbs (Rigify: "FK limb follow", off by
-default).
+Nothing is pulled in the start pose.
 """
 
 from collections.abc import Collection, Sequence
@@ -57,9 +56,9 @@ class HangFrom(NamedTuple):
 class HangingTerm:
     """½ Σ pull · |direction - wanted|² over L limbs and bones, with its gradient and Gauss-Newton matrix.
 
-    A limb's direction is from the head of its first bone to the tail of its last bone, so a leg that meets the floor
-    bends its knee instead of sliding away. Each of its bones also counts as a limb, by a smaller share, so that an arm
-    hangs from the shoulder and not only from the elbow.
+    A limb's direction is from the head of its first bone to the tail of its last bone, so a leg on the floor bends its
+    knee instead of sliding away. Each of its bones also counts as a limb, by a smaller share, so that an arm hangs from
+    the shoulder and not only from the elbow.
     """
 
     def __init__(

@@ -57,7 +57,6 @@ def forward_kinematics(
 
 @lru_cache(maxsize=8)
 def _bodies(skeleton: Skeleton) -> Bodies:
-    """All bones of a skeleton."""
     return Bodies(skeleton, range(len(skeleton)), [np.zeros((0, 3))] * len(skeleton), free_root=False)
 
 

@@ -86,10 +86,14 @@ class Away(NamedTuple):
 class Coupled(NamedTuple):
     """A hinge and the joint above it, which follows the hinge in a relaxed limb: knee and hip.
 
-    The joint above rotates in the opposite direction, by FOLLOWS times the angle. hinge, above: their bodies. axis:
-    (3,) of the hinge, in the direction of its bend. behind: (3,) the same in the frame of the joint above, at rest.
-    eased: the hinge's bend in a relaxed limb, radians. stiffer: the factor on the stiffness of the joint above if it
-    extends by more than `slack` radians.
+    The joint above rotates in the opposite direction, by FOLLOWS times the angle.
+
+    Attributes:
+        hinge, above: their bodies.
+        axis: (3,) of the hinge, in the direction of its bend.
+        behind: (3,) the same in the frame of the joint above, at rest.
+        eased: the hinge's bend in a relaxed limb, radians.
+        stiffer: the factor on the stiffness of the joint above if it extends by more than `slack` radians.
     """
 
     hinge: int
@@ -104,9 +108,8 @@ class Coupled(NamedTuple):
 class PostureTerm:
     """The posture term for one preferred pose. Bones that are not bodies move with the nearest body above.
 
-    The masses of limbs without goals count as if fixed to the body: they follow it and do not hold it back.
-
-    Poses may have a leading axis of frames: (F, J, 4) and (F, 3).
+    The masses of limbs without goals count as if fixed to the body: they follow it and do not hold it back. Poses may
+    have a leading axis of frames.
 
     Attributes:
         shift: (3,) added to all preferred positions of mass centers, armature space; zero at first.

@@ -89,10 +89,7 @@ class RelaxedLimbs:
         return float(moved[self._on_legs].max(initial=0.0))
 
     def relaxed(self, shares: FloatArray) -> tuple[Pose, list[Coupled]] | None:
-        """The preferred pose, with each limb relaxed by the largest of the shares (E,) of the effectors on it.
-
-        None if nothing has changed since the last call.
-        """
+        """The preferred pose, each limb relaxed by the largest of its effectors' shares (E,); None if unchanged."""
         eased = np.array([shares[limb.ends].max() for limb in self._limbs])
         if np.array_equal(eased, self._shares):
             return None
@@ -135,8 +132,7 @@ class RelaxedLimbs:
     def _legs(self) -> list[_Limb]:
         """Legs whose knees are straighter in the preferred pose than in a relaxed leg.
 
-        A shin without goals counts as having the goals on its thigh. Otherwise a straight leg would not begin to hang
-        when its thigh is raised.
+        A shin without goals has the goals of its thigh, so that a straight leg hangs once its thigh is raised.
         """
         found = []
         for each in self.coupled:

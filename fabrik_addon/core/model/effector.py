@@ -45,8 +45,7 @@ def loops_of(effectors: Sequence[Effector]) -> tuple[int, ...]:
 def with_partners(effectors: Sequence[Effector]) -> list[Effector]:
     """The E effectors, followed by the K partners of those that close loops, in the same order.
 
-    A partner is a point fixed to the target bone. The vector between the two should vanish; in a sweep both go to the
-    midpoint between them.
+    A partner is a point fixed to the target bone, which the effector should meet.
     """
     partners = [
         Effector(effector.target_bone, effector.target_offset, effector.weight)

@@ -139,7 +139,6 @@ def scaled_skeleton(skeleton: Skeleton, factors: Mapping[str, float]) -> Skeleto
 
 
 def _frozen(values: object, shape: tuple[int, ...], what: str, *, truths: bool = False) -> npt.NDArray[Any]:
-    """A read-only copy of numbers or booleans in a given shape."""
     array = flags(values) if truths else numbers(values)
     if array is None:
         raise SkeletonError(f"The skeleton's {what} must be {'True or False' if truths else 'numbers'}")

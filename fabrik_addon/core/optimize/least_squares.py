@@ -160,7 +160,6 @@ class LeastSquares:
         return self.poles.residual(state.pose, state.bend) if self._pole_weight else np.zeros((len(state.weights), 0))
 
     def _cost(self, state: State, away: FloatArray) -> FloatArray:
-        """(F,) costs of the residuals."""
         return state.cost() + self._pole_weight * squares(away) if self._pole_weight else state.cost()
 
     def unfinished(self, state: State, away: FloatArray) -> BoolArray:

@@ -1,7 +1,6 @@
 """Poles: a limb rotates about the line from its base to its end until its middle points at its pole.
 
-A limb that ends at an effector can reach its target with its middle anywhere on a circle. The residual is the remaining
-angle, so that it does not act against goals.
+The residual is the remaining angle, so it does not act against goals.
 """
 
 from collections.abc import Sequence
@@ -37,10 +36,7 @@ class Poles:
         return np.stack(angles, axis=1) * self.sizes if angles else np.zeros((len(pose.root), 0))
 
     def angle(self, index: int, pose: Pose, poles: FloatArray) -> FloatArray:
-        """(F,) radians from a limb's middle to its pole, about its line.
-
-        The angle is reduced to zero if the middle or the pole is almost on the line, because it would jump there.
-        """
+        """(F,) radians from a limb's middle to its pole, about its line; reduced to zero if either is almost on it."""
         axis, length, side, to_pole = self._frame(index, pose, poles)
         angle = np.arctan2((axis * cross(side, to_pole)).sum(axis=-1), (side * to_pole).sum(axis=-1))
         clear = np.minimum(lengths(side), lengths(to_pole)) / np.maximum(length * CLEAR, TINY)

@@ -200,7 +200,7 @@ class ChainSolver:
 def _pole_angle(backend: Backend, points: list[Vector], pole: Vector) -> tuple[Vector, Scalar]:
     """The line from the root (the origin) to the tip, and the angle about it from a chain's middle to its pole.
 
-    The angle is reduced to zero if either is almost on the line, since it would jump there, or if the pole is NaN.
+    It is reduced to zero if either is almost on the line, and is zero if the pole is NaN.
     """
     axis = first_direction(backend, points[-1], points[1], points[1])
     side, wanted = (arm - axis * arm.dot(axis) for arm in (sum_vectors(points[1:-1]), pole))

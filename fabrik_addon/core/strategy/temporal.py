@@ -1,9 +1,8 @@
 """Finds pops, frames on which a joint moved much farther than the targets did, and repairs them.
 
-Frames that are solved separately are not coordinated, so a limb that can meet its target with two poses may change from
-one to the other between two frames. From each side of such a change the pose is continued, each frame from its
-neighbor, until it meets the frames as they were solved. The smoother of the two results is kept. A change that remains
-is spread over the frames around it.
+A limb that can meet its target with two poses may change from one to the other between two frames. From each side of
+such a change the pose is continued, each frame from its neighbor, until it meets the frames as they were solved. The
+smoother of the two results is kept. A change that remains is spread over the frames around it.
 """
 
 from collections.abc import Callable, Iterator
@@ -78,7 +77,7 @@ def repair_pops(solution: Solution, targets: FloatArray, solve_from: Continue) -
 def _spread(solution: Solution, targets: FloatArray, solve_from: Continue, frame: int) -> None:
     """Spread the change before a frame over the frames around it, in place, if that is smoother and no worse.
 
-    The poses continued from either side are blended with smoothly changing shares.
+    Poses continued from either side are blended.
     """
     ahead = dict(_continued(solution, solve_from, range(frame, min(frame + _SPREAD, len(targets) - 1))))
     back = dict(_continued(solution, solve_from, range(frame - 1, max(frame - _SPREAD, 1) - 1, -1)))

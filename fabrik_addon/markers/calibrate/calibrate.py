@@ -229,7 +229,6 @@ def _spread(positions: FloatArray, max_count: int) -> FloatArray:
 
 
 def _result(fit: Fit, poses: Solution, positions: FloatArray, guesses: FloatArray) -> Calibration:
-    """The calibration from a fit; its poses are solved without a prior."""
     solution = replace(fit, expected=any_pose(fit.skeleton)).solve(positions, start=poses)
     distances = fit.distances(solution, positions)
     count = (~np.isnan(distances)).sum(axis=0)

@@ -186,7 +186,7 @@ def _number_column(rows: CsvRows, header: list[str], names: re.Pattern[str]) -> 
 
 
 def _tidy(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArray, FloatArray]:
-    """Names, frame numbers, and times and points, as from `_wide`, of a table with a row for each frame and point."""
+    """From a table with a row for each frame and point: names, frame numbers, and times and points, as from `_wide`."""
     frame, keypoint, *axes = (header.index(name) for name in ("frame", "keypoint", "x", "y", "z"))
     model, trajectory = (header.index(name) if name in header else None for name in ("model", "trajectory"))
     timed = _number_column(rows, header, _TIMES)

@@ -463,7 +463,6 @@ def _table(preset: MarkerSet, side: str) -> Mapping[str, str]:
 
 
 def _own_label(label: str) -> str:
-    """A label without its prefix."""
     return label.rpartition(":")[2].strip()
 
 

@@ -125,7 +125,6 @@ def _joints(head: str) -> list[_Joint]:
 
 
 def _no_numbers(cells: Sequence[str]) -> Iterator[str]:
-    """The cells that are not numbers."""
     return (cell for cell in cells if not _NUMBER.fullmatch(cell))
 
 

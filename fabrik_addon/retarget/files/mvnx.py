@@ -98,7 +98,6 @@ def _read(content: bytes) -> _Document:
 
 
 def _numbers(element: ET.Element, name: str) -> FloatArray:
-    """The numbers in a child of an element; empty if there is no such child."""
     text = element.findtext(f"{{*}}{name}", "")
     try:
         return np.array(text.split(), dtype=np.float64)

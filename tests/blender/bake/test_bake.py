@@ -101,7 +101,7 @@ class TestReport:
         assert np.isnan(report.errors[2:5, 4]).all()
 
     def test_results_and_warnings_are_saved(self, tmp_path):
-        """The panel Report of a file that the command line had baked showed neither."""
+        """Fixed: the panel Report of a file that the command line had baked showed neither."""
         rig, _ = scenes.walking_rig(FRAMES, seed=8)
         result = run(rig)
         rig.fabrik.capture.doubts = "A warning"

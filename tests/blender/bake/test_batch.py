@@ -24,7 +24,7 @@ SHORT = ("--samples", "1", "120")
 
 @pytest.fixture
 def call(request, tmp_path):
-    """The arguments of a bake of some takes, each of some seconds, and one that fails."""
+    """The arguments of a bake of several takes, of which one fails and the others take a few seconds each."""
     rigs = request.config.rootpath / "sample_rigs"
     takes = [tmp_path / f"take{number}.trc" for number in range(TAKES)]
     for take in takes:
@@ -36,7 +36,7 @@ def call(request, tmp_path):
 
 
 def check_lines(lines, call):
-    """A line for each take in any order, one for all, and the failures."""
+    """Check that there is a line for each take in any order, one for all, and the failures."""
     takes, end = lines[: TAKES + 1], lines[TAKES + 1 :]
     assert sorted(line.split(":")[0] for line in takes) == ["bad.trc", *(f"take{n}.trc" for n in range(TAKES))]
     # Each line names its own take.
@@ -55,10 +55,10 @@ def check_files(folder):
 
 
 def processes(parent):
-    """The numbers of a process's children, theirs and so on."""
+    """The IDs of all processes that a process has started, directly or not."""
     children = []
     for path in Path("/proc").glob("[0-9]*/stat"):
-        # Any process of the machine may end in between.
+        # Any process of the machine may end meanwhile.
         with suppress(FileNotFoundError, ProcessLookupError):
             stat = path.read_text().rpartition(")")[2].split()
             if stat[1] == str(parent) and stat[0] != "Z":
@@ -142,7 +142,7 @@ def wait_for(found, seconds=60):
 class TestDask:
     @pytest.fixture
     def cluster(self, addon_folder, tmp_path):
-        """The address of a scheduler, and its two workers with a thread each."""
+        """The address of a scheduler, and its two workers with one thread each."""
         pytest.importorskip("distributed")
         path = os.pathsep.join([str(addon_folder), os.environ.get("PYTHONPATH", "")])
         environment = {**os.environ, "PYTHONPATH": path, "DASK_TEMPORARY_DIRECTORY": str(tmp_path / "dask")}

@@ -61,7 +61,7 @@ class Files:
 
 
 def make_files(folder, scale=1.0, size=1.0, hidden=()):
-    """Files of a person that walks; the recorded one is `size` times as large as the rig."""
+    """Files of a person who walks; the recorded person is `size` times as large as the rig."""
     files = Files(folder)
     rig = scenes.place(scenes.make_rig(), scale=scale)
     points = [
@@ -158,7 +158,7 @@ class TestBake:
         assert np.allclose(kept["Nose"].offset, POINTS["Nose"][1])
 
     def test_a_bake_with_a_map_follows_its_own_recording(self, files):
-        """The rig stayed with its former take, whose name the action got and whose report was replaced."""
+        """Fixed: the rig stayed with its former take, whose name the action got and whose report was replaced."""
         bpy.ops.wm.open_mainfile(filepath=str(files.rig))
         assert bpy.ops.fabrik.import_markers(filepath=str(files.markers), scale=2.0) == {"FINISHED"}
         (former,) = imported_takes(bpy.context.scene)
@@ -183,7 +183,7 @@ class TestBake:
         cli.run_command(files.arguments("--timing", "keep-time"))
         bpy.ops.wm.open_mainfile(filepath=str(files.output))
         assert bpy.context.scene.render.fps == 24
-        # 12 samples at 50 Hz last 0.22 s: five frames and a bit.
+        # 12 samples at 50 Hz last 0.22 s: a little more than five frames.
         assert [int(row["frame"]) for row in rows_of(files.report, "frame")] == [1, 2, 3, 4, 5, 6]
 
     @pytest.mark.parametrize("scale", [1.0, 0.1])
@@ -634,7 +634,7 @@ runpy.run_module("fabrik_addon", run_name="__main__")
 
 
 class TestSeveralTakes:
-    """One line a take, and an exit status."""
+    """There is one line for each take, and an exit status."""
 
     def takes(self, files, count=2):
         """Copies of the recording, and folders to write to."""

@@ -20,7 +20,7 @@ CART = tuple(f"Cart{number}" for number in range(12))
 
 
 def cart_file(folder, names=("LASI", "RASI", "C7")):
-    """A recording of a cart's corners, three of which happen to be called as a person's markers."""
+    """A recording of a cart's corners, three of which happen to have labels of a person's markers."""
     wobble = np.random.default_rng(3).uniform(-0.3, 0.3, (1, len(names) + len(CART), 3))
     way = np.linspace(0.0, 1.0, 8)[:, None, None] * (1.0, 0.0, 0.0)
     path = folder / "cart.trc"
@@ -85,7 +85,7 @@ def test_wrong_units_and_rates_give_warnings(tmp_path, capfd, old, new, doubt):
 @pytest.mark.one_blender
 @pytest.mark.parametrize(("factor", "doubt"), [(1.0 / 2.54, "Warning: The person is 0.7"), (0.6, ""), (1.25, "")])
 def test_inches_read_as_centimeters_give_a_warning(tmp_path, capfd, factor, doubt):
-    """The markers of a sitting child extend as far as those of such a person. Children and tall people are right."""
+    """In centimeters, the markers look like those of a sitting child. Real children and tall people give no warning."""
     recorded = to_z_up(read_markers(SAMPLES / "walk.trc"))
     scenes.write_trc(tmp_path / "walk.trc", recorded.names, factor * recorded.positions[:60])
     assert cli.run_command(arguments(tmp_path, tmp_path / "walk.trc")) == 0
@@ -97,7 +97,7 @@ def test_inches_read_as_centimeters_give_a_warning(tmp_path, capfd, factor, doub
 @pytest.mark.one_blender
 @pytest.mark.parametrize("label", ["LSHO", "LKNE", "LTOE", "LFHD", "LPSI"])
 def test_a_mirrored_marker_gives_a_warning(tmp_path, capfd, label):
-    """Its position on its bone is measured, so its error is small."""
+    """The calibration measures its position on the bone, so its error is small."""
     recorded = to_z_up(read_markers(SAMPLES / "walk.trc"))
     positions, marker = np.array(recorded.positions[:60]), recorded.names.index(label)
     positions[:, marker, 0] = 2.0 * np.nanmean(positions[..., 0], axis=1) - positions[:, marker, 0]
@@ -143,7 +143,7 @@ def copied_hand(rig):
     ],
 )
 def test_motion_that_the_rig_loses_gives_a_warning(tmp_path, capfd, change, doubt):
-    """Both were baked without a word."""
+    """Fixed: both were baked without a warning."""
     bpy.ops.wm.open_mainfile(filepath=str(SAMPLES / "human.blend"))
     change(next(thing for thing in bpy.data.objects if thing.type == "ARMATURE"))
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "rig.blend"))
@@ -154,7 +154,7 @@ def test_motion_that_the_rig_loses_gives_a_warning(tmp_path, capfd, change, doub
 
 
 def test_several_takes_have_their_notes_and_only_warnings_are_failures(tmp_path, capfd):
-    """A take with a repeated row is read whole. One whose last rows are missing is not."""
+    """A take with a repeated row gives a note. A take whose last rows are missing gives a warning."""
     lines = (SAMPLES / "walk.trc").read_text().splitlines()[:26]
     (tmp_path / "cut.trc").write_text("\n".join(lines) + "\n")
     lines[2] = lines[2].replace("401", "20")
@@ -189,7 +189,7 @@ def test_several_performers(tmp_path, capfd):
 
 
 def test_legs_that_constraints_move_are_the_reason(tmp_path, capfd):
-    """If an IK constraint moves a rig's legs, the message says what to do, instead of warning about the person."""
+    """If an IK constraint moves a rig's legs, the message names the remedy, instead of warning about the person."""
     bpy.ops.wm.open_mainfile(filepath=str(SAMPLES / "human.blend"))
     rig = next(thing for thing in bpy.data.objects if thing.type == "ARMATURE")
     for side in "LR":
@@ -207,7 +207,7 @@ def test_legs_that_constraints_move_are_the_reason(tmp_path, capfd):
 
 
 def test_swapped_sides_give_a_warning(tmp_path, capfd):
-    """A person whose markers have the other side's labels would come out walking backward, without a word."""
+    """A person whose markers have the other side's labels would come out walking backward, without a warning."""
     clip = read_markers(SAMPLES / "walk.trc")
     sides = str.maketrans("LR", "RL")
     names = [name[0].translate(sides) + name[1:] for name in clip.names]
@@ -216,7 +216,7 @@ def test_swapped_sides_give_a_warning(tmp_path, capfd):
     assert "Warning: Markers are far from the usual positions for their labels: " in capfd.readouterr().out
 
 
-# Which axes of the upright person become X, Y and Z: upside down, and on the side.
+# The axes of the upright person that become X, Y and Z: upside down, and on one side.
 @pytest.mark.parametrize(
     ("axes", "doubt"), [((0, -1, -2), "is upside down on most"), ((2, 0, 1), "lies or crawls on most frames: if the")]
 )

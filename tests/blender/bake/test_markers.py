@@ -20,7 +20,7 @@ HIDDEN = slice(10, 18)
 
 
 def points_of(rig, a_bone=3):
-    """Points about each bone, as (bone, point) by label."""
+    """(bone, point) pairs of points about each bone, by label."""
     rng = np.random.default_rng(2)
     return {
         f"{bone.name}{place}": (bone.name, tuple(rng.normal(size=3) * 0.05 + (0.0, bone.length / 2.0, 0.0)))
@@ -273,7 +273,7 @@ def test_errors_name_the_marker_and_change_nothing(spoil, sentence):
 
 
 def test_a_changed_playback_speed_is_reported():
-    """Baked again at another rate its feet drifted 48 mm instead of 4, without a word."""
+    """Fixed: baked again at another rate its feet drifted 48 mm instead of 4, without a warning."""
     rig, _, _ = marked_rig()
     take = next(iter(rig.fabrik.capture.markers)).target.users_collection[0]
     rig.fabrik.capture.take = take

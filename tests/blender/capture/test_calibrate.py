@@ -17,7 +17,7 @@ FRAMES = 10
 
 
 def points_of(rig):
-    """Three points about each bone, as (bone, point), and a label for each."""
+    """(bone, point) pairs of three points about each bone, and a label for each."""
     rng = np.random.default_rng(2)
     points, labels = [], []
     for bone in rig.data.bones:

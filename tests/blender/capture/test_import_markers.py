@@ -275,7 +275,7 @@ def test_one_of_two_performers_has_to_be_chosen(name, sentence):
 
 
 def test_a_file_of_markers_is_not_read_as_poses(tmp_path):
-    """The message wrongly named pickled Python objects."""
+    """Fixed: the message wrongly named pickled Python objects."""
     path = tmp_path / "two.trc"
     write_trc(path, two_performers().names, two_performers().positions + 1.0)
     with pytest.raises(RuntimeError, match=r"two\.trc: it has no poses: import its markers, or"):
@@ -425,7 +425,7 @@ def test_a_static_recording_leaves_the_scene_s_rate_to_the_motion(trc, tmp_path)
 
 
 def test_a_scene_with_animation_keeps_its_frame_rate(trc):
-    """An import changed the speed of existing animation."""
+    """Fixed: an import changed the speed of existing animation."""
     scene = bpy.context.scene
     bpy.ops.mesh.primitive_cube_add()
     bpy.context.object.keyframe_insert("location", frame=1)

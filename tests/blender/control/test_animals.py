@@ -89,7 +89,7 @@ def test_pinned_paws_stay_on_ik_while_the_body_or_another_paw_is_dragged(kind, c
 @pytest.mark.parametrize("forward", [True, False])
 @pytest.mark.parametrize("kind", ANIMALS)
 def test_a_chest_on_a_fixed_pelvis_is_as_near_as_its_spine_is_long(kind, forward):
-    """Without pins the pelvis stays in place, and a spine cannot become longer."""
+    """Without pins the pelvis stays in place, and the spine cannot become longer."""
     rig = opened(kind)
     carriers, bone = rig.fabrik.control.carriers, rig.fabrik.control.controls["chest"].stands_for
     ends = [rig.pose.bones[bone].tail.copy()]
@@ -128,7 +128,7 @@ def test_all_legs_bend_equally_as_the_torso_is_lowered(kind):
     after = legs()
     shorter = 1.0 - np.linalg.norm(np.diff(after, axis=1), axis=2) / np.linalg.norm(np.diff(before, axis=1), axis=2)
     assert shorter.min() > 0.7 * shorter.max() > 0.07
-    # Hips and shoulders go down alike.
+    # Hips and shoulders go down equally.
     assert (after - before)[:, 0, 2] == pytest.approx(shift[2], rel=0.2)
 
 
@@ -218,7 +218,7 @@ def test_a_toe_with_one_control_for_fk_and_ik_is_posed_on_ik():
 
 
 def test_paws_are_placed_although_their_heels_first_turn_the_wrong_way():
-    """The foot was put back each time, because the heel's error grew. The paws ended up to a tenth of a leg away."""
+    """Fixed: the foot was put back each time, because the heel's error grew. Paws were up to a tenth of a leg away."""
     horse = open_set_up("Animals.horse")
     rows = horse.fabrik.control.carriers
     tree = posed_rig(horse).trees()[0]

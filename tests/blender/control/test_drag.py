@@ -96,7 +96,7 @@ def test_a_control_is_dragged_and_pinned_feet_stay(human, control, shift):
     [("thigh_ik.L", "ORG-shin.L", (0.0, -0.4, 0.4)), ("upper_arm_ik.L", "ORG-forearm.L", (0.05, 0.0, 0.3))],
 )
 def test_the_lower_limb_hangs_below_a_dragged_knee_or_elbow(human, control, lower, shift, limbs):
-    """It stayed in line with the upper limb, like a stick."""
+    """Fixed: it stayed in line with the upper limb, like a stick."""
     bpy.ops.fabrik.pin(bones="foot_ik.R")
     human.fabrik.control.limbs = limbs
     drag = begin_drag(bpy.context, human, control)
@@ -405,7 +405,7 @@ def test_a_switch_stays_unkeyed_if_all_curves_of_the_bones_are_locked(human):
 
 
 def test_a_mechanism_bone_is_refused_and_not_dragged_along(human):
-    """The drag ended with a traceback."""
+    """Fixed: the drag ended with a traceback."""
     mechanism = "MCH-thigh_ik_target.parent.L"
     before = channels(human)
     with pytest.raises(RuntimeError, match="is part of the rig's mechanism and can't be posed: choose a control"):
@@ -415,7 +415,7 @@ def test_a_mechanism_bone_is_refused_and_not_dragged_along(human):
 
 
 def test_a_mechanism_bone_is_not_pinned(human):
-    """It was pinned, and every later drag then moved nothing."""
+    """Fixed: it was pinned, and every later drag then moved nothing."""
     mechanism = "MCH-thigh_ik_target.parent.L"
     for use in (bpy.ops.fabrik.pin, lambda bones: bpy.ops.fabrik.add_effector(bone=bones)):
         with pytest.raises(RuntimeError, match=f"Bone '{mechanism}' is part of the rig's mechanism"):
@@ -425,7 +425,7 @@ def test_a_mechanism_bone_is_not_pinned(human):
 
 @pytest.mark.parametrize("bone", ["ORG-foot.L", "DEF-foot.L", "foot_ik.L"])
 def test_the_bones_of_a_foot_pin_the_foot(human, bone):
-    """The deform bone's parent is another deform bone, up to the pelvis, which was pinned instead."""
+    """Fixed: the deform bone's parent is another deform bone, up to the pelvis, which was pinned instead."""
     bpy.ops.fabrik.pin(bones=bone)
     assert [pin.bone for pin in human.fabrik.effectors] == ["ORG-foot.L"]
 

@@ -115,7 +115,7 @@ def far_hand(rig):
 
 @pytest.mark.parametrize(("make", "change"), [(hand_made, turned_forearm), (arp_like, far_hand)])
 def test_live_leaves_a_pose_in_which_ik_does_not_bend_an_elbow_as_at_rest(make, change):
-    """The elbow was outside the hinge that was found at rest, so the whole body moved when Live was switched on."""
+    """Fixed: the elbow was outside the hinge that was found at rest, so Live moved the whole body when it began."""
     rig = open_set_up(make)
     change(rig)
     bpy.context.view_layer.update()
@@ -130,7 +130,7 @@ def test_live_leaves_a_pose_in_which_ik_does_not_bend_an_elbow_as_at_rest(make, 
 
 
 def test_a_rig_that_cannot_be_read_can_be_switched_to_live():
-    """The switch raised an error. A press of Store Preferred Pose failed, but removed the stored pose."""
+    """Fixed: the switch raised an error. A press of Store Preferred Pose failed, but removed the stored pose."""
     rig = open_set_up(hand_made)
     bpy.ops.fabrik.add_effector(bone="hand.L")
     bpy.ops.fabrik.keep_pose()
@@ -165,7 +165,7 @@ def posed(rig):
 
 
 def test_legs_that_ik_stretches_do_not_pull_the_body_when_live_begins():
-    """The solver had the legs' lengths on FK, so that pinned feet pulled the body, here by 53 mm."""
+    """Fixed: the solver had the legs' lengths on FK, so that pinned feet pulled the body, here by 53 mm."""
     rig = open_set_up("Basic.basic_human")
     before = stretched(rig)
     rig.fabrik.live = True
@@ -190,7 +190,7 @@ def test_legs_that_ik_stretches_do_not_pull_the_body_when_a_hand_is_dragged():
 
 @pytest.mark.one_blender
 def test_a_paw_that_its_heel_has_rotated_stays_when_live_begins():
-    """The paw was slightly outside the hinge that was found at rest, so the body moved by 2 mm."""
+    """Fixed: the paw was slightly outside the hinge that was found at rest, so the body moved by 2 mm."""
     rig = open_set_up("Animals.wolf without face")
     rig.pose.bones["foot_heel_ik.R"].rotation_mode = "XYZ"
     rig.pose.bones["foot_heel_ik.R"].rotation_euler = (0.05, 0.0, 0.03)
@@ -214,7 +214,7 @@ def keyed_torso(rig):
 
 @pytest.mark.parametrize(("limbs", "layers"), [("AUTO", ""), ("FK", ""), ("FK", "REPLACE"), ("AUTO", "ADD")])
 def test_live_follows_the_keys_of_controls(limbs, layers):
-    """The body stayed as it was when Live was switched on, because only the curves of its bones were read.
+    """Fixed: the body stayed as it was when Live was switched on, because only the curves of its bones were read.
 
     Later, only the curves of the action were read, and not the strips below it.
     """
@@ -227,7 +227,7 @@ def test_live_follows_the_keys_of_controls(limbs, layers):
         strip.action_slot, animation.action = animation.action_slot, None
         animation.action_blend_type = layers
     if layers == "ADD":
-        # The layer's keys change the head by nothing.
+        # The layer's keys do not change the head.
         rig.pose.bones["head"].keyframe_insert("rotation_quaternion", frame=1)
     bpy.context.scene.frame_set(20)
     animated = posed(rig)
@@ -246,7 +246,7 @@ def test_live_follows_the_keys_of_controls(limbs, layers):
 
 
 def test_live_poses_each_frame_although_all_have_the_same_solution():
-    """The solution was written on the first of them only, and the others showed their keys."""
+    """Fixed: the solution was written on the first of them only, and the others showed their keys."""
     rig = open_set_up("Basic.basic_human")
     for frame in (1, 20, 40):
         for bone in rig.pose.bones:
@@ -266,7 +266,7 @@ def test_live_poses_each_frame_although_all_have_the_same_solution():
 
 
 def test_live_without_pins_does_not_depend_on_the_frames_before():
-    """Poses differed by up to 12 mm, and every update of the rig moved them on by 1 to 5 mm."""
+    """Fixed: poses differed by up to 12 mm, and every update of the rig moved them on by 1 to 5 mm."""
     rig = open_set_up("Basic.basic_human")
     keyed_torso(rig)
     rig.fabrik.effectors.clear()
@@ -302,7 +302,7 @@ def test_the_torso_can_be_moved_while_live_poses_a_hand():
 
 @pytest.mark.parametrize("control", ["chest", "spine_fk.003"])
 def test_a_control_of_a_solved_bone_returns_each_time_that_it_is_rotated(control):
-    """The first rotation after a pose was written counted as its result, so the body jumped back and forth."""
+    """Fixed: the first rotation after a pose was written counted as its result, so the body jumped back and forth."""
     rig = open_set_up("Basic.basic_human")
     bpy.ops.fabrik.add_effector(bone="head")
     rig.fabrik.live = True

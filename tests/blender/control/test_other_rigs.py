@@ -43,7 +43,7 @@ def body(rig):
 
 
 def on_ik(rig):
-    """How many limbs are on IK."""
+    """The number of limbs on IK."""
     return sum(rig.path_resolve(row.name) == row.ik for row in rig.fabrik.control.switches)
 
 
@@ -155,7 +155,7 @@ def test_limbs_that_a_drag_does_not_lead_are_left_alone(make, bone):
 @pytest.mark.parametrize("shift", [(0.0, -0.18, -0.18), (0.03, -0.07, -0.05)])
 @pytest.mark.parametrize("make", [arp_like, hand_made])
 def test_the_control_of_a_straight_arm_ends_at_the_hand(make, shift):
-    """The control was out of reach, and ended up to 14 mm beyond the dragged hand."""
+    """Fixed: the control was out of reach, and ended up to 14 mm beyond the dragged hand."""
     rig = open_set_up(make)
     control = rig.pose.bones[HAND[rig.name]]
     move_by(control, (0.04, 0.0, 0.0))
@@ -171,7 +171,7 @@ def test_the_control_of_a_straight_arm_ends_at_the_hand(make, shift):
     ("bone", "shift"), [("foot.R", (0.0, 0.0, -0.3)), ("hand.L", (0.3, -0.5, -0.4)), ("hand.L", (0.0, 0.0, -0.3))]
 )
 def test_a_drag_beyond_reach_leaves_the_other_limbs_at_their_controls(make, bone, shift):
-    """The body followed the drag, so that the other hand ended up to 44 cm from its control, a foot 10 cm."""
+    """Fixed: the body followed the drag, so that the other hand ended up to 44 cm from its control, a foot 10 cm."""
     rig = open_set_up(make)
     control = next(row.goes_by for row in rig.fabrik.control.carriers if row.goes_by and bone in row.name)
     dragged = begin_drag(bpy.context, rig, control)
@@ -195,7 +195,7 @@ def target_of_limb(rig, bone, shift):
 
 
 def channels(rig, but):
-    """The channels of limbs' IK controls and poles, but for the limb with a control whose name contains `but`."""
+    """The channels of the limbs' IK controls and poles, except for the limb whose control's name contains `but`."""
     rows = rig.fabrik.control.controls
     (left_out,) = {row.limb for row in rows if row.limb and but in row.name}
     return {
@@ -209,7 +209,7 @@ def channels(rig, but):
 @pytest.mark.parametrize("make", [arp_like, hand_made, only_ik])
 @pytest.mark.parametrize(("bone", "shift"), [("foot.R", (0.0, 0.0, -0.3)), ("hand.L", (0.3, -0.5, -0.4))])
 def test_solve_and_live_leave_limbs_on_ik_at_their_controls(make, bone, shift):
-    """A hand met its target by tearing the other one off its control, as did a foot."""
+    """Fixed: a hand met its target by tearing the other one off its control, as did a foot."""
     rig = open_set_up(make)
     before = channels(rig, bone)
     target = target_of_limb(rig, bone, shift)
@@ -277,7 +277,7 @@ def test_solve_names_limbs_that_a_target_of_the_body_carries_away():
 
 @pytest.mark.one_blender
 def test_a_limb_whose_control_is_locked_stays_at_its_control():
-    """A trial did not move the control, so the limb was assumed to stretch: the hand ended 46 cm away."""
+    """Fixed: a trial did not move the control, so the limb was assumed to stretch: the hand ended 46 cm away."""
     rig = open_set_up(hand_made)
     rig.pose.bones["hand.R_ik"].lock_location = (True, True, True)
     dragged = begin_drag(bpy.context, rig, "hand.L_ik")
@@ -325,7 +325,7 @@ def with_driven_switches():
 
 @pytest.mark.one_blender
 def test_switches_that_other_properties_drive_are_found():
-    """These limbs could not be posed at all."""
+    """Fixed: these limbs could not be posed at all."""
     rig = open_set_up(with_driven_switches)
     kept = rig.fabrik.control
     assert kept.uncarried == ""

@@ -96,7 +96,7 @@ def test_channels_over_frames_are_those_of_the_poses_one_by_one(posed):
 def test_the_controls_that_move_a_pose_are_keyed(posed):
     (tree,) = posed.trees()
     names = tree.skeleton.names
-    # Limbs go to FK, on which each bone has its own control.
+    # Limbs switch to FK, on which each bone has its own control.
     posed.write(bpy.context, tree.skeleton, *turned(tree))
     pairs = list(posed.keyed(list(names), [names[0]]))
     assert {bone for bone, channel in pairs if channel != "location"} == {posed.holder(name) for name in names} | {
@@ -114,7 +114,7 @@ def test_a_warning_shows_small_distances_of_small_rigs(distance, shown):
 
 
 def test_a_foot_and_its_toes_are_placed_together():
-    """The toes' control was rotated as if the foot stayed, so the foot was put back where both were rotated."""
+    """Fixed: the toes' control was rotated as if the foot stayed, so the foot was put back where both were rotated."""
     rig = open_set_up("Basic.basic_human")
     path = rig.fabrik.control.carriers["ORG-foot.L"].switch
     limb = limbs_kept_on_ik(rig, rig.fabrik.control, [path], {})[path]

@@ -31,7 +31,7 @@ def carriers(kept):
 
 
 def everything(rig):
-    """All numbers of a rig's pose, and its custom properties, to the bit."""
+    """All numbers of a rig's pose, and its custom properties, without rounding."""
     bpy.context.view_layer.update()
     numbers = [
         np.array([getattr(bone, name) for bone in rig.pose.bones], dtype=np.float32).tobytes() for name in CHANNELS
@@ -236,7 +236,7 @@ def test_ik_without_a_pole_leaves_the_body_whole():
 
 
 def test_controls_of_a_renamed_bone_mean_themselves():
-    """The panel of joint limits raised an error at each redraw."""
+    """Fixed: the panel of joint limits raised an error at each redraw."""
     rig = hand_made()
     scenes.make_active(rig)
     bpy.ops.fabrik.use_control_rig()
@@ -251,7 +251,7 @@ def test_controls_of_a_renamed_bone_mean_themselves():
 
 @pytest.mark.one_blender
 def test_targets_and_pins_that_a_rig_had_before_are_those_of_its_body():
-    """Solve refused them: the controls were no longer solved."""
+    """Fixed: Solve refused them: the controls were no longer solved."""
     rig = open_rigify(HUMAN)
     bpy.ops.object.mode_set(mode="POSE")
     bpy.ops.fabrik.add_effector(bone="hand_ik.L")

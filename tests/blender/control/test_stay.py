@@ -36,7 +36,7 @@ DRAGS = {
     "head": ((0.03, -0.06, -0.03), ""),
 }
 MIXED = ("upper_arm.L", "thigh.L")
-# The torso's number among the parents of a hand's IK control.
+# The number of the torso in the list of parents of a hand's IK control.
 TORSO = 2
 # Meters.
 EXACT, CLOSE = 1e-4, 1e-3
@@ -224,7 +224,7 @@ def test_pole_and_ik_control_bring_elbow_and_hand_to_their_pose(pole, angles, be
     [("hand_ik.L", "upper_arm.L", (0.02, 0.03, 0.02)), ("foot_ik.R", "thigh.R", (-0.04, -0.03, 0.01))],
 )
 def test_a_dragged_elbow_or_knee_of_a_limb_that_ik_stretches_follows_the_mouse(control, limb, shift):
-    """It ended elsewhere, and no message said so, because IK had changed the lengths of the bones."""
+    """Fixed: it ended elsewhere without a message, because IK had changed the lengths of the bones."""
     rig = keyed_human()
     go_to(20)
     drag_in_steps(rig, control, 1.5 * np.array(DRAGS[control][0]))
@@ -246,7 +246,7 @@ def test_a_dragged_elbow_or_knee_of_a_limb_that_ik_stretches_follows_the_mouse(c
     ("control", "shift"), [("upper_arm_ik.R", (0.03, 0.05, 0.06)), ("thigh_ik.L", (0.05, -0.06, 0.03))]
 )
 def test_elbows_and_knees_follow_the_mouse_on_rigs_of_any_scale(control, shift, scale):
-    """Scaled to a person, small rigs missed by 5 mm without a message, and large rigs reported 0.01 mm."""
+    """Fixed: scaled to a person, small rigs missed by 5 mm without a message, and large rigs reported 0.01 mm."""
     rig = keyed_human()
     rig.scale = (scale, scale, scale)
     go_to(20)
@@ -269,7 +269,7 @@ def drag_knee(rig, control, shift):
 
 
 def test_a_knee_between_pinned_feet_ends_where_the_drag_showed_it():
-    """IK shortens bent legs, and the solver read them longer than they are. The knee ended 11 cm off."""
+    """Fixed: IK shortens bent legs, but the solver used their full lengths. The knee ended 11 cm off."""
     rig = keyed_human()
     go_to(20)
     bpy.ops.fabrik.pin(bones="foot_ik.L,foot_ik.R")
@@ -316,7 +316,7 @@ def test_a_straight_leg_on_tiptoe_is_dragged_by_its_foot(shift):
 
 @pytest.mark.parametrize("stretch", [0.0, 1.0])
 def test_limbs_hold_the_body_back_only_if_they_do_not_stretch(stretch):
-    """With Rigify's IK Stretch off, the other hand ended 19 cm from its control."""
+    """Fixed: with Rigify's IK Stretch off, the other hand ended 19 cm from its control."""
     rig = open_set_up("Basic.basic_human")
     for holder in LIMBS.values():
         rig.pose.bones[holder]["IK_Stretch"] = stretch
@@ -332,7 +332,7 @@ def test_limbs_hold_the_body_back_only_if_they_do_not_stretch(stretch):
 
 
 def test_hands_whose_ik_controls_move_with_the_torso_do_not_hold_it_back():
-    """They were held where they had been, and the report said that they were 68 cm from their controls."""
+    """Fixed: they were held where they had been, and the report said that they were 68 cm from their controls."""
     rig = open_set_up("Basic.basic_human")
     for holder in LIMBS.values():
         rig.pose.bones[holder]["IK_Stretch"] = 0.0
@@ -359,7 +359,7 @@ def test_an_elbow_that_is_dragged_back_to_its_start_leaves_everything():
 
 @pytest.mark.parametrize(("shift", "meets"), [((-0.2, -0.05, 0.15), False), ((0.075, -0.45, 0.225), True)])
 def test_solve_tells_how_far_an_elbow_that_ik_moves_is_from_its_target(shift, meets):
-    """IK shortens the bent arm, and the solver does not. Solve reported that the target was met.
+    """Fixed: IK shortens the bent arm, and the solver does not. Solve reported that the target was met.
 
     The solver has the lengths of an arm that IK lengthens; its elbow was 5.5 mm off.
     """
@@ -377,7 +377,7 @@ def test_solve_tells_how_far_an_elbow_that_ik_moves_is_from_its_target(shift, me
 
 
 def test_live_is_switched_on_and_dragged_without_moving_limbs_that_ik_stretches():
-    """IK shortens bent limbs. The body was read with longer ones, so pinned feet were off, and it moved by 1 mm."""
+    """Fixed: IK shortens bent limbs, but the body was read with longer ones, so Live moved it by 1 mm."""
     rig = keyed_human()
     go_to(20)
     bpy.ops.fabrik.pin(bones="hand_ik.L,foot_ik.L,foot_ik.R")
@@ -408,7 +408,7 @@ def test_the_pose_that_is_read_is_the_pose_that_was_written_although_ik_stretche
 
 
 def test_key_pose_after_solve_keys_the_root_control_that_rotates_with_the_hips():
-    """The root is fixed, so the hips rotate about their head, and the torso's control moves too. It got no key."""
+    """The root is fixed, so the hips rotate about their head, and the torso's control moves. Fixed: it got no key."""
     rig = keyed_human()
     bpy.ops.object.mode_set(mode="POSE")
     go_to(20)
@@ -532,7 +532,7 @@ def test_key_pose_after_a_drag_that_switched_a_limb_keeps_the_poses_of_other_key
 
 @pytest.mark.parametrize("bones", ["POSED", "SELECTED", "WHOLE"])
 def test_key_pose_keys_only_the_switches_of_the_limbs_that_it_keys(bones):
-    """The switches of all limbs got keys."""
+    """Fixed: the switches of all limbs got keys."""
     rig = keyed_human(on_fk=("thigh.L",))
     bpy.context.scene.tool_settings.use_keyframe_insert_auto = False
     bpy.ops.object.mode_set(mode="POSE")
@@ -546,7 +546,7 @@ def test_key_pose_keys_only_the_switches_of_the_limbs_that_it_keys(bones):
 
 @pytest.mark.parametrize("available", [True, False])
 def test_controls_that_get_no_key_are_named(preferences, available):
-    """Only the hand's control has keys. The spine changed on all frames without a message."""
+    """Only the hand's control has keys. Fixed: the spine changed on all frames without a message."""
     rig = keyed_human()
     go_to(20)
     bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
@@ -560,7 +560,7 @@ def test_controls_that_get_no_key_are_named(preferences, available):
 
 
 def test_a_floor_does_not_hold_a_torso_above_feet_that_ik_keeps_in_place():
-    """The legs counted as fixed to the body, so a torso without pinned feet could not be lowered at all."""
+    """Fixed: the legs counted as fixed to the body, so a torso without pinned feet could not be lowered at all."""
     rig = open_set_up("Basic.basic_human")
     rig.fabrik.use_floor = True
     drag = begin_drag(bpy.context, rig, "torso")
@@ -574,7 +574,7 @@ def test_a_floor_does_not_hold_a_torso_above_feet_that_ik_keeps_in_place():
 
 
 def test_controls_that_the_keying_set_leaves_without_keys_are_named():
-    """Their rotations changed on all frames, without a message."""
+    """Fixed: their rotations changed on all frames, without a message."""
     rig = keyed_human()
     scene = bpy.context.scene
     scene.tool_settings.use_keyframe_insert_auto = scene.tool_settings.use_keyframe_insert_keyingset = True

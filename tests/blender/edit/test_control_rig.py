@@ -75,7 +75,7 @@ def test_the_body_follows_and_only_controls_are_keyed(human, control, shift):
 
 @pytest.mark.one_blender
 def test_the_pose_after_a_drag_is_that_of_the_keys():
-    """The controls of neck and head follow the chest only in part. Their new keys showed only on the next frame."""
+    """Controls of neck and head follow the chest only in part. Fixed: their new keys showed only on the next frame."""
     bird = open_set_up("Animals.bird")
     for name in dict.fromkeys(row.control for row in bird.fabrik.control.carriers):
         for frame in (1, HERE, 31):
@@ -143,7 +143,7 @@ def test_a_hold_keeps_a_control_in_place(human):
 
 
 def test_a_hold_with_x_mirror_does_not_need_the_other_side(human):
-    """It was refused, because the other arm was on IK."""
+    """Fixed: it was refused, because the other arm was on IK."""
     human.pose.use_mirror_x = True
     switch = next(row for row in human.fabrik.control.switches if "upper_arm_parent.L" in row.name)
     write_switches(human, {switch.name: switch.ik})
@@ -154,7 +154,7 @@ def test_a_limb_on_ik_is_refused_with_the_remedy(human):
     write_switches(human, {row.name: row.ik for row in human.fabrik.control.switches})
     with pytest.raises(Exception, match=r"Bone 'hand_ik\.R' is on IK here, .*: switch its limb to FK"):
         begin_spread(bpy.context, human, "hand_fk.R", Spread(SPREAD))
-    # The name of a bone of the mechanism says nothing to a user.
+    # Users don't know the names of mechanism bones.
     with pytest.raises(Exception, match=r"Bone 'forearm_fk\.R' is on IK here"):
         begin_spread(bpy.context, human, "forearm_fk.R", Spread(SPREAD))
     with pytest.raises(RuntimeError, match="only change keys of FK controls: switch its limb to FK and key it"):
@@ -189,7 +189,7 @@ def test_trails_of_controls_are_those_of_their_bones(human):
 
 
 def test_trails_of_controls_follow_their_keys(human):
-    """They stayed as they were when keys changed."""
+    """Fixed: they stayed as they were when keys changed."""
     human.fabrik.show_trails, human.fabrik.trail_frames = True, 5
     select(human, ("hand_fk.R",), "hand_fk.R")
     assert motion.drawing_of(bpy.context, human) is None

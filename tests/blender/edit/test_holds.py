@@ -59,7 +59,7 @@ def test_a_hand_stays_at_its_current_position_and_nothing_changes_beyond(walk):
 
 
 def test_keys_that_another_rig_shares_are_not_changed(walk):
-    """A hold of one rig changed the motion of the other."""
+    """Fixed: a hold of one rig changed the motion of the other."""
     other = scenes.make_rig(name="Other")
     other.animation_data_create().action = walk.animation_data.action
     other.animation_data.action_slot = walk.animation_data.action_slot
@@ -90,7 +90,7 @@ def test_a_hold_is_not_removed_from_keys_that_another_rig_shares(walk):
 
 
 def test_without_ease_all_frames_are_held_and_no_others(walk):
-    """The first and the last one moved 19 cm."""
+    """Fixed: on the first and the last frame, the bone moved by 19 cm."""
     was = takes.poses(walk, FRAMES)
     assert bpy.ops.fabrik.add_hold(bone="hand.R", first=FIRST, last=LAST, ease=0) == {"FINISHED"}
     now, hand = takes.poses(walk, FRAMES), walk.pose.bones.find("hand.R")
@@ -99,7 +99,7 @@ def test_without_ease_all_frames_are_held_and_no_others(walk):
 
 
 def test_without_frames_a_hold_starts_at_the_current_frame(walk):
-    """A script had to give both frames, although the tooltip names a default."""
+    """Fixed: a script had to give both frames, although the tooltip names a default."""
     assert bpy.ops.fabrik.add_hold(bone="hand.R") == {"FINISHED"}
     assert bpy.ops.fabrik.add_hold(bone="hand.L", first=20) == {"FINISHED"}
     assert [(hold.first, hold.last) for hold in walk.fabrik.holds] == [(50, 70), (20, 40)]
@@ -170,7 +170,7 @@ def shapes(rig):
 
 
 def test_a_hold_between_sparse_keys_holds_the_hand_on_every_frame():
-    """Only frames with keys were held. Between them the hand moved by up to 3 cm, and no warning said so."""
+    """Fixed: only frames with keys were held. Between them the hand moved by up to 3 cm, and there was no warning."""
     rig = walk_with_handles(step=20)
     before, _ = tails(rig, "hand.R")
     hold(bone="hand.R")
@@ -182,7 +182,7 @@ def test_a_hold_between_sparse_keys_holds_the_hand_on_every_frame():
 @pytest.mark.one_blender
 @pytest.mark.parametrize("order", [(0, 0, 0), (1, 0, 0), (1, 1, 0), (2, 1, 0)])
 def test_overlapping_holds_on_sparse_keys_are_removed_in_any_order(order):
-    """Keys of a later hold counted as changed by hand, so they were kept; then curves differed between the keys."""
+    """Fixed: keys of a later hold counted as changed by hand and were kept, so curves differed between the keys."""
     rig = walk_with_handles(step=20)
     keys, before = takes.curves(rig), takes.poses(rig, FRAMES)
     for bone, first, last in (("hand.R", 45, 52), ("hand.L", 50, 70), ("hand.R", 58, 64)):
@@ -194,7 +194,7 @@ def test_overlapping_holds_on_sparse_keys_are_removed_in_any_order(order):
 
 @pytest.mark.one_blender
 def test_one_of_two_overlapping_holds_stays_when_the_other_is_removed():
-    """On sparse keys, the motion was off between the keys that were left."""
+    """Fixed: on sparse keys, the motion was off between the keys that were left."""
     rig = walk_with_handles(step=20)
     before = takes.poses(rig, FRAMES)
     bpy.ops.fabrik.add_hold(bone="hand.R", first=45, last=52, ease=EASE)
@@ -221,7 +221,7 @@ def test_removing_a_hold_restores_curves_with_handles():
 
 
 def test_a_hold_is_removed_although_keys_were_inserted_inside_it():
-    """They were 16 degrees off after the neighboring keys were restored."""
+    """Fixed: they were 16 degrees off after the neighboring keys were restored."""
     rig = walk_with_handles()
     before = takes.poses(rig, FRAMES)
     hold(bone="hand.R")
@@ -235,7 +235,7 @@ def test_a_hold_is_removed_although_keys_were_inserted_inside_it():
 
 
 def angles(poses, others):
-    """(F, N) between the rotations of poses (F, N, 4, 4)."""
+    """(F, N) angles between the rotations of poses (F, N, 4, 4), radians."""
     first, second = (quaternion_from_matrix(each[..., :3, :3]) for each in (poses, others))
     return angle_between(first, second)
 
@@ -393,7 +393,7 @@ def recorded(demo):
 
 @pytest.mark.one_blender
 def test_held_feet_add_no_acceleration_to_hips_and_head(recorded):
-    """Hips went 65 mm a frame instead of 17, and joints accelerated five times as much."""
+    """Fixed: hips went 65 mm a frame instead of 17, and joints accelerated five times as much."""
     frames, names = np.arange(1, 402), recorded.pose.bones.keys()
     before = takes.poses(recorded, frames)[..., :3, 3]
     bpy.ops.fabrik.hold_contacts()
@@ -412,7 +412,7 @@ def test_held_feet_add_no_acceleration_to_hips_and_head(recorded):
 @pytest.mark.one_blender
 @pytest.mark.parametrize("name", ["MACsample.c3d", "PiG_Motion3_FF.c3d"])
 def test_held_feet_of_recordings_accelerate_no_joint_more_than_before(recording, name):
-    """It was 2.7 times as much: the heads of people who walk smoothly jerked as the ball of a foot was released."""
+    """Fixed: it was 2.7 times as much. Heads of smooth walkers jerked when the ball of a foot was released."""
     rig = takes.active_human()
     bpy.ops.object.mode_set(mode="OBJECT")
     bpy.ops.fabrik.import_markers(filepath=str(recording(name)))

@@ -66,7 +66,7 @@ def test_a_rig_without_keys_has_no_paths(clean_scene):
 
 @pytest.mark.parametrize("layered", [False, True])
 def test_a_rig_that_cannot_be_read_has_no_trails(walk, layered):
-    """Each redraw or each call of the timer raised an error."""
+    """Fixed: each redraw or each call of the timer raised an error."""
     select(walk, "hand.R")
     walk.fabrik.show_trails = True
     if layered:
@@ -111,7 +111,7 @@ def test_trails_are_drawn_only_if_enabled_and_for_selected_bones(walk):
 
 
 def test_another_file_has_its_own_trail(tmp_path):
-    """A rig of the same name in a new file showed the trail of the old one."""
+    """Fixed: a rig of the same name in a new file showed the trail of the old one."""
     rig = takes.walking_human(41)
     animation = rig.animation_data
     action, slot = animation.action, animation.action_slot
@@ -128,7 +128,7 @@ def test_another_file_has_its_own_trail(tmp_path):
 
 @pytest.mark.parametrize("bone", ["foot.L", "hand.R"])
 def test_the_current_frame_is_dragged_where_the_trail_passes_the_same_point_again(walk, bone):
-    """Over a planted foot, a drag changed another frame of its contact, and the pose in the viewport stayed."""
+    """Fixed: over a planted foot, a drag changed another frame of its contact, and the pose in the viewport stayed."""
     select(walk, bone)
     walk.fabrik.show_trails = True
     view = SimpleNamespace(on_screen=lambda place: 800.0 * place[[1, 2]])  # from the side

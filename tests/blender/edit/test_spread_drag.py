@@ -111,7 +111,7 @@ class TestWalk:
     @pytest.mark.one_blender
     @pytest.mark.parametrize(("hand", "shift"), [("hand.R", (0.0, 0.0, 0.4)), ("hand.L", (0.0, 0.0, 0.2))])
     def test_a_raised_hand_leaves_the_head_in_place(self, walk, hand, shift):
-        """On all frames; the head moved by 7 and 9 cm."""
+        """Fixed: on all frames; the head moved by 7 and 9 cm."""
         place = walk.pose.bones.find("head")
         before, was = takes.poses(walk, FRAMES)[:, place], world(walk, hand)
         drag(bone=hand, translation=shift)
@@ -123,7 +123,7 @@ class TestWalk:
         ("here", "shift"), [(45, (0.019, -0.046, 0.012)), (71, (-0.118, -0.069, 0.004)), (55, (0.052, -0.064, 0.007))]
     )
     def test_hips_end_where_they_were_dragged(self, walk, here, shift):
-        """They ended 12, 28 and 16 mm away."""
+        """Fixed: they ended 12, 28 and 16 mm away."""
         was, path = self.drag_hips(walk, here, shift)
         assert self.told < 1e-4
         assert np.linalg.norm(world(walk, "hips") - was - shift) < 1e-4
@@ -199,7 +199,7 @@ class TestWalk:
     ],
 )
 def test_limbs_that_become_straight_do_not_jerk(options, exact):
-    """Frame 250 of the walk: knees are nearly straight on some frames near it, and 5 cm up is out of reach."""
+    """Knees are nearly straight on some frames near frame 250 of the walk, and 5 cm up is out of reach."""
     frames = np.arange(1, 62)
     rig = takes.walking_human(61, first=219)
     go_to(31)
@@ -240,7 +240,7 @@ def test_joints_accelerate_no_more_after_a_large_drag(bone, point, shift):
 
 @pytest.mark.one_blender
 def test_hips_that_are_lowered_keep_the_trunk_upright_on_all_frames():
-    """On the frames next to the dragged one, the trunk leaned by up to 40 degrees."""
+    """Fixed: on the frames next to the dragged one, the trunk leaned by up to 40 degrees."""
     frames = np.arange(1, 142)
     rig = takes.walking_human(141, first=130)
     go_to(71)
@@ -253,7 +253,7 @@ def test_hips_that_are_lowered_keep_the_trunk_upright_on_all_frames():
 
 @pytest.mark.one_blender
 def test_a_lifted_foot_bends_its_knee_and_the_hips_stay(walk):
-    """As in a drag of one frame. The hips followed by 13 mm."""
+    """As in a drag of one frame. Fixed: the hips followed by 13 mm."""
     go_to(33)
     knee, hips = (walk.pose.bones[name] for name in ("shin.L", "hips"))
     bent, place = knee.matrix_channel.to_quaternion(), np.array(hips.head)
@@ -392,7 +392,7 @@ def test_curves_outside_the_span_keep_their_bezier_shape(kind):
 
 
 def going_round():
-    """A hundred frames of the walk, repeated."""
+    """A hundred frames of the walk as a cyclic action."""
     rig = takes.walking_human()
     for curve in keyframes.curves(rig):
         keys = curve.keyframe_points

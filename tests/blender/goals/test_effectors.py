@@ -54,7 +54,7 @@ def test_target_is_created_at_the_tail_of_the_named_bone(rig):
     (effector,) = rig.fabrik.effectors
     assert (effector.bone, effector.point, effector.name) == ("forearm.L", "TAIL", "forearm.L target")
     bpy.context.view_layer.update()
-    # The forearm's tail at rest, carried by the object's own matrix.
+    # The forearm's tail at rest, transformed by the object's matrix.
     wanted = np.array(rig.matrix_world) @ np.array([0.70, 0.0, 1.40, 1.0])
     assert np.allclose(effector.target.matrix_world.translation, wanted[:3], atol=1e-5)
     assert effector.target.name in bpy.data.collections[COLLECTION_NAME].objects
@@ -124,7 +124,7 @@ def test_removing_a_missing_effector_is_refused(rig):
 
 
 class TestPolls:
-    """An operator that cannot run gives the reason, for each reason."""
+    """Each reason for which an operator cannot run has its message."""
 
     OPERATORS = ("add_effector", "remove_effector", "solve", "bake")
 

@@ -61,7 +61,7 @@ def test_the_bones_of_all_rigs_in_pose_mode_are_pinned_at_once(clean_scene):
     [("location", 1e9), ("location", np.inf), ("location", np.nan), ("rotation_quaternion", np.nan)],
 )
 def test_a_bone_that_is_too_far_away_to_solve_is_named(rig, channel, far):
-    """The solver ended with a traceback, or moved nothing and said that all targets were met."""
+    """Fixed: the solver ended with a traceback, or moved nothing and reported that all targets were met."""
     pin_bones(rig, ["forearm.R"])
     bone = rig.pose.bones["hips"]
     values = list(getattr(bone, channel))

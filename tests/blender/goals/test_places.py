@@ -49,7 +49,7 @@ def turned_apart(rig, bone=HAND):
 
 
 def elbow_side(rig, pole):
-    """Cosine between the directions from the line from shoulder to wrist to the elbow, and to a world point."""
+    """Cosine of the angle between the elbow and a world point, about the line from shoulder to wrist."""
     update()
     bones = rig.pose.bones
     base, middle, end = (world(rig, bones[name].head) for name in ("upper_arm.L", "forearm.L", HAND))

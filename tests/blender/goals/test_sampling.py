@@ -230,7 +230,7 @@ def test_a_missing_bone_is_named():
 
 
 def random_gaps(seed, frames=40, markers=6):
-    """A clip in which markers come and go, one of them never seen, one always."""
+    """A clip in which markers appear and disappear; one marker is never seen, and one always."""
     rng = np.random.default_rng(seed)
     positions = rng.normal(size=(frames, markers, 3))
     positions[rng.random((frames, markers)) < np.linspace(0.0, 1.0, markers)] = np.nan
@@ -257,7 +257,7 @@ def test_samples_of_a_clip_have_its_gaps(seed, parented):
 
 @pytest.mark.parametrize("rate", [24.0, 100.0, 99.9, 30.0, 10.0])
 def test_gaps_are_kept_when_a_clip_is_resampled(rate):
-    """Between two successive samples a marker is seen, next to a missing one it is not, at any two rates."""
+    """At any two rates, a marker is seen between two successive samples, but not next to a missing one."""
     scene = bpy.context.scene
     scene.render.fps, scene.render.fps_base = 24, 1.0
     positions = np.tile(np.arange(200.0)[:, None, None], (1, 1, 3))

@@ -142,7 +142,7 @@ def test_capsules_are_drawn_if_switched_on(human):
 
 
 def test_capsules_are_drawn_without_pins_too(human):
-    """They were drawn only if a rig in the file had pins or targets."""
+    """Fixed: they were drawn only if a rig in the file had pins or targets."""
     human.fabrik.effectors.clear()
     ARMATURES.forget()
     assert shown_rigs(bpy.context) == []
@@ -151,7 +151,7 @@ def test_capsules_are_drawn_without_pins_too(human):
 
 
 def test_a_redraw_searches_for_meshes_only_after_objects_were_added(human):
-    """Searching 10,000 objects took 6 ms at each redraw."""
+    """Fixed: searching 10,000 objects took 6 ms at each redraw."""
     human.fabrik.show_capsules = True
     (mesh,) = [child for child in human.children if child.type == "MESH"]
     shown_rigs(bpy.context)

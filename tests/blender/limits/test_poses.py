@@ -241,7 +241,7 @@ class TestCheckAction:
         assert f"to the rotations in the NLA strips of {rig.name!r}" in "".join(capfd.readouterr())
 
     def test_strips_of_the_nla_are_checked_as_they_are_played(self, moving_rig):
-        """Strips were ignored: the message was that there is no action."""
+        """Fixed: strips were ignored: the message was that there is no action."""
         before = {each.bone: each for each in check_action(bpy.context, moving_rig, moving_rig.pose.bones)}
         animation = moving_rig.animation_data
         action, slot = animation.action, animation.action_slot

@@ -51,7 +51,7 @@ def turn(axis, degrees):
 
 
 def leans(limits, bones, name, toward, degrees):
-    """Whether a bone may rotate so that its tail moves by some degrees toward a direction."""
+    """Whether a bone may swing so that its tail moves by some degrees toward a direction."""
     axes = bones[name].axes
     return allows(limits[name], axes.T @ turn(np.cross(axes[:, 1], toward), degrees) @ axes)
 
@@ -90,7 +90,7 @@ def strip_ends(limit):
 
 
 def bent_by(limit, degrees):
-    """The quaternion of a hinge bent by an angle to the side that is farther open."""
+    """The quaternion of a hinge that is bent by an angle, in the direction with the larger range."""
     if isinstance(limit, Polygon):
         far = max(strip_ends(limit), key=np.linalg.norm)
         return compose_arrays(*(np.radians(degrees) * far / np.linalg.norm(far)), 0.0)
@@ -445,7 +445,7 @@ def test_bones_with_large_roll_errors_are_reported():
 
 @pytest.mark.parametrize("roll", [0.0, 25.0, 44.0, 120.0])
 def test_knees_and_elbows_bend_about_the_same_axis_at_every_roll(roll):
-    """It was up to 45° off, so that the feet of a retargeted dance went through the floor."""
+    """Fixed: it was up to 45° off, so that the feet of a retargeted dance went through the floor."""
     bones, limits, found = preset(rolls=dict.fromkeys(("forearm.L", "shin.L"), roll), fingers=False)
     assert not found.turned
     for name, toward, aside in (("shin.L", BACK, LEFT), ("forearm.L", AHEAD, UP)):
@@ -479,7 +479,7 @@ def test_a_body_without_a_head_or_sides_is_not_limited():
     assert human_limits({}).limits == {}
 
 
-# In Blender
+# Tests in Blender
 
 
 def build(rows):

@@ -41,7 +41,7 @@ def rig(clean_scene):
 
 
 def legal_motion(rig, frames, seed, most=0.7, travel=0.0):
-    """A smooth motion with every limited bone inside its limit, by brute force."""
+    """A smooth motion with every limited bone inside its limit, found by brute force."""
     turns, moves = scenes.smooth_motion(rig, frames, seed, most, travel)
     for column, bone in enumerate(rig.pose.bones):
         if bone.name in LIMITS:
@@ -51,7 +51,7 @@ def legal_motion(rig, frames, seed, most=0.7, travel=0.0):
 
 
 def aimed(rig, positions):
-    """The rig with an effector for each end, on markers that move as in (F, M, 3)."""
+    """The rig with an effector for each end, whose targets are markers that move along (F, M, 3)."""
     markers = scenes.import_positions(positions, scenes.ENDS)
     for bone in scenes.ENDS:
         scenes.aim(rig, bone, markers[bone])

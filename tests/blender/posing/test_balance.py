@@ -57,14 +57,14 @@ def test_the_center_of_mass_stays_over_the_feet(rig):
 
 
 def lowest(rig):
-    """Of the points that do not go through the floor, in the world."""
+    """Of the points that do not go through the floor, the lowest height in the world."""
     rig.fabrik.use_floor = True
     places = [rig.pose.bones[name].matrix @ scenes.Vector(place) for name, place in floor_of(rig).points]
     return min((rig.matrix_world @ place).z for place in places)
 
 
 def test_the_body_does_not_go_through_the_floor_on_the_way(rig):
-    """A foot went 2.2 mm deeper in the last step, although all goals were met."""
+    """Fixed: a foot went 2.2 mm deeper in the last step, although all goals were met."""
     rig.fabrik.effectors.clear()
     bpy.ops.fabrik.pin(bones="foot.R,hand.L")
     rig.fabrik.use_floor = True
@@ -92,7 +92,7 @@ def test_the_body_does_not_go_through_the_floor_on_the_way(rig):
     ],
 )
 def test_the_skin_stays_above_the_floor(rig, bone, shift, pinned):
-    """Toes went 28 mm through the floor, and the edge of a rolled foot 14, since they had no points there."""
+    """Fixed: toes went 28 mm through the floor, and the edge of a rolled foot 14, since they had no points there."""
     rig.fabrik.effectors.clear()
     bpy.ops.fabrik.pin(bones=pinned) if pinned else None
     rig.fabrik.use_floor = True
@@ -198,7 +198,7 @@ class TestFreeLimbs:
         return np.degrees([raised, before.rotation_difference(arm.rotation_quaternion).angle])
 
     def test_the_free_arm_hangs(self, rig):
-        """Without its limit."""
+        """The arm has no limit here."""
         bpy.ops.fabrik.clear_limit(bones="upper_arm.R")
         raised, turned = self.turned(rig)
         assert -40.0 < raised < 0.0, "it hangs farther down than at the start"
@@ -220,7 +220,7 @@ class TestFreeLimbs:
 
 
 def test_solve_meets_what_the_body_has_to_lean_off_its_feet_for(rig):
-    """A hand 80 cm to the side: in reach, though it pulls harder than a drag of many moves lets it."""
+    """A hand reaches 80 cm to the side, which needs a larger force than a drag of many moves allows."""
     target = add_effector(bpy.context, rig, "hand.L").target
     target.location.x += 0.8
     bpy.context.view_layer.update()

@@ -104,7 +104,7 @@ class TestHuman:
             assert result.line == f"{result.error / meters:.3g}{unit} short: foot.L is on the floor"
 
     def test_a_chain_without_feet_is_dragged_above_a_floor(self, human):
-        """The solver looked for the feet among the bones of the chain, and the drag was refused."""
+        """Fixed: the solver looked for the feet among the bones of the chain, and the drag was refused."""
         human.fabrik.use_floor = True
         before = channels(human)
         result = drag_by(human, "hand.L", (-0.1, -0.1, 0.1), reach="BONES", bones=3)

@@ -96,7 +96,7 @@ def test_beyond_reach_left_and_right_are_mirrored(human):
 
 
 def test_a_target_back_in_reach_is_met_soon(human):
-    """Out of reach for the last quarter of the path; then back in small steps until it is well within reach."""
+    """The target is out of reach for the last quarter of the path. Then it comes back in small steps."""
     shares = np.concatenate([np.linspace(0.0, 1.0, 31)[1:], np.arange(0.995, 0.6975, -0.005)])
     _, errors = drag(human, "hand.L", shares[:, None] * np.array((0.72, -0.72, 0.32)))
     assert errors[20, 0] < 1e-3 < errors[29, 0]
@@ -162,7 +162,7 @@ class TestRelease:
 
 @pytest.mark.parametrize("reach", [(0.2, -0.8, -1.25), (0.3, -0.2, -1.3)])
 def test_a_free_leg_swings_gradually_for_balance(human, reach):
-    """On one foot, a hand reaches for the floor. The free leg rotated by up to 17 degrees in a step."""
+    """On one foot, a hand reaches for the floor. Fixed: the free leg rotated by up to 17 degrees in a step."""
     human.fabrik.effectors.clear()
     pin_bones(human, ("foot.R",))
     shift = np.array(human.pose.bones["upper_arm.L"].head) + reach - human.pose.bones["hand.L"].tail
@@ -183,7 +183,7 @@ class TestStraightLimbs:
         assert not found[-1].is_catching_up
 
     def test_knees_do_not_run_ahead_of_the_hips(self, human):
-        """Geometry asks for 7 cm of the knees for the first centimeter: they come after, and the hips get there."""
+        """By geometry, knees would move by 7 cm for the first centimeter. They lag, and the hips reach their target."""
         session, bones, scale = (
             begin_drag(bpy.context, human, "hips"),
             human.pose.bones,

@@ -52,7 +52,7 @@ class TestDrag:
         for drop in np.arange(0.01, 0.31, 0.01):
             result = drag.step(drag.start - (0.0, 0.0, drop))
             assert np.abs(feet(human) - before).max() < 1e-3
-            # Straight knees leave their line over the first two steps; flat feet let the hips go down by 16 cm.
+            # In the first two steps, straight knees begin to bend. With flat feet, hips can go down by 16 cm.
             assert result.error < 1e-3 or not 0.015 < drop < 0.165
         lean = human.pose.bones["spine"].y_axis
         assert abs(lean.x) < 1e-3

@@ -20,7 +20,7 @@ HANDS = ("forearm.L", "forearm.R")
 
 
 def keyed_person(frames=(1, 40)):
-    """A person with keys for all bones on some frames, of whom a drag moves only some bones."""
+    """A person with keys for all bones on some frames. A drag moves only some of the bones."""
     rig = person()
     rig.fabrik.free_limbs_hang = False
     for frame in frames:
@@ -160,7 +160,7 @@ def a_missing_switch(rig):
     ],
 )
 def test_either_all_bones_are_keyed_or_none(make, bone, told):
-    """Keys were set before the error."""
+    """Fixed: keys were set before the error."""
     rig = keyed_person() if bone in HANDS else open_set_up("Basic.basic_human")
     rig.pose.bones[bone].keyframe_insert("location", frame=1)
     go_to(HERE)

@@ -95,7 +95,7 @@ def test_a_target_that_returns_brings_the_pose_back(rig):
 
 
 def test_a_solved_bone_returns_each_time_that_it_is_rotated(rig):
-    """The first rotation after a pose was written counted as its result, so the arm jumped back and forth."""
+    """Fixed: the first rotation after a pose was written counted as its result, so the arm jumped back and forth."""
     switch(rig)
     move(rig, 0.5, -0.2, 1.3)
     first = turns(rig)
@@ -125,7 +125,7 @@ def test_live_posing_comes_to_rest(rig):
 @pytest.mark.one_blender
 @pytest.mark.parametrize("unused", [False, True])
 def test_frames_in_any_order_give_the_same_poses(rig, unused):
-    """Also if there are strips that do not play, because NLA is off: each frame then began at the pose of the last."""
+    """Also with strips that don't play, because NLA is off. Fixed: each frame began at the pose of the last one."""
     if unused:
         for bone in rig.pose.bones:
             bone.keyframe_insert(property_name(bone.rotation_mode), frame=1)
@@ -206,7 +206,7 @@ class TestInfluence:
         rig.fabrik.influence = 1.0
         update()
         assert gap(rig) < NEAR
-        # Without a change of frame, keys count as well.
+        # Keys also count if the frame has not changed.
         rig.fabrik.influence = 0.0
         update()
         assert tuple(arm.rotation_euler) == pytest.approx((0.0, 0.0, 0.1), abs=1e-5)
@@ -385,7 +385,7 @@ def test_any_place_and_scale_with_targets_parented_to_the_armature(scale):
 
 
 def test_an_unexpected_error_is_reported_once_and_stops_the_rig(rig, monkeypatch, caplog):
-    """Blender printed its traceback again on each frame."""
+    """Fixed: Blender printed its traceback again on each frame."""
 
     def failing(*_arguments):
         raise ZeroDivisionError("of all things")
@@ -411,7 +411,7 @@ def test_an_unexpected_error_is_reported_once_and_stops_the_rig(rig, monkeypatch
 
 
 def test_a_rig_that_gets_a_bone_stays_live(rig):
-    """The poses of the former bones were compared with the new ones, which raised an error and stopped the rig."""
+    """Fixed: poses of the former bones were compared with the new ones. This raised an error and stopped the rig."""
     rig.fabrik.effectors[0].bone = "shin.R"
     target(rig).location = (-0.1, -0.3, 0.2)
     switch(rig)

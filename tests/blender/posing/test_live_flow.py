@@ -55,7 +55,7 @@ def feet(rig):
 
 
 def follow(rig, bone, places):
-    """(N, J, 4) local rotations, the first pose before."""
+    """(N + 1, J, 4) local rotations, beginning with the pose before the target moves."""
     poses = [read_trees(rig)[0].rotations]
     for place in places:
         target(bone).location = place
@@ -70,7 +70,7 @@ def largest_turns(poses):
 
 
 def straight(bone, shift, step=0.01):
-    """(N, 3) the target's start and the places after it."""
+    """(N, 3) the target's start, followed by its positions on a straight line."""
     count = int(np.ceil(np.linalg.norm(shift) / step))
     return np.array(target(bone).location) + np.linspace(0.0, 1.0, count + 1)[:, None] * np.array(shift)
 
@@ -138,7 +138,7 @@ class TestRanks:
     """A goal with a lower number gives way later, for any numbers; pins hold."""
 
     def short(self, rig, ranks):
-        """Meters that the left hand, drawn far out of reach, is short of its target, and the other ends of theirs."""
+        """Meters from the left hand to its target, which is out of reach, and from the other ends to theirs."""
         for effector in rig.fabrik.effectors:
             effector.priority = ranks.get(effector.bone, 0)
         before = feet(rig)

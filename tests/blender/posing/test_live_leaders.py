@@ -98,7 +98,7 @@ def test_a_paused_rig_does_not_stop_the_others(pair):
     bpy.context.scene.frame_set(21)
     assert np.linalg.norm(hand(leader) - np.array((0.5, 0.1, 1.4))) < NEAR
     assert hand(follower) == pytest.approx(before, abs=1e-5)
-    # Another rig that is switched off and on does not wake it.
+    # Switching another rig off and on does not pose the follower again.
     leader.fabrik.live = False
     leader.fabrik.live = True
     bpy.context.scene.frame_set(11)

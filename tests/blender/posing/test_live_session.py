@@ -65,7 +65,7 @@ class Begun:
         self.session = LiveSession(goals, (goals.tree.rotations, goals.tree.root_location))
 
     def is_right(self, rig):
-        """Whether the session is discarded if its input has changed."""
+        """Whether a session is discarded exactly if its input has changed."""
         now = gathered(rig)
         return now is None or self.said == now[1] or not self.session.fits(now[0])
 

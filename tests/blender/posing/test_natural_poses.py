@@ -60,7 +60,7 @@ def knee(rig, side="L"):
 
 
 def room(rig, pinned=FEET):
-    """Meters from the center of mass to the edge of the support, negative outside."""
+    """Distance in meters from the center of mass to the edge of the support; negative outside."""
     corners = np.array(support_of(rig, pinned).corners)[:, :2]
     edges = np.roll(corners, -1, axis=0) - corners
     normals = np.stack([edges[:, 1], -edges[:, 0]], axis=1) / np.linalg.norm(edges, axis=1)[:, None]
@@ -69,7 +69,7 @@ def room(rig, pinned=FEET):
 
 
 def test_hips_that_come_back_from_out_of_reach_follow_the_mouse(human):
-    """They lagged by 54 mm while the trunk straightened up. They miss no more than on the way down."""
+    """Fixed: they lagged by 54 mm while the trunk straightened up. They miss no more than on the way down."""
     bpy.ops.fabrik.pin(bones=",".join(FEET))
     session = begin_drag(bpy.context, human, "hips", point="HEAD")
     way = [session.start - (0.0, 0.0, 0.01 * centimeters) for centimeters in range(1, 41)]
@@ -82,7 +82,7 @@ def test_hips_that_come_back_from_out_of_reach_follow_the_mouse(human):
 
 @pytest.mark.parametrize("bone", ["hips", "hand.L", "chest"])
 def test_pins_hold_in_jumps_of_the_mouse(human, bone):
-    """Joints that were held back on the way to a pose far away left feet off by 1.6 m."""
+    """Fixed: joints that were held back on the way to a pose far away left feet off by 1.6 m."""
     bpy.ops.fabrik.pin(bones=",".join(FEET))
     for shift in np.random.default_rng(7).normal(size=(8, 3)) * 0.15:
         session = begin_drag(bpy.context, human, bone)
@@ -126,7 +126,7 @@ def test_a_foot_drawn_along_the_floor_bends_the_knee(human, shift):
 @pytest.mark.parametrize("shift", [(0.4, 0.0, 0.0), (0.0, 0.4, 0.0)])
 @pytest.mark.parametrize("kind", ["human", "metarig", "mixamo"])
 def test_a_step_lifts_only_the_heel(human, kind, shift):
-    """The foot rolled and turned, by 36 degrees in a step aside, and its toes went 3 to 5 cm into the floor."""
+    """Fixed: the foot rolled and turned, by 36 degrees in a step aside, and its toes went 3 to 5 cm into the floor."""
     rig = {"human": lambda: human, "metarig": open_metarig, "mixamo": open_mixamo}[kind]()
     names = MIXAMO if kind == "mixamo" else {}
     foot, toe = names.get("foot.L", "foot.L"), {"mixamo": "mixamorig:LeftToeBase"}.get(kind, "toe.L")
@@ -146,10 +146,10 @@ def test_a_step_lifts_only_the_heel(human, kind, shift):
 @pytest.mark.parametrize("shift", [(0.0, 0.0, 0.3), (0.0, -0.3, 0.05)])
 @pytest.mark.parametrize("rolls", [None, 37.0])
 def test_a_leg_without_limits_bends_at_its_knee(clean_scene, shift, rolls):
-    """Only hinge limits told how knees bend. Without them, a foot that was led forward left its leg straight.
+    """Fixed: only hinge limits determined how knees bend. Without them, a foot dragged forward left its leg straight.
 
-    A foot that was lifted swung its knee in front of the other leg, 21 cm inward, and snapped by 36 degrees on release.
-    The body did not shift over the other foot.
+    A lifted foot swung its knee in front of the other leg, 21 cm inward, and snapped by 36 degrees on release. The body
+    did not shift over the other foot.
     """
     rig = built(humans.named(humans.human(rolls=rolls), humans.mixamo))
     for bone in rig.pose.bones:
@@ -168,7 +168,7 @@ def test_a_leg_without_limits_bends_at_its_knee(clean_scene, shift, rolls):
 
 
 def test_a_foot_that_comes_back_down_follows_the_mouse(human):
-    """After a move whose last step was short, the next one began with steps as short, and lagged by 5 mm."""
+    """Fixed: if the last step of a move was short, the steps of the next move were as short, and it lagged by 5 mm."""
     path = Path3("foot forward and up", "foot.L", ((0.0, -0.4, 0.4),), pinned=("foot.R",))
     track = follow(human, path, path.there_and_back(), Dragged)
     assert track.errors.max() < 1e-4
@@ -176,7 +176,7 @@ def test_a_foot_that_comes_back_down_follows_the_mouse(human):
 
 @pytest.mark.parametrize(("prefix", "half_name"), [("", "upperleg02.{}"), ("DEF-", "thigh.{}.001")])
 def test_a_thigh_of_two_bones_flexes_with_its_knee(human, prefix, half_name):
-    """Only a bone whose parent was the hip's joint bent with it. The knee bent by 21 degrees instead of 29.
+    """Fixed: only a thigh whose parent was the hip joint flexed, so the knee bent by 21 degrees instead of 29.
 
     The far halves of Rigify's deform bones had no limit, and the legs bent there.
     """
@@ -200,7 +200,7 @@ def test_a_thigh_of_two_bones_flexes_with_its_knee(human, prefix, half_name):
 @pytest.mark.parametrize("bone", ["foot.L", "thigh.L", "hand.L"])
 @pytest.mark.parametrize("kind", ["human", "metarig", "mixamo"])
 def test_the_body_shifts_over_the_planted_foot(human, kind, bone):
-    """The center of mass stayed 10 to 19 mm outside, and the pelvis tilted by up to 17 degrees."""
+    """Fixed: the center of mass stayed 10 to 19 mm outside, and the pelvis tilted by up to 17 degrees."""
     rig = {"human": lambda: human, "metarig": open_metarig, "mixamo": open_mixamo}[kind]()
     names = MIXAMO if kind == "mixamo" else {}
     shift = {"foot.L": (0.0, 0.0, 0.3), "thigh.L": (0.0, -0.35, 0.35), "hand.L": (-0.2, -0.3, 0.2)}[bone]
@@ -213,10 +213,10 @@ def test_the_body_shifts_over_the_planted_foot(human, kind, bone):
 
 @pytest.mark.parametrize("kind", ["human", "mixamo"])
 def test_a_free_leg_balances_a_far_reach(human, kind):
-    """A hand goes aside and forward, 26 % of its arm's length out of reach of the resting shoulder; one foot is pinned.
+    """A hand reaches to the side and forward, 26 % of its arm's length beyond the resting shoulder; one foot is pinned.
 
-    Only what was led kept balance: the pelvis tilted by 54 degrees, the center of mass ended 6 and 43 mm outside. Then
-    the leg was kicked up in front of the other one, its ankle 23 and 36 cm high. Now it hangs, and the pelvis helps.
+    Fixed: only the dragged limbs kept the balance. The pelvis tilted by 54 degrees, and the center of mass ended 6 and
+    43 mm outside the support. Later, the leg was kicked up in front of the other one, its ankle 23 and 36 cm high.
     """
     rig, names = (human, {}) if kind == "human" else (open_mixamo(), MIXAMO)
     arm, hand = ("upper_arm.L", "hand.L") if kind == "human" else ("mixamorig:LeftArm", "mixamorig:LeftHand")
@@ -239,7 +239,7 @@ def test_a_shin_hangs_from_a_raised_knee(human):
 
 
 def test_a_shin_hangs_from_a_knee_dragged_aside(human):
-    """Before, the leg was lifted straight."""
+    """Fixed: the leg was lifted straight."""
     drag(human, "thigh.L", (0.25, 0.0, 0.15), pinned=("foot.R",))
     assert from_vertical(human, "thigh.L") > 40.0
     assert from_vertical(human, "shin.L") < 25.0
@@ -257,7 +257,7 @@ def test_a_forearm_hangs_from_a_raised_elbow(human):
     [("upper_arm.L", "forearm.L", (0.05, 0.0, 0.3), FEET), ("thigh.L", "shin.L", (0.25, 0.0, 0.15), FEET[1:])],
 )
 def test_a_limb_hangs_from_its_joint_whichever_bone_is_dragged(human, above, below, shift, pinned):
-    """A forearm dragged by its head, at the elbow, was a stick, 99 degrees from straight down instead of 23."""
+    """Fixed: a forearm dragged by its head, at the elbow, was a stick, 99 degrees from straight down instead of 23."""
     bpy.ops.fabrik.pin(bones=",".join(pinned))
     angles = []
     for bone, point in ((above, "TAIL"), (below, "HEAD")):
@@ -273,7 +273,7 @@ def test_a_limb_hangs_from_its_joint_whichever_bone_is_dragged(human, above, bel
 
 
 def test_a_forearm_hangs_from_a_raised_elbow_of_a_level_arm(clean_scene):
-    """In a T pose the straight elbow could bend neither up nor down, and the arm was raised as a stick."""
+    """Fixed: in a T pose the straight elbow could bend neither up nor down, and the arm was raised as a stick."""
     rig = open_mixamo()
     drag(rig, "mixamorig:LeftArm", (0.05, 0.0, 0.3), pinned=MIXAMO_FEET)
     assert from_vertical(rig, "mixamorig:LeftArm") > 120.0
@@ -282,7 +282,7 @@ def test_a_forearm_hangs_from_a_raised_elbow_of_a_level_arm(clean_scene):
 
 @pytest.mark.parametrize("shift", [(-0.2, -0.45, 0.1), (-0.3, -0.45, 0.0), (-0.1, -0.35, 0.3)])
 def test_a_forearm_hangs_from_an_elbow_of_a_level_arm_that_is_led_forward(clean_scene, shift):
-    """An upper arm that swings at the same height has no tilt, so the forearm stayed in line with it."""
+    """Fixed: an upper arm that swings at the same height has no tilt, so the forearm stayed in line with it."""
     rig = open_mixamo()
     drag(rig, "mixamorig:LeftArm", shift, pinned=MIXAMO_FEET)
     assert from_vertical(rig, "mixamorig:LeftArm") > 75.0
@@ -291,7 +291,7 @@ def test_a_forearm_hangs_from_an_elbow_of_a_level_arm_that_is_led_forward(clean_
 
 @pytest.mark.parametrize(("kind", "shift"), [("human", 0.05), ("metarig", 0.05), ("mixamo", 0.0)])
 def test_a_forearm_comes_down_gradually_as_the_elbow_is_raised(human, kind, shift):
-    """It snapped: by 43 degrees within 4 cm on the sample person, in a T pose by 125 degrees on release.
+    """Fixed: it snapped: by 43 degrees within 4 cm on the sample person, in a T pose by 125 degrees on release.
 
     A twist of the upper arm counted as tilt, so the forearm was pulled down more strongly the more the arm twisted.
     Later, steps without the whole curvature of the pull swung past and back by 8 and 12 degrees.
@@ -313,7 +313,7 @@ def test_a_forearm_comes_down_gradually_as_the_elbow_is_raised(human, kind, shif
 
 @pytest.mark.parametrize("shift", [(-0.2, -0.3, 0.0), (-0.2, -0.2, 0.1), (-0.2, -0.45, 0.1)])
 def test_a_forearm_comes_down_gradually_as_the_elbow_of_a_level_arm_is_led_forward(clean_scene, shift):
-    """The trunk leaned while the arm stayed straight. On release the upper arm snapped, by 64 and 72 degrees."""
+    """Fixed: the trunk leaned while the arm stayed straight. On release the upper arm snapped, by 64 and 72 degrees."""
     rig = open_mixamo()
     bpy.ops.fabrik.pin(bones=",".join(MIXAMO_FEET))
     session, turned = begin_drag(bpy.context, rig, "mixamorig:LeftArm"), []
@@ -338,7 +338,7 @@ def test_a_forearm_comes_down_gradually_as_the_elbow_of_a_level_arm_is_led_forwa
 
 @pytest.mark.parametrize("up", [0.6, 0.9])
 def test_a_collar_takes_less_than_half_of_an_arm_that_is_raised(human, up):
-    """It took 70 and 48 percent; now 40 and 30. The arm is raised from 50 degrees below level."""
+    """Fixed: it took 70 and 48 percent. Now it takes 40 and 30. The arm is raised from 50 degrees below level."""
     start = from_vertical(human, "upper_arm.L")
     drag(human, "hand.L", (0.0, 0.0, up))
     raised = from_vertical(human, "upper_arm.L") - start
@@ -347,7 +347,7 @@ def test_a_collar_takes_less_than_half_of_an_arm_that_is_raised(human, up):
 
 
 def test_level_arms_come_down_as_the_chest_tilts_forward(clean_scene):
-    """Arms of a T pose kept level."""
+    """Fixed: arms of a T pose stayed level."""
     drag(open_mixamo(), "mixamorig:Spine1", (0.0, -0.3, -0.3), pinned=MIXAMO_FEET)
     assert from_vertical(bpy.context.object, "mixamorig:LeftArm") < 30.0
 
@@ -376,7 +376,7 @@ def test_a_body_that_bends_far_also_bends_at_the_hips(human, shift):
 
 @pytest.mark.parametrize("both", [False, True])
 def test_a_body_that_reaches_for_the_floor_bends_its_knees(human, both):
-    """It folded over straight legs: the pelvis tilted by 112 and 121 degrees, until the trunk was upside down."""
+    """Fixed: it folded over straight legs. The pelvis tilted by 112 and 121 degrees, so the trunk was upside down."""
     bpy.ops.fabrik.pin(bones=",".join(FEET))
     session = begin_drag(bpy.context, human, "hand.L", settings=DragSettings(others=("hand.R",) if both else ()))
     shift = np.array((0.0, -0.45, 0.03) if both else (0.1, -0.1, 0.03)) - (0.0, 0.0, session.start[2])
@@ -389,7 +389,7 @@ def test_a_body_that_reaches_for_the_floor_bends_its_knees(human, both):
 
 
 def test_a_body_whose_head_is_lowered_squats(human):
-    """The hips go down and back; before, the body bent over backward."""
+    """The hips go down and back. Fixed: the body bent over backward."""
     hips = world(human, "hips", "head")
     _, result = drag(human, "head", (0.0, 0.0, -0.35))
     assert result.error < 1e-4
@@ -400,7 +400,7 @@ def test_a_body_whose_head_is_lowered_squats(human):
 
 @pytest.mark.parametrize(("bone", "shift"), [("Spine1", (0.0, -0.3, -0.3)), ("Head", (0.0, 0.0, -0.2))])
 def test_a_body_lowered_on_straight_legs_does_not_tilt_back(clean_scene, bone, shift):
-    """In a T pose, knees straight: the chest leaned back by 36 degrees, and missed its target by 12 cm."""
+    """Fixed: in a T pose, knees straight: the chest leaned back by 36 degrees, and missed its target by 12 cm."""
     rig = open_mixamo()
     _, result = drag(rig, f"mixamorig:{bone}", shift, pinned=MIXAMO_FEET)
     assert result.error < 1e-4
@@ -410,7 +410,7 @@ def test_a_body_lowered_on_straight_legs_does_not_tilt_back(clean_scene, bone, s
 
 @pytest.mark.parametrize(("kind", "bone", "down"), [("human", "head", 0.5), ("mixamo", "mixamorig:Spine1", 0.3)])
 def test_a_body_that_is_lowered_does_not_lean_back(human, kind, bone, down):
-    """The sample person's pelvis leaned back by 10 degrees, that of a character in a T pose by 23."""
+    """Fixed: the sample person's pelvis leaned back by 10 degrees, that of a character in a T pose by 23."""
     rig, hips, feet = (human, "hips", FEET) if kind == "human" else (open_mixamo(), "mixamorig:Hips", MIXAMO_FEET)
     bpy.ops.fabrik.pin(bones=",".join(feet))
     session, least = begin_drag(bpy.context, rig, bone), 0.0
@@ -426,7 +426,7 @@ def test_a_body_that_is_lowered_does_not_lean_back(human, kind, bone, down):
     ("open_rig", "hips", "feet"), [(open_metarig, "spine", FEET), (open_mixamo, "mixamorig:Hips", MIXAMO_FEET)]
 )
 def test_the_trunk_does_not_fold_to_bring_hips_nearer_that_ankles_stop(clean_scene, open_rig, hips, feet):
-    """The meta-rig's folded by 87 degrees, 24 cm out of balance, for 2 cm."""
+    """Fixed: to bring hips 2 cm nearer, the meta-rig's trunk folded by 87 degrees, and was 24 cm out of balance."""
     rig = open_rig()
     drag(rig, hips, (0.0, 0.0, -0.4), "HEAD", feet)
     assert tilt(rig, hips) < 40.0
@@ -435,7 +435,7 @@ def test_the_trunk_does_not_fold_to_bring_hips_nearer_that_ankles_stop(clean_sce
 
 @pytest.mark.parametrize("kind", ["human", "metarig", "mixamo"])
 def test_the_body_is_over_the_standing_foot_when_the_other_one_is_10_cm_high(human, kind):
-    """It was shifted over 17 cm of the other foot's path, and the center of mass was 33 to 39 mm outside."""
+    """Fixed: it was shifted over 17 cm of the other foot's path, and the center of mass was 33 to 39 mm outside."""
     rig = {"human": lambda: human, "metarig": open_metarig, "mixamo": open_mixamo}[kind]()
     lifted, standing = MIXAMO_FEET if kind == "mixamo" else FEET
     _, result = drag(rig, lifted, (0.0, 0.0, 0.1), pinned=(standing,))
@@ -461,7 +461,7 @@ def on_root(human):
 
 @pytest.mark.parametrize(("bone", "pinned"), [("hips", FEET), ("hips", ()), ("hand.L", FEET)])
 def test_a_bone_that_carries_the_whole_rig_stays(on_root, bone, pinned):
-    """With feet pinned, it rotated about its head on the floor by 24 to 52 degrees. Without pins, hips did not move."""
+    """Fixed: with pinned feet, it rotated about its head by 24 to 52 degrees. Without pins, hips did not move."""
     before = on_root.pose.bones["root"].matrix.copy()
     start = world(on_root, "hips", "head")
     gone, result = drag(on_root, bone, (0.05, -0.05, -0.12), "HEAD" if bone == "hips" else "TAIL", pinned)
@@ -495,7 +495,7 @@ def test_hips_on_a_root_bone_have_their_location_restored_and_keyed(on_root):
     ],
 )
 def test_the_spine_bends_sideways_once_hips_leave_the_feet(human, kind, hips, chest):
-    """The trunk was rigid and stayed upright: two of the rigs ended 47 and 49 mm off balance."""
+    """Fixed: the trunk was rigid and stayed upright: two of the rigs ended 47 and 49 mm off balance."""
     rig = {"human": lambda: human, "metarig": open_metarig, "mixamo": open_mixamo}[kind]()
     feet = MIXAMO_FEET if kind == "mixamo" else FEET
     drag(rig, hips, (0.08, 0.0, 0.0), "HEAD", feet)
@@ -517,7 +517,7 @@ def test_the_pelvis_tilts_before_the_back_bends_in_a_squat(human):
 
 
 def test_the_back_bends_forward_where_the_pelvis_can_not_tilt_farther(human):
-    """It bent sideways only: in a seat far back, hips stopped 37 mm short, and other people leaned to one side."""
+    """Fixed: it bent sideways only. In a seat far back, hips stopped 37 mm short, and some people leaned aside."""
     bpy.ops.fabrik.pin(bones=",".join(FEET))
     session, shift = begin_drag(bpy.context, human, "hips", point="HEAD"), np.array((-0.132, 0.601, -0.61))
     for share in np.linspace(0.0, 1.0, 45):
@@ -531,7 +531,7 @@ def test_the_back_bends_forward_where_the_pelvis_can_not_tilt_farther(human):
 
 @pytest.mark.parametrize(("kind", "hips"), [("human", "hips"), ("metarig", "spine"), ("mixamo", "mixamorig:Hips")])
 def test_live_hips_that_come_back_up_do_not_lag(human, kind, hips):
-    """On the meta-rig the trunk folded by 80 degrees, and after four rests joints were still off by 25."""
+    """Fixed: on the meta-rig the trunk folded by 80 degrees, and after four rests joints were still off by 25."""
     rig = {"human": lambda: human, "metarig": open_metarig, "mixamo": open_mixamo}[kind]()
     path = Path3("down and up", hips, ((0.0, 0.0, -0.4),), MIXAMO_FEET if kind == "mixamo" else FEET, "HEAD")
     track = follow(rig, path, path.there_and_back(), Live)
@@ -542,7 +542,7 @@ def test_live_hips_that_come_back_up_do_not_lag(human, kind, hips):
 
 
 def test_a_squat_in_a_front_view_sits_back(human):
-    """The mouse determines how far down, but not how deep."""
+    """The mouse determines how far the hips go down, but not how far back."""
     gone, result = drag(human, "hips", (0.0, 0.0, -0.45), "HEAD", depth=FRONT)
     assert result.error < 1e-3
     assert gone[2] < -0.44
@@ -555,7 +555,7 @@ def test_a_squat_in_a_front_view_sits_back(human):
 
 @pytest.mark.parametrize("length", [0.03, 0.3])
 def test_the_trunk_leans_in_a_squat_however_long_the_hips_bone_is(human, length):
-    """The hips kept their orientation with a torque in proportion to that length.
+    """Fixed: the hips kept their orientation with a torque in proportion to that length.
 
     With 30 cm the trunk stayed upright, and the body fell backward.
     """
@@ -570,7 +570,7 @@ def test_the_trunk_leans_in_a_squat_however_long_the_hips_bone_is(human, length)
 
 
 def test_knees_that_rest_overextended_bend_as_the_hips_are_lowered(human):
-    """They were bent back to straight, but not beyond, so the legs stayed stiff and the hips missed by 30 cm."""
+    """Fixed: they were bent back to straight, but not beyond, so the legs stayed stiff and the hips missed by 30 cm."""
     bpy.ops.object.mode_set(mode="EDIT")
     for side in "LR":
         human.data.edit_bones[f"thigh.{side}"].tail.y += 0.034
@@ -606,7 +606,7 @@ def test_hands_at_a_wall_hold_the_body(human, shift):
 
 
 def test_a_raised_arm_stays_raised_when_the_hips_are_lowered(human):
-    """It fell by 10 degrees, like an arm at rest."""
+    """Fixed: it fell by 10 degrees, like an arm at rest."""
     drag(human, "hand.L", (0.05, -0.3, 0.8))
     raised = from_vertical(human, "upper_arm.L")
     drag(human, "hips", (0.0, 0.0, -0.44), "HEAD", pinned=())
@@ -616,7 +616,7 @@ def test_a_raised_arm_stays_raised_when_the_hips_are_lowered(human):
 
 @pytest.mark.parametrize(("hips", "below"), [(-0.2, 0.08), (0.3, -0.06)])
 def test_elbows_of_a_t_pose_come_down_with_hands_at_a_wall(clean_scene, hips, below):
-    """They stayed 4 cm above the shoulders as the hips came nearer, 10 and 13 cm as they went back."""
+    """Fixed: they stayed 4 cm above the shoulders as the hips came nearer, 10 and 13 cm as they went back."""
     rig = open_mixamo()
     arms = ("mixamorig:LeftArm", "mixamorig:RightArm")
     for arm in arms:
@@ -638,7 +638,7 @@ def test_free_legs_stay_above_the_floor(human):
 
 
 def test_a_floor_under_pinned_feet_changes_no_pose(human):
-    """Soles that only touched the floor kept knees straight: of 30 cm down, hips missed 26."""
+    """Fixed: soles that only touched the floor kept knees straight: of 30 cm down, hips missed 26."""
     poses = []
     for human.fabrik.use_floor in (False, True):
         bpy.ops.pose.select_all(action="SELECT")
@@ -661,7 +661,7 @@ def test_what_starts_below_the_floor_stays_there_at_first(human):
 
 @pytest.mark.parametrize("kind", ["human", "metarig", "mixamo"])
 def test_knees_stay_together_when_sitting_down(human, kind):
-    """They ended 36 to 40 cm apart, because belly and thighs pushed each other away."""
+    """Fixed: they ended 36 to 40 cm apart, because belly and thighs pushed each other away."""
     rig = {"human": lambda: human, "metarig": open_metarig, "mixamo": open_mixamo}[kind]()
     hips = {"human": "hips", "metarig": "spine", "mixamo": MIXAMO["hips"]}[kind]
     feet, shins = FEET, ("shin.L", "shin.R")

@@ -83,7 +83,7 @@ def test_the_line_counts_met_and_visible_targets():
 
 
 def test_the_reason_for_a_missed_target_is_shown_beside_a_target_that_is_not_seen():
-    """The error of the unseen target is not a number, so the reason was lost."""
+    """Fixed: the error of the unseen target is not a number, so the reason was lost."""
     rig = scenes.make_rig()
     scenes.aim(rig, "forearm.L", scenes.empty_at((50.0, 0.0, 0.0)))
     scenes.aim(rig, "head", scenes.import_positions(np.full((3, 1, 3), np.nan), ["hidden"])["hidden"])

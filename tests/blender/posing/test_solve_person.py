@@ -30,7 +30,7 @@ def human(clean_scene):
 
 
 def solve(rig, side, shift):
-    """(J, 4) rotations once the target of one hand has been moved; the other hand has none. And (J, 3) heads."""
+    """(J, 4) rotations after the target of one hand has been moved, and (J, 3) heads; the other hand has no target."""
     for effector in rig.fabrik.effectors:
         effector.enabled = effector.kind == "PIN" or effector.bone == f"hand.{side}"
     bpy.data.objects[f"hand.{side} target"].location += Vector(shift)
@@ -93,7 +93,7 @@ def test_mirrored_targets_give_the_mirrored_pose(human, shift):
 
 
 def test_a_millimeter_rotates_bones_by_almost_nothing(human):
-    """From a crouch, in which no limb is straight; for a millimeter a bone of 10 cm rotates by 0.6°."""
+    """The pose is a crouch without straight limbs. By a millimeter, a bone of 10 cm rotates by 0.6°."""
     human.fabrik.effectors.remove(3)
     human.fabrik.effectors.remove(2)
     drag_by(human, "hips", (0.0, 0.05, -0.12), point="HEAD")

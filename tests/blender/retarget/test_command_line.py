@@ -84,7 +84,7 @@ def test_several_motions_have_their_notes_and_only_warnings_are_failures(recordi
 @pytest.mark.one_blender
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_warnings_are_reported_with_the_reference_and_strict_fails(recording, tmp_path, capfd):
-    """The limits of the rig keep trunk and arms from bending."""
+    """The limits of the rig prevent trunk and arms from bending."""
     bpy.ops.wm.open_mainfile(filepath=str(RIG))
     rig = next(thing for thing in bpy.data.objects if thing.type == "ARMATURE")
     for part in ("spine", "chest", "upper_chest", "upper_arm.L", "upper_arm.R"):

@@ -40,7 +40,7 @@ def exported(clean_scene, tmp_path):
     source = make_rig(name="Source")
     bpy.context.scene.frame_start, bpy.context.scene.frame_end = 1, FRAMES
     for frame, (turns, move) in enumerate(zip(*smooth_motion(source, FRAMES, travel=0.5), strict=True), 1):
-        # Files without a skin have the pose of the moment as their rest.
+        # Files without a skin have the current pose as their rest pose.
         pose(source, turns if frame > 1 else np.tile([1.0, 0.0, 0.0, 0.0], (len(turns), 1)), move)
         for bone in source.pose.bones:
             bone.keyframe_insert("rotation_quaternion", frame=frame)
@@ -134,7 +134,7 @@ def test_a_bvh_file_in_radians_gives_the_same_keys_and_a_note(exported, tmp_path
     head, time, motion = re.split("(Frame Time:.*\n)", path.read_text())
     is_angle = [name.endswith("rotation") for line in re.findall(r"CHANNELS \d (.*)", head) for name in line.split()]
     rows = np.array([line.split() for line in motion.splitlines()], dtype=float)
-    # The first pose is the rest; the person moves by half a meter.
+    # The first pose is the rest pose. The person moves by half a meter.
     rows[:, is_angle] = np.radians(rows[:, is_angle])
     path.write_text(head + time + "\n".join(" ".join(map(str, row)) for row in rows.tolist()) + "\n")
     found = read_recorded(path).motion("walk")
@@ -150,7 +150,7 @@ def test_a_bvh_file_in_radians_gives_the_same_keys_and_a_note(exported, tmp_path
 
 @pytest.mark.parametrize("kind", ["fbx", "glb"])
 def test_a_second_person_in_a_file_gives_a_warning(exported, tmp_path, kind):
-    """The file of two people was retargeted from one of them, and nothing named the other."""
+    """Fixed: the file of two people was retargeted from one of them, and nothing named the other."""
     exported(kind)
     source = bpy.data.objects["Source"]
     other = source.copy()

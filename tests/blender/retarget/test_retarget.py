@@ -54,7 +54,7 @@ def test_a_copy_of_the_source_moves_like_it(moving):
 
 @pytest.mark.parametrize("locked", [(True, True, True), (True, False, False)])
 def test_a_locked_root_gives_a_warning(moving, locked):
-    """The person stayed in place, or did so along the locked axes, without a word."""
+    """Fixed: the person stayed in place, or did so along the locked axes, without a warning."""
     _, rig = moving
     rig.pose.bones["hips"].lock_location = locked
     assert bpy.ops.fabrik.retarget(source="Source") == {"FINISHED"}
@@ -69,7 +69,7 @@ def test_a_locked_root_gives_a_warning(moving, locked):
     ("turned", "faces_ahead", "doubted"), [(0, True, False), (-90, False, True), (180, True, False)]
 )
 def test_a_rotated_source_gives_a_warning(moving, turned, faces_ahead, doubted):
-    """The rig moved in another direction than the source, without a word."""
+    """Fixed: the rig moved in another direction than the source, without a warning."""
     source, rig = moving
     source.rotation_euler.z = np.radians(turned)
     if faces_ahead:
@@ -88,7 +88,7 @@ def test_a_rotated_source_gives_a_warning(moving, turned, faces_ahead, doubted):
     ids=["rest position", "scale"],
 )
 def test_a_source_that_does_not_show_its_motion_is_refused(moving, change, why):
-    """The rig stood still, or its limbs followed those of a distorted body, without a word."""
+    """Fixed: the rig stood still, or its limbs followed those of a distorted body, without a warning."""
     source, rig = moving
     change(source)
     bpy.context.view_layer.update()
@@ -98,7 +98,7 @@ def test_a_source_that_does_not_show_its_motion_is_refused(moving, change, why):
 
 
 def test_a_mirrored_rig_is_refused(moving):
-    """Its poses were those of another motion."""
+    """Fixed: its poses were those of another motion."""
     _, rig = moving
     rig.scale = (-1.0, 1.0, 1.0)
     bpy.context.view_layer.update()
@@ -108,7 +108,7 @@ def test_a_mirrored_rig_is_refused(moving):
 
 
 def test_a_marker_with_the_name_of_a_bone_keeps_its_figures(moving):
-    """It got the errors of the retargeted bone."""
+    """Fixed: it got the errors of the retargeted bone."""
     _, rig = moving
     markers = rig.fabrik.capture.markers
     for bone in rig.pose.bones:
@@ -119,7 +119,7 @@ def test_a_marker_with_the_name_of_a_bone_keeps_its_figures(moving):
 
 
 def test_a_retarget_uses_the_range_that_is_set(moving):
-    """Its range could not be set in the sidebar, and that of an earlier bake did not count."""
+    """Fixed: its range could not be set in the sidebar, and that of an earlier bake did not count."""
     _, rig = moving
     rig.fabrik.retarget.source = bpy.data.objects["Source"]
     scene = bpy.context.scene
@@ -131,7 +131,7 @@ def test_a_retarget_uses_the_range_that_is_set(moving):
 
 
 def test_the_hint_is_about_the_source_although_the_scene_has_a_recording(moving):
-    """It asked to match the markers of a recording that another rig follows."""
+    """Fixed: it asked to match the markers of a recording that another rig follows."""
     source, rig = moving
     make_active(source)
     bpy.ops.fabrik.import_markers(filepath=str(WALK), last=12)
@@ -243,7 +243,7 @@ def test_a_source_that_never_moves_is_reported(moving):
     ids=["rig", "source", "source whose people are at one place at rest"],
 )
 def test_two_bodies_in_one_armature_are_reported_and_nothing_changes(clean_scene, first, second, apart):
-    """Only a map can say which one is meant."""
+    """Only a map can determine which one to use."""
     beside = [
         (f"B:{name}", f"B:{parent}" if parent else "", (head[0] + apart, *head[1:]), (tail[0] + apart, *tail[1:]))
         for name, parent, head, tail in PERSON

@@ -68,7 +68,7 @@ def evaluated(armature, names):
 
 
 def not_rigid(matrices):
-    """How far Blender's own matrices are from being rotations: the least that any rigid model is wrong by, twice over.
+    """Twice the distance of Blender's own matrices from rotations, which is the smallest error of a rigid model.
 
     Up to 1e-4 for bones that point back along their parents, see `test_bones_that_fold_back_are_read`; else 1e-7.
     """

@@ -96,7 +96,7 @@ def key_angles(rig, bone, angles):
 
 @pytest.mark.parametrize("how", [automatically, by_hand])
 def test_poses_without_keys_of_other_bones_stay(rig, how):
-    """New keys on other frames made Blender evaluate the animation, which reset these poses."""
+    """Fixed: new keys on other frames made Blender evaluate the animation, which reset these poses."""
     thigh = rig.pose.bones["thigh.L"]
     for frame in (1, 40):
         thigh.keyframe_insert("rotation_euler", frame=frame)
@@ -124,7 +124,7 @@ def test_all_other_keyed_frames_keep_their_pose(rig):
 @pytest.mark.parametrize("mode", ["QUATERNION", "AXIS_ANGLE", "XYZ"])
 @pytest.mark.parametrize("how", [automatically, whole])
 def test_other_keyed_frames_of_a_layer_keep_their_pose(rig, mode, blending, how):
-    """Bones without keys in the layer got the pose of the key's frame there."""
+    """Fixed: bones without keys in the layer got the pose of the key's frame there."""
     for bone in ("upper_arm.L", "forearm.L"):
         rig.pose.bones[bone].rotation_mode = mode
         key_angles(rig, bone, {1: 0.1, 15: 0.2, 40: 0.5})
@@ -145,7 +145,7 @@ def test_other_keyed_frames_of_a_layer_keep_their_pose(rig, mode, blending, how)
 @pytest.mark.parametrize(("start", "scale"), [(11, 1.0), (1, 2.0)])
 @pytest.mark.parametrize("how", [automatically, by_hand])
 def test_a_strip_in_tweak_mode_is_keyed_in_its_own_time(rig, start, scale, has_layer_below, how):
-    """Dragging with Auto Keying was refused in tweak mode, and so was Keyframe Solved Bones."""
+    """Fixed: dragging with Auto Keying was refused in tweak mode, and so was Keyframe Solved Bones."""
     animation = rig.animation_data_create()
     if has_layer_below:
         key_angles(rig, "hips", {1: 0.1, 60: 0.2})
@@ -172,7 +172,7 @@ def test_a_strip_in_tweak_mode_is_keyed_in_its_own_time(rig, start, scale, has_l
 @pytest.mark.parametrize("blending", ["REPLACE", "COMBINE", "ADD"])
 @pytest.mark.parametrize("has_keys", [True, False])
 def test_locked_components_keep_their_pose_in_a_layer(rig, blending, has_keys):
-    """Blender sets components without keys to 0, or keys them too, so the locked one changed on other frames."""
+    """Fixed: Blender sets components without keys to 0, or keys them too, so the locked one changed on other frames."""
     forearm = rig.pose.bones["forearm.L"]
     forearm.rotation_mode = "QUATERNION"
     forearm.lock_rotations_4d = True
@@ -290,7 +290,7 @@ class TestKeyingSets:
 
 
 class TestMissingKeysAreReported:
-    """A drag whose keys Blender's settings keep from being set: as Blender's own transform, but not silently."""
+    """Blender's settings prevent keys for a drag, as for Blender's own transforms. Here a message reports it."""
 
     def test_only_insert_available(self, rig, tools, preferences):
         tools.use_keyframe_insert_auto = True

@@ -20,7 +20,7 @@ def rig(clean_scene):
 
 
 def masses(rig):
-    """Shares and factors by bone."""
+    """The shares and factors by bone."""
     skeleton = read_trees(rig)[0].skeleton
     found = masses_of(rig, skeleton)
     return dict(zip(skeleton.names, zip(found.shares, found.factors, strict=True), strict=True))

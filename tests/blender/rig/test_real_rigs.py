@@ -261,7 +261,7 @@ def test_cut_and_frozen_trees_show_the_same_pose(rig):
         assert places == pytest.approx(before[rows], abs=1e-9)
 
 
-# In a process of its own: after Rigify has run, Blender's module does not survive the end of Python.
+# In a separate process: after Rigify has run, Blender's module crashes at exit.
 GENERATE = """
 import os, sys
 import bpy

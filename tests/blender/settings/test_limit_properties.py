@@ -202,7 +202,7 @@ NONSENSE = [
 
 
 class TestNonsense:
-    """A value that makes no sense is an error that names bone and property."""
+    """An invalid value gives an error that names the bone and the property."""
 
     @pytest.mark.parametrize(("kind", "name", "value", "reason"), NONSENSE)
     def test_reading_an_invalid_value_names_it(self, rig, bone, kind, name, value, reason):

@@ -52,7 +52,7 @@ def assert_limited(rig):
 
 
 class TestFiles:
-    """Through files, with the extension on and off."""
+    """Limits are saved and opened with the extension on and off."""
 
     def test_save_and_open(self, rig, tmp_path):
         before = limited.kept(rig)
@@ -201,7 +201,7 @@ class TestOverride:
 
 
 class TestCopies:
-    """Through copies, new names and undoing."""
+    """Limits survive copies, new names and undo."""
 
     def test_duplicated_object(self, rig):
         scenes.make_active(rig)

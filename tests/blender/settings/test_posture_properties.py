@@ -46,7 +46,7 @@ def write_stiffness(bone, stiffness):
 
 
 def stiffnesses(rig):
-    """The bones that have some."""
+    """The bones that have a stiffness."""
     found = {bone.name: read_stiffness(bone) for bone in rig.pose.bones}
     return {name: stiffness for name, stiffness in found.items() if stiffness}
 

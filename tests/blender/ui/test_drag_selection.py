@@ -11,7 +11,7 @@ from fabrik_addon.blender.settings.selection import selected_bones
 
 
 def pick(self, context):
-    """Blender needs a window to find what is under the mouse: here the left forearm."""
+    """Replaces Blender's search for the bone under the mouse, which needs a window; finds the left forearm."""
     limited.select(context.active_object, ["forearm.L"], active="forearm.L")
     self.bone = "forearm.L"
 

@@ -25,7 +25,7 @@ def there():
 
 
 def at_first():
-    """The number of controls of each tab while folded panels are folded; those of headers are counted separately."""
+    """The number of controls of each tab while its panels are folded; controls in headers are counted separately."""
     found = dict.fromkeys(("FABRIK Pose", "FABRIK Motion"), 0)
     for kind in there():
         if "DEFAULT_CLOSED" not in getattr(kind, "bl_options", ()):

@@ -27,7 +27,7 @@ def test_the_tools_header_shows_the_rigs_root():
     rig = person()
     layout = Layout(split=True)
     FABRIK_WT_drag.draw_settings(bpy.context, layout, None)
-    # Bones without names of their own are left out.
+    # Skip bones without a name of their own.
     assert "Root" in str(layout.texts())
     assert rig.fabrik.root == "AUTO"
 

@@ -196,7 +196,7 @@ class TestPolls:
 
     @pytest.mark.parametrize("was_posed", [False, True])
     def test_a_hidden_rig_does_not_enter_pose_mode(self, made, was_posed):
-        """Blender's operator ended with a traceback."""
+        """Fixed: Blender's operator ended with a traceback."""
         if was_posed:
             bpy.ops.object.mode_set(mode="POSE")
         made.hide_viewport = True
@@ -214,7 +214,7 @@ class TestPolls:
         assert rig_at_hand(bpy.context) == skin
 
     def test_finding_the_rig_checks_only_armatures(self, made):
-        """Each redraw asks some twenty times: of thousands of objects that would take tens of milliseconds."""
+        """Each redraw looks for the rig about twenty times. Checking thousands of objects would take too long."""
         empty = scenes.empty_at((0, 0, 1))
         made.fabrik.effectors.add().target = empty
         scenes.make_active(empty)
@@ -242,7 +242,7 @@ class TestPolls:
 
 
 class TestWalk:
-    """From a recording to keys: the panel of each step appears in time, and the line names it."""
+    """From a recording to keys, each panel appears when it is needed, and the line at the top names the next step."""
 
     @pytest.fixture
     def person(self):
@@ -334,7 +334,7 @@ class TestWalk:
         assert (state_of_take(person, still), state_of_take(person, moving)) == ("MATCHED", "NEW")
 
     def test_all_panels_show_the_highlighted_take(self, person):
-        """Hint, list of markers, calibration, bake and report were those of the first take."""
+        """Fixed: hint, list of markers, calibration, bake and report were those of the first take."""
         takes = []
         for first in (1, 200):
             bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"), first=first, last=first + 11)
@@ -369,7 +369,7 @@ class TestWalk:
         assert "A doubt" in drawn(panels.motion.FABRIK_PT_marker_list).texts()
 
     def test_auto_keying_is_shown_next_to_spread(self, person):
-        """After the drag, the message said that only one frame had changed."""
+        """Fixed: after the drag, the message reported that only one frame had changed."""
         person.pose.bones["hips"].keyframe_insert("location", frame=1)
         edit = panels.motion.FABRIK_PT_edit
         assert "Auto Keying" not in drawn(edit).texts()
@@ -436,7 +436,7 @@ def test_long_sentences_are_wrapped_between_words(sentence):
 
 @pytest.mark.parametrize("width", [220, 280, 400])
 def test_sentences_are_wrapped_to_the_width_of_the_sidebar(width, monkeypatch):
-    """In a sidebar narrower than Blender's initial one, the lines were cut off."""
+    """Fixed: in a sidebar narrower than Blender's initial one, the lines were cut off."""
     styles, region = bpy.context.preferences.ui_styles, SimpleNamespace(type="UI", width=width)
     preferences = SimpleNamespace(ui_styles=styles, system=SimpleNamespace(ui_scale=1.0))
     context = SimpleNamespace(region=region, preferences=preferences)

@@ -86,7 +86,7 @@ class TestRig:
         assert {line.color for line in balance_lines(rig)} == {COLORS["missed"]}
 
     def test_pins_of_deleted_bones_are_ignored_and_rigs_without_size_have_no_support(self, rig):
-        """Each redraw raised an error."""
+        """Fixed: each redraw raised an error."""
         bpy.ops.object.mode_set(mode="EDIT")
         rig.data.edit_bones.remove(rig.data.edit_bones["post0"])
         bpy.ops.object.mode_set(mode="POSE")

@@ -40,7 +40,7 @@ def test_only_visible_texts_are_translated(part):
 
 def test_translations_keep_the_placeholders_of_values(language):
     for (_context, message), translated in LANGUAGES[language].items():
-        # Of values without a name the translation may number some, to have them in another order.
+        # A translation may number values without names, to change their order.
         values, own = (sorted(re.findall(r"{[^}]*}", re.sub(r"{\d+}", "{}", text))) for text in (message, translated))
         assert values == own, message
         assert translated[-1] != "." or message[-1] == "."
@@ -147,7 +147,7 @@ def test_texts_without_a_translation_stay_in_english():
 
 @pytest.mark.parametrize("cls", [each for each in CLASSES if not issubclass(each, bpy.types.UIList)])
 def test_labels_have_a_context_without_translations_of_blender_s(cls):
-    """Blender's catalogue goes first: "Manual" was a handbook, and "Spread" a spray can. See `drive_german.py`."""
+    """Blender's catalogue has priority: "Manual" would be a handbook, "Spread" a spray can. See `drive_german.py`."""
     about = cls.bl_rna
     if issubclass(cls, bpy.types.Operator):
         group, operator = cls.bl_idname.split(".")

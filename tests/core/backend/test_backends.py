@@ -15,7 +15,7 @@ from fabrik_addon.core.backend import array as many
 one = pytest.importorskip("fabrik_addon.core.backend.scalar", reason="mathutils comes with Blender")
 pytestmark = pytest.mark.one_pose
 
-# Single precision loses smaller values, as with a twist at the antipode between two such numbers.
+# Smaller differences are lost in single precision, for example those of twists near the antipode.
 coordinates = st.floats(-10, 10, allow_nan=False, allow_subnormal=False, width=32)
 points = arrays(np.float64, (1, 3), elements=coordinates)
 quaternions = arrays(np.float64, (1, 4), elements=coordinates).filter(lambda q: np.linalg.norm(q) > 0.1)

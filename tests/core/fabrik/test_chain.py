@@ -20,7 +20,7 @@ def bent_points(rng, lengths):
 
 
 def targets_within(rng, lengths, count, low=0.0, high=1.0):
-    """Random points at these shares of the reach, but not nearer to the root than the lengths allow."""
+    """Random points at these fractions of the reach, but not nearer to the root than the lengths allow."""
     inner = max(0.0, 2 * max(lengths) - sum(lengths))
     distances = inner + (sum(lengths) - inner) * rng.uniform(low, high, count)
     directions = rng.normal(size=(count, 3))
@@ -129,7 +129,7 @@ def test_inside_reach_the_tip_comes_as_near_as_the_lengths_allow():
 
 
 def test_a_dead_straight_chain_bends_for_a_target_on_its_axis():
-    """A straight chain that sweeps never bend: joints at z = 0, 40, 80, 120, target 100."""
+    """Sweeps never bend a straight chain with joints at z = 0, 40, 80, 120 for a target at 100."""
     skeleton = from_joints([(f"b{i}", i - 1, (0, 0, 40 * i), (0, 0, 40 * i + 40)) for i in range(3)])
     solution = solve(skeleton, [Effector("b2")], np.array([[[0.0, 0.0, 100.0]]]))
     assert solution.status[0] == Status.SOLVED

@@ -19,7 +19,7 @@ TOLERANCE = 1e-3
 
 @cache
 def share_solved(name, *, carrying=True, linking=True):
-    """The share of reachable targets that sweeps alone meet, with either rule switched off."""
+    """The fraction of reachable targets that sweeps alone meet, with one of the rules switched off."""
     family = FAMILIES[name]
     targets = family.targets(np.random.default_rng(21), FRAMES)
     problem = Solver(family.skeleton, family.effectors, limits=family.limits).problem
@@ -46,7 +46,7 @@ def share_solved(name, *, carrying=True, linking=True):
 
 
 def share_solved_plainly(name):
-    """The share that the paper's method meets, which clamps to the limits at each step of both passes."""
+    """The fraction that the paper's method meets, which clamps to the limits at each step of both passes."""
     family = FAMILIES[name]
     targets = family.targets(np.random.default_rng(21), FRAMES)
     options = Options(plain=True, max_sweeps=SWEEPS, tolerance=TOLERANCE)

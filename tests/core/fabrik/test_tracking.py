@@ -23,9 +23,9 @@ def sinusoids(family, seed):
 
 
 def steps(family, targets, solution):
-    """Between frames: the ratio of the farthest joint and target steps, the largest rotation, and quiet frames.
+    """Between frames: the farthest joint step divided by the target's, the largest rotation, and quiet frames.
 
-    Frames are quiet away from full reach if no limit begins or ceases to be active.
+    A frame is quiet if it is not near full reach, and if the same limits are active as before.
     """
     joints = np.concatenate([solution.heads, solution.tails], axis=1)
     moved = np.linalg.norm(np.diff(joints, axis=0), axis=2).max(axis=1)

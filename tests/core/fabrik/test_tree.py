@@ -205,7 +205,7 @@ def test_any_tree_any_targets(seed, bones, count, free):
 
 
 def path_length(skeleton, effector):
-    """The length of which the tolerance is a fraction: joint to joint from the root's head to the effector."""
+    """The length of which the tolerance is a fraction: from joint to joint, from the root's head to the effector."""
     path = skeleton.path(skeleton.index(effector.bone))
     offset = (0, skeleton.lengths[path[-1]], 0) if effector.offset is None else effector.offset
     links = [np.linalg.norm(skeleton.head_offset(bone)) for bone in path[1:]] + [np.linalg.norm(offset)]

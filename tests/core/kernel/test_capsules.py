@@ -111,7 +111,7 @@ def test_rows_are_the_derivatives_of_gaps():
 
 
 def test_the_forces_of_rows_are_their_transpose():
-    """Forces at points that touch do the work that pushes on the rows do."""
+    """Forces at points that touch do the same work as multipliers of the rows."""
     bodies, capsules, pose = body()
     motions = bodies.motions(pose)
     rows = capsules.rows(pose, motions, 0.2)
@@ -191,7 +191,7 @@ def test_overlaps_at_the_start_become_no_deeper_and_nothing_jumps():
 
 
 def test_a_capsule_of_a_missing_bone_does_not_move():
-    """A pillar before the hand, in armature space."""
+    """The capsule is a pillar in front of the hand, in armature space."""
     pillar = Capsule("", (0.3, -0.5, 0.5), (0.3, -0.5, 2.0), 0.1)
     arm = Capsule("forearm.L", (0.0, 0.0, 0.0), (0.0, 0.21, 0.0), 0.04)
     solver, rest, at = person(collision=SelfCollision((pillar, arm), ((0, 1),)))

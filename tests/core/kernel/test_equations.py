@@ -141,7 +141,7 @@ def test_a_joint_that_follows_a_hinge_prefers_a_share_of_its_angle():
 
 
 def test_a_joint_above_a_hinge_is_stiffer_if_it_extends_beyond_its_slack():
-    """Bent against the hinge's own direction it flexes, and costs the same; the other way, nine times as much."""
+    """A bend against the hinge's direction flexes the joint and costs the same. The other way costs 9 times as much."""
     bodies, *_ = make(7)
     hinge = int(np.flatnonzero(bodies.counts == 1)[0])
     above, axis = int(bodies.parents[hinge]), bodies.axes[bodies.first[hinge]]
@@ -186,7 +186,7 @@ def test_rotations_near_their_goal_have_the_right_rows():
 
 @pytest.mark.parametrize("inherits", [None, BROKEN])
 def test_the_matrix_is_the_mass_matrix(inherits):
-    """It is Σ m JᵀJ over the masses, and each joint's inertia on the diagonal."""
+    """The matrix is Σ m JᵀJ over the masses, and each joint's inertia on the diagonal."""
     bodies, posture, _, pose = make(4, inherits)
     found = posture.equations(posture.away(pose), pose, bodies.motions(pose))[0]
     shifts = slopes(bodies, pose, lambda other: posture.away(other).centers)

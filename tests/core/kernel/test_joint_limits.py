@@ -144,7 +144,7 @@ def test_the_curvature_of_sides_is_that_of_the_clamped_rotations(limit, seed):
 
 
 def how_far_apart(*rotations):
-    """The difference of two rotations (1, 4) in swing and twist."""
+    """The difference of two rotations (1, 4) in swing and twist, radians."""
     leans = [swing_of(many, many.quaternion(each)) for each in rotations]
     twists = [twist_of(many, many.quaternion(each), 0.0) for each in rotations]
     own, other = (np.array([lean.x[0], lean.z[0], twist[0]]) for lean, twist in zip(leans, twists, strict=True))

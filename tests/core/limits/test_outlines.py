@@ -1,4 +1,4 @@
-"""The edge of a limit: a swing just inside does not change, one just outside is moved onto it."""
+"""The edge of a limit: a swing just inside does not change, and one just outside is moved onto the edge."""
 
 import numpy as np
 import pytest

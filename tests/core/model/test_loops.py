@@ -27,7 +27,7 @@ def gaps(skeleton, effectors, solution):
 
 
 def standing(skeleton, count):
-    """(count, 3, 3) targets: feet slightly raised, the head slightly lowered."""
+    """(count, 3, 3) targets of the feet, slightly raised, and of the head, slightly lowered."""
     rest = points_of(skeleton, skeleton.rest, [Effector(name) for name in STANDING])
     moves = np.random.default_rng(1).uniform(-0.03, 0.03, (count, 3, 3))
     return rest + moves + np.array([[0.0, 0.0, 0.08]] * 2 + [[0.0, 0.0, -0.08]])

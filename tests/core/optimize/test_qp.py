@@ -128,7 +128,7 @@ def test_stiffness_in_the_matrix_changes_no_solution(seed, goals, sides, most):
     matrix, slope, rows, wanted, constraints, gaps = problem(rng, 9, 3 * goals, sides)
     compliance, caps = np.full(wanted.shape, 1e-6), rng.uniform(0.1, 5.0, size=goals)
     whole = QuadraticProgram(matrix, slope, rows, constraints).solve(wanted, gaps, compliance, caps=caps)
-    # Less than the stiffness at which the most compliant goal is pulled.
+    # It is less than the smallest stiffness of a goal.
     stiffness = np.repeat(rng.uniform(0.0, most, size=goals), 3) * 0.3 / np.maximum(whole.compliance, 0.01)
     split = QuadraticProgram(
         matrix + rows.T * stiffness @ rows, slope + rows.T @ (stiffness * wanted), rows, constraints, stiffness

@@ -162,7 +162,7 @@ def test_a_limb_rotates_toward_its_pole_as_far_as_limits_allow(family):
 
 
 def best_on_circle(family, solution, poles):
-    """(F,) degrees from the pole at the best valid position as the whole limb rotates about the line to its tip."""
+    """(F,) degrees from the pole at the best valid position, as the limb rotates about the line from base to tip."""
     turns = checker.matrices(solution.rotations)
     heads, tip = solution.heads, solution.tails[:, -1]
     off = beside(heads[:, 0], heads[:, 1], tip, poles[:, 0])

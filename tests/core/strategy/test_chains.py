@@ -36,7 +36,7 @@ def both_ways(skeleton, options, target, **start):
 def check_alike(skeleton, options, short, general):
     size = skeleton.lengths.sum()
     assert short.status == general.status
-    # How many it takes is not compared: one is in single precision, the other in double.
+    # The numbers of steps may differ, because only one of them is in double precision.
     by_sweeps = options.plain or not options.finish
     assert max(short.iterations, general.iterations) <= (options.max_sweeps if by_sweeps else MOST_EXACT)
     assert np.abs(short.errors - general.errors).max() < 2e-6 * size
@@ -46,7 +46,7 @@ def check_alike(skeleton, options, short, general):
         assert (one.shape, one.dtype, type(one)) == (other.shape, other.dtype, type(other))
 
 
-# Neither at the root nor exactly at full reach, where rounding decides.
+# Not at the root and not exactly at full reach, because rounding would decide there.
 shares = st.floats(0.01, 1.3).filter(lambda share: abs(share - 1.0) > 1e-5)
 
 

@@ -18,7 +18,7 @@ def goals(*priorities):
 
 
 def reaching_out(count):
-    """(F, 5, 3) goals of a person standing with bent knees whose left hand is to go far out."""
+    """(F, 5, 3) goals of a person with bent knees whose left hand reaches far out."""
     skeleton = person()
     targets = np.tile(points_of(skeleton, skeleton.rest, goals(0, 0, 0, 0, 0)), (count, 1, 1))
     targets[:, :2, 2] += 0.05
@@ -41,8 +41,8 @@ def test_feet_stay_exactly_while_the_target_of_a_hand_is_out_of_reach(root, limi
     assert verdict.break_deg.max() < 0.01
     assert verdict.stretch < 1e-6
     together = solve(skeleton, goals(0, 0, 0, 0, 0), targets, **asked)
-    # Feet that come first cost the other goals something. (Legs that are bent can't carry a force, so that feet are met
-    # at the optimum of all goals alike, too: their errors there only showed how early a fit had ended.)
+    # Feet that come first make the errors of other goals larger. Bent legs can't carry a force, so feet are also met at
+    # the optimum of all goals.
     assert ((together.errors**2).sum(axis=1) <= 1.001 * (solution.errors**2).sum(axis=1) + 1e-9).all()
 
 

@@ -47,7 +47,7 @@ def test_rest_is_recognized_and_kept(seed):
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_clusters_anywhere_on_their_bones_do_not_rotate_feet(seed):
-    """The four markers of each rigid body had one guess, and were kept within 15 mm of it: feet rotated by 31°."""
+    """Fixed: the markers of a rigid body had one guess and were kept within 15 mm of it. Feet rotated by 31°."""
     rng, skeleton = np.random.default_rng(seed), walker.skeleton()
     poses = forward_kinematics(skeleton, np.tile(REST, (1, len(skeleton), 1)))[0]
     mapping, places = [], []

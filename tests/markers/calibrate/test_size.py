@@ -18,7 +18,7 @@ LENGTHS = [0.2, 0.5, 0.5, 0.4, 0.2]
 
 
 def leg(apart: float = 0.0) -> Skeleton:
-    """The bones; `apart` is the distance of the shin and the foot from the tails of the bones above."""
+    """The bones of a leg. `apart`: the distance of the shin and the foot from the tails of the bones above."""
     rest = np.tile(np.eye(4), (len(NAMES), 1, 1))
     for bone, name in enumerate(NAMES):
         x, z = HEADS[name]

@@ -498,7 +498,7 @@ class TestPerformers:
         assert performers(clip_of(*clusters)) == ()
 
     def test_an_unknown_performer(self) -> None:
-        """The message said "choose none" without saying why."""
+        """Fixed: the message said "choose none" without saying why."""
         for names, advice in (
             (("LASI", "RASI"), ", because the labels name none: choose none"),
             (("Bob:LASI", "Anna:LASI"), ": choose Bob, Anna"),

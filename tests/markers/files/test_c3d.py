@@ -133,7 +133,7 @@ def test_written_files_are_read(
     np.testing.assert_allclose(clip.positions[clip.seen], numbers[clip.seen] / 1000.0, rtol=1e-6)
 
 
-# Errors in files, and the notes on them. The points are correct nevertheless.
+# Errors in files whose points are correct nevertheless, and the notes on these errors.
 ODD: dict[str, tuple[C3d, str]] = {
     "no events where many are told": (replace(PLAIN, header={"events": 400}), ""),
     "frames: the parameter says too many": (replace(PLAIN, params={"POINT:FRAMES": word(500)}), "frame count is 500"),

@@ -250,7 +250,7 @@ class TestPickles:
 class TestHeader:
     @pytest.mark.parametrize("lost", [0, 5, 50])
     def test_a_column_without_a_name_is_refused(self, tmp_path, lost):
-        """All columns after it had the names of their neighbors, and the person came out jumbled."""
+        """Fixed: all columns after it had the names of their neighbors, and the person came out jumbled."""
         head, rows = csv_text(COCO, array(COCO)).split("\n", 1)
         names = head.split(",")
         assert len(names) == 51

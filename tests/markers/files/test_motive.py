@@ -37,7 +37,7 @@ class TestMotive:
     @pytest.mark.parametrize("kinds", ["", "Type"])
     @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
     def test_without_the_header_information(self, tmp_path, version, kinds, encoding):
-        """An option of the export. The message was that it has no columns such as nose_x."""
+        """An option of the export. Fixed: the message was that it has no columns such as nose_x."""
         _, table = of_markers(version).text().split("\n\n", 1)
         file = written(tmp_path / "take.csv", table.replace("Type", kinds, 1), encoding)
         with pytest.raises(MarkerFileError, match="the header has no units: choose them"):
@@ -48,7 +48,7 @@ class TestMotive:
         np.testing.assert_allclose(to_z_up(clip).positions, positions, atol=1e-6)
 
     def test_missing_frames_give_a_warning(self, tmp_path):
-        """A file that was cut between two rows was read as if it were whole."""
+        """Fixed: a file that was cut between two rows was read as if it were whole."""
         lines = of_markers().text().splitlines()
         clip = read_markers(written(tmp_path / "take.csv", "\n".join(lines[:-2]) + "\n"))
         said = f"The header gives {FRAMES} frames, but there are only {FRAMES - 2}: export it again"
@@ -183,7 +183,7 @@ class TestMotive:
 
     @pytest.mark.parametrize("order", ["XYZ", "ZYX", "YXZ"])
     def test_angles_of_a_rigid_body_are_read_in_their_order(self, tmp_path, order):
-        """Each rotation is about an axis that the ones before have rotated. Angles were left out."""
+        """Fixed: each rotation is about an axis that the ones before have rotated. Angles were left out."""
         rng = np.random.default_rng(2)
         angles, pivot = rng.uniform(-80.0, 80.0, (FRAMES, 3)), rng.normal(size=(FRAMES, 3))
         file = Motive().add("Rigid Body", "Head", "Rotation", order, angles)
@@ -199,7 +199,7 @@ class TestMotive:
     @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
     @pytest.mark.parametrize("before", [0, 3])
     def test_a_header_may_be_repeated(self, tmp_path, encoding, before):
-        """Before the frames or between them, as in files that were put together. They were refused."""
+        """Fixed: before the frames or between them, as in files that were put together. They were refused."""
         lines = of_markers().text().splitlines()
         first = next(place for place, line in enumerate(lines) if line.startswith("0,"))
         lines[first + before : first + before] = ["", *lines[:first]]
@@ -257,7 +257,7 @@ class TestNexus:
         np.testing.assert_allclose(clip.positions, positions, atol=1e-5)
 
     def test_a_rate_can_be_chosen_if_it_is_unknown(self, tmp_path):
-        """The message said only that the file should be exported again."""
+        """Fixed: the message said only that the file should be exported again."""
         file = written(tmp_path / "walk.csv", nexus_text(rate="none"))
         with pytest.raises(MarkerFileError, match="the frame rate is unknown: choose one"):
             read_markers(file)
@@ -265,7 +265,7 @@ class TestNexus:
 
     @pytest.mark.parametrize("between", ["", ",,,,\n", "\n\n"])
     def test_the_next_section_ends_the_trajectories(self, tmp_path, between):
-        """A spreadsheet fills the empty row between them. Its files were refused."""
+        """A spreadsheet fills the empty row between them. Fixed: its files were refused."""
         text = nexus_text(after=f"{between}Model Outputs,,\n100,,\n,,A\nFrame,Sub Frame,X\n,,deg\n101,0,5\n")
         clip = read_markers(written(tmp_path / "walk.csv", text))
         assert clip.notes == ()
@@ -273,7 +273,7 @@ class TestNexus:
 
     @pytest.mark.parametrize("between", ["", "\n", "\nModel Outputs\n100\n,,A\nFrame,Sub Frame,X\n,,deg\n101,0,5\n\n"])
     def test_several_sections_of_trajectories_are_refused(self, tmp_path, between):
-        """Two trials in one file: only the first was read, without a word."""
+        """Fixed: two trials in one file: only the first was read, without a warning."""
         file = written(tmp_path / "walk.csv", nexus_text(after=between + nexus_text()))
         with pytest.raises(MarkerFileError, match="it has several sections Trajectories: export each trial to a file"):
             read_markers(file)
@@ -281,7 +281,7 @@ class TestNexus:
     @pytest.mark.parametrize("frame", ["Frame", "Field #"])
     @pytest.mark.parametrize("has_units", [True, False])
     def test_a_file_without_sub_frames(self, tmp_path, frame, has_units):
-        """As of Vicon Workstation, also without units. X was read as the sub frame, and the rate was wrong."""
+        """As of Vicon Workstation, also without units. Fixed: X was read as the sub frame, and the rate was wrong."""
         section, rate, *lines = nexus_text(rate="100,Hz").splitlines()
         lines = [line.split(",", 2) for line in lines]
         lines = [f"{frame if cell == 'Frame' else cell},{rest}" for cell, _, rest in lines]

@@ -223,7 +223,7 @@ class TestParts:
         assert {point for _bone, point in points.values()} <= {"HEAD", "TAIL"}
 
 
-# One marker of each pair, whose counterpart must be opposite.
+# One marker of each pair; the other one must be on the opposite side.
 PAIRED = ["ASI", "KNE", "ANK", "HEE", "TOE", "SHO", "ELB", "WRA", "WRB", "FIN", "FHD", "THI", "TIB"]
 
 
@@ -297,7 +297,7 @@ class TestPlaces:
         np.testing.assert_allclose(found["L_index_tip"], last.head + last.length * last.axes[:, 1], atol=1e-9)
 
     def test_knuckles_have_the_same_places_without_finger_bones(self) -> None:
-        """They all were at the tail of the hand, even the thumb's, so that hands were too long for the body."""
+        """Fixed: they all were at the tail of the hand, even the thumb's, so that hands were too long for the body."""
         labels = [f"left_hand_{finger}_{joints[0]}" for finger, joints in FINGER_JOINTS.items()]
         both = []
         for fingers in (True, False):

@@ -33,7 +33,7 @@ Frame Time: 0.0333333
 """
 
 
-# The values of the channels in both rows; of the second, in case they are not given.
+# The default values of the channels in both rows.
 ROWS = [[0.5, 90.0, 1.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [0.5, 90.5, 1.5, 1.0, 2.0, 3.0, 4.0, -5.5e-3, 6.0]]
 
 
@@ -141,7 +141,7 @@ def test_frames_between_and_beyond_those_of_the_file():
 
 @pytest.mark.parametrize(("frames", "doubted"), [("2", False), ("1", False), ("many", False), ("50", True)])
 def test_missing_frames_give_a_warning(frames, doubted):
-    """A file that ends between two lines was read as if it were whole."""
+    """Fixed: a file that ends between two lines was read as if it were whole."""
     body = read(GOOD.replace("Frames: 2", f"Frames: {frames}").encode())
     assert body.doubts == ("The header gives 50 frames, but there are only 2: export it again",) * doubted
 

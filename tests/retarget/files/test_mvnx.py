@@ -198,7 +198,7 @@ def test_a_doctype_without_entities_is_read(mvnx):
 
 
 def test_the_first_of_several_people_is_read_with_a_warning(mvnx):
-    """The frames of the second one were appended to those of the first."""
+    """Fixed: the frames of the second one were appended to those of the first."""
     text = mvnx_text(*motion())
     alone = read_recorded(written(mvnx, text))
     other = text[text.index("<subject") : text.index("</mvnx>")].replace("Anna", "Bert").replace("0.1", "0.2")

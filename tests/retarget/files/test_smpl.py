@@ -13,7 +13,7 @@ from fabrik_addon.retarget.motion import RetargetError
 
 NAMES = SMPL.split()
 FRAMES = 5
-# From the file's world to Z up, by the file's up axis.
+# By the file's up axis, the rotation from its world to Z up.
 WORLDS = {
     "Z": np.eye(3),
     "Y": np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]]),
@@ -223,7 +223,7 @@ class TestKeys:
         saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans, **{key: 30})
         assert read_recorded(npz).notes == ()
 
-    # Up axis of the file; trunk and chest with Z up; bends of shoulders, hips and knees in degrees; travel in meters.
+    # The file's up axis; trunk and chest, Z up; degrees of bend of shoulders, hips and knees; meters of travel.
     # Upside down along Y means that Y points down, as in front of a camera.
     @pytest.mark.parametrize(("up", "trunk", "chest", "bends", "travel"), [
         pytest.param(up, *case, id=f"{name}, {up}")
@@ -240,7 +240,7 @@ class TestKeys:
     def test_up_is_the_axis_on_whose_floor_someone_lies_crawls_or_is_upside_down(
         self, npz, up, trunk, chest, bends, travel, stands
     ):
-        """All frames were rotated upright without a message. Some people stand on the first 10 of 50 frames."""
+        """Fixed: all frames were rotated upright without a message. Some people stand on the first 10 of 50 frames."""
         shoulder, hip, knee = np.radians(bends)
         poses, world = np.zeros((50, 22, 3)), WORLDS[up].T
         poses[:, [1, 2], 0], poses[:, [4, 5], 0] = -hip, knee
@@ -295,7 +295,7 @@ class TestSize:
             size * np.linalg.norm(still.heads[4] - still.heads[1]), rel=0.02
         )
         np.testing.assert_allclose(np.diff(body.root[:, :2], axis=0), np.diff(trans[:, :2], axis=0), atol=1e-12)
-        # The lowest ankle or ball is as high over the floor as at rest.
+        # The lowest ankle or ball is as high above the floor as at rest.
         low = (body.positions()[:, [7, 8, 10, 11]] - body.heads[[7, 8, 10, 11]])[..., 2].min(axis=1)
         assert np.quantile(low, 0.05) == pytest.approx(0.0, abs=0.005 + jitter)
 

@@ -6,7 +6,10 @@ import numpy as np
 
 
 def ccd(figure, targets):
-    """One full iteration: every joint once. Targets (E, 3) of the figure's end effectors."""
+    """One full iteration: every joint once.
+
+    targets: (E, 3) of the figure's end effectors.
+    """
     for bone in figure.bones[::-1]:
         asked = [
             arc(tip - figure.heads[bone], target - figure.heads[bone])

@@ -70,7 +70,7 @@ def triangulation(points, lengths, target):
 
 
 def lean(axis, toward, cosine):
-    """The unit vector at this cosine to a unit `axis`, on the side of `toward`; beyond ±1 along the axis."""
+    """The unit vector with this cosine to a unit `axis`, on the side of `toward`; along the axis beyond ±1."""
     if abs(cosine) >= 1.0:
         return axis * np.sign(cosine)
     aside = toward - axis * (axis @ toward)

@@ -16,8 +16,8 @@ class Figure:
     """A posed skeleton of B bones whose E end effectors are the tails of some of them.
 
     Attributes:
-        heads: (B, 3) where the bones start.
-        frames: (B, 3, 3) their orientations, in the skeleton's space.
+        heads: (B, 3) heads of the bones.
+        frames: (B, 3, 3) orientations, in the skeleton's space.
         rides: (B, E) whether an effector moves when a bone rotates.
     """
 

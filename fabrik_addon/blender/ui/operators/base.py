@@ -303,7 +303,6 @@ class InSteps(OnRig):
         self._clear(context)
 
     def _show(self, context: Context, share: float) -> None:
-        """Show the progress in the status bar and at the pointer."""
         percent = int(_PERCENT * share)
         context.window_manager.progress_update(percent)
         line = ui_text(
@@ -315,7 +314,6 @@ class InSteps(OnRig):
         context.workspace.status_text_set(line)
 
     def _clear(self, context: Context) -> None:
-        """Remove watch, timer, progress and status text."""
         self._watch.stop()
         context.window_manager.event_timer_remove(self._timer)
         context.window_manager.progress_end()

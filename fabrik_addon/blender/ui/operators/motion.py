@@ -184,7 +184,6 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
         return {"FINISHED"}
 
     def _import(self, context: Context, path: Path, recording: "clips.Clip | Recorded", timing: str) -> None:
-        """Add the data of one file to the scene, and report it."""
         how: Any = {"timing": timing, "start_frame": self.start_frame, "scale": self.scale}
         rig = rig_at_hand(context)
         is_rig = not why_no_rig(rig)

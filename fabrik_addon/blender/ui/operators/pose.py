@@ -380,7 +380,6 @@ class FABRIK_OT_drag(OnControls, Operator):
             layout.prop(self, name)
 
     def _begin(self, context: Context) -> "spread_drag.AnyDrag":
-        """Start dragging the chosen bone with the given settings; the rig's settings are the defaults."""
         rig = rig_at_hand(context)
         if not self.bone:
             self.bone = selection.clicked_bone(rig).name
@@ -462,7 +461,6 @@ class FABRIK_OT_drag(OnControls, Operator):
         self._seen = now
 
     def _step(self, context: Context) -> None:
-        """Pose the rig for the current input."""
         entered = self._input
         result = self._drag.step(entered.place + entered.shift(), entered.turn(), entered.depth)
         # Store the actual movement of the point, so that repeating the drag with it gives the same pose.
@@ -481,12 +479,10 @@ class FABRIK_OT_drag(OnControls, Operator):
             self._timer = None
 
     def _show(self, context: Context) -> None:
-        """Show the state of the drag in the viewport's header."""
         context.area.header_text_set(f"{self.bone}: {ui_message(str(self._input))}   {ui_message(self._line)}")
         context.area.tag_redraw()
 
     def _clear(self, context: Context) -> None:
-        """Stop watching for changes, and remove the lines and texts of the drag."""
         self._watch.stop()
         self._go_on(context, goes_on=False)
         self._lines.stop()

@@ -84,7 +84,6 @@ def capsule(ends: FloatArray, aside: FloatArray, radius: float) -> Lines:
 
 
 def _mark(look: str, mark: tuple[FloatArray, IntArray], place: FloatArray, size: float) -> Lines:
-    """A wireframe around a position (3,)."""
     corners, edges = mark
     return _lines(look, place + size * corners, edges)
 

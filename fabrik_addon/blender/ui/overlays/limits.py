@@ -202,18 +202,15 @@ def _marker(turn: Quaternion, binds: bool) -> Shape:
 
 
 def _turned(shape: Shape, turn: Any) -> Shape:
-    """The shape, rotated about the bone's head."""
     matrix = np.array(turn.to_matrix())
     return replace(shape, vertices=shape.vertices @ matrix.T)
 
 
 def _is_at_limit(limit: Limit, turn: Quaternion) -> bool:
-    """Whether a rotation is at a limit, or beyond it."""
     return _is_beyond_limit(limit, turn) or bool(at_limit(limit, np.array([turn]), _AT_LIMIT)[0])
 
 
 def _is_beyond_limit(limit: Limit, turn: Quaternion) -> bool:
-    """Whether a rotation is beyond a limit."""
     return bool(excess(limit, np.array([turn]))[0] > _AT_LIMIT)
 
 

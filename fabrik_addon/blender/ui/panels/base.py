@@ -186,7 +186,7 @@ class FABRIK_OT_guide(Operator):
 def _manifest() -> dict[str, Any]:
     import tomllib  # noqa: PLC0415  not needed when Blender starts
 
-    return tomllib.loads((Path(__file__).parents[4] / "blender_manifest.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((Path(__file__).parents[3] / "blender_manifest.toml").read_text(encoding="utf-8"))
 
 
 def address_of(page: str) -> str:

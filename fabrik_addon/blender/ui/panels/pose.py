@@ -235,8 +235,8 @@ def _stiffen(rig: Object, stiffness: float) -> None:
 STIFFNESS_SLIDER: Final = "fabrik_stiffness_of_selected"
 STIFFNESS: Final = Factor(
     "Stiffness",
-    "How strongly the active and selected bones keep their rotation while others rotate; 0 "
-    "depends only on their mass, 1 never rotates",
+    "How strongly the active and selected bones keep their rotation while others rotate. At "
+    "0 only their mass counts; at 1 they never rotate",
     get=_stiffness,
     set=_stiffen,
     options=set(),
@@ -270,7 +270,6 @@ class FABRIK_PT_limits(base.AboutRig, base.PoseTab, Panel):
 
 
 def _draw_active(context: Context, layout: UILayout, rig: Object, bone: PoseBone) -> None:
-    """Draw the limit of a rig's active bone, and the buttons that change it."""
     # The name of the bone that the sliders change, and of those that the buttons change.
     control, selected = rig.data.bones.active.name, selection.selected_bones(context, rig)
     shown = bone.name if control == bone.name else f"{control} ▸ {bone.name}"
@@ -303,7 +302,6 @@ def _draw_active(context: Context, layout: UILayout, rig: Object, bone: PoseBone
 
 
 def _draw_limit(layout: UILayout, bone: PoseBone) -> None:
-    """Draw the type, its sliders, and errors in their values."""
     settings = limit_properties.read_settings(bone)
     kind = KINDS[settings.type]
     row = layout.row()
