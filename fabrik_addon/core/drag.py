@@ -573,6 +573,7 @@ class DragSolver:
             self.posture = self.posture.relaxed(*relaxed)
         if self.sagging is not None:
             self.sagging.relax(shares)
+        self.bounds.lean_on(wanted.points[(moved > 0.0) & ~self._limbs.on_legs], _FULL_SHIFT * self.size)
         # A leg that is dragged bears no weight anymore, so the body is shifted at least as fast as the leg moves.
         lifted = self._limbs.lifted(moved) / max(self.bounds.off_support, TINY)
         carried = np.zeros(3)

@@ -132,6 +132,7 @@ class RelaxedLimbs:
 
     Attributes:
         coupled: hinges that bend in relaxed limbs, with the joints above them.
+        on_legs: (E,) whether each effector is on a leg.
     """
 
     def __init__(
@@ -162,7 +163,7 @@ class RelaxedLimbs:
         self._hinges = self._hinges[bodies.bones]
         self.coupled = self._find_coupled()
         legs = [each.above for each in self.coupled]
-        self._on_legs: BoolArray = bodies.above[legs][:, on].any(axis=0)
+        self.on_legs: BoolArray = bodies.above[legs][:, on].any(axis=0)
 
     def prefer(self, pose: Pose) -> None:
         """Find the limbs that relax if this pose is preferred."""
@@ -174,7 +175,7 @@ class RelaxedLimbs:
 
     def lifted(self, moved: FloatArray) -> float:
         """The largest of the distances (E,) by which targets of legs moved."""
-        return float(moved[self._on_legs].max(initial=0.0))
+        return float(moved[self.on_legs].max(initial=0.0))
 
     def relaxed(self, shares: FloatArray) -> tuple[Pose, list[Coupled]] | None:
         """The preferred pose, with each limb relaxed by the largest of the shares (E,) of the effectors on it.

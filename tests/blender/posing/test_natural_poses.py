@@ -419,6 +419,30 @@ def test_a_body_that_reaches_for_the_floor_bends_its_knees(human, both):
     assert tilt(human, "hips") < 95.0
 
 
+def test_hands_on_the_floor_bear_weight(human):
+    """Hands kept wide apart: to stay over the feet, the head flipped between the legs, by 11 and then 17 degrees."""
+    bpy.ops.fabrik.pin(bones=",".join(FEET))
+    session = begin_drag(bpy.context, human, "hand.L", settings=DragSettings(others=("hand.R",)))
+    shift, turned = np.array((0.0, -0.55, 0.03)) - (0.0, *session.start[1:]), []
+    for share in (*(np.arange(1, 110) / 109.0), None):
+        before = [bone.rotation_quaternion.copy() for bone in human.pose.bones]
+        session.finish(bpy.context) if share is None else session.step(session.start + share * shift)
+        pairs = zip(before, human.pose.bones, strict=True)
+        turned.append(max(one.rotation_difference(bone.rotation_quaternion).angle for one, bone in pairs))
+    assert np.degrees(max(turned)) < 7.0
+    assert tilt(human, "head") < 90.0
+
+
+@pytest.mark.parametrize("kind", ["human", "metarig", "mixamo"])
+def test_a_head_that_is_led_forward_looks_ahead_on_other_rigs(human, kind):
+    """In a T pose it tilted by 42 degrees."""
+    rig = {"human": lambda: human, "metarig": open_metarig, "mixamo": open_mixamo}[kind]()
+    head = {"human": "head", "metarig": "spine.006", "mixamo": MIXAMO["head"]}[kind]
+    _, result = drag(rig, head, (0.0, -0.5, -0.3), pinned=MIXAMO_FEET if kind == "mixamo" else FEET)
+    assert result.error < 1e-4
+    assert tilt(rig, head) < 37.0
+
+
 def test_a_body_whose_head_is_lowered_squats(human):
     """The hips go down and back; before, the body bent over backward."""
     hips = world(human, "hips", "head")
