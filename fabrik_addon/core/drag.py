@@ -287,7 +287,7 @@ class DragSolver:
         on = self.goals.on[: self.goals.count]
         self._limbs = RelaxedLimbs(self.bodies, masses, own, joints, self._free, on, up)
         arms = self._limbs.arms_with_goals()
-        self.sagging = SaggingArms(self.bodies, masses, arms, self.goals, up) if arms and up is not None else None
+        self.sagging = SaggingArms(self.bodies, masses, arms, up) if arms and up is not None else None
         self.prefer(np.tile(IDENTITY, (len(skeleton), 1)), skeleton.rest[0, :3, 3])
         self.tolerance = SINGLE * float(self.goals.lengths.max())
         ranks = np.unique([each.priority for each in effectors], return_inverse=True)[1].reshape(-1)

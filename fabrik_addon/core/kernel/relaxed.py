@@ -21,7 +21,6 @@ from ..rotations import (
     rotation_vector_from_quaternion,
 )
 from .bodies import Bodies, Motions, Pose, cross
-from .goals import Goals
 from .hanging import POSED
 from .joint_limits import JointLimits
 from .posture import FOLLOWS, Coupled, Masses
@@ -43,27 +42,26 @@ class _Limb(NamedTuple):
 
 
 class SaggingArms:
-    """Elbows of arms with goals sag: Σ k · (½ |o|² |d|² - |o| |d| o · d).
+    """Elbows of arms with goals sag: -Σ k · |o| |d| o · d.
 
-    o is the elbow's offset from the line between shoulder and hand, and d is the part of "down" that is perpendicular
-    to that line. So the arm swivels about the line until its elbow is lower, but is not pulled down as a whole. It
-    neither bends nor straightens if the elbow is 60 degrees from straight down. The more the arm is bent, the stronger
-    the pull. k is the arm's share of the mass, times the body's size, divided by the length of the upper arm. Arms that
-    were posed before sag less. (People's arms swivel to where gravity takes little torque, and near a fixed preferred
-    angle: Soechting et al., *J. Neuroscience* 15, 1995.)
+    o is the elbow's offset from the line between shoulder and wrist, and d is the part of "down" that is perpendicular
+    to that line. So the arm swivels about the line until its elbow is lower, but is not pulled down as a whole. The
+    more it is bent, the stronger the pull. k is the arm's share of the mass, times the body's size, divided by the
+    length of the upper arm. Arms that were posed before sag less. (Arms swivel to where gravity takes little torque:
+    Soechting et al., *J. Neuroscience* 15, 1995.) With the hand's tip instead of the wrist, an arm may stay straight,
+    with its wrist bent, although its hand comes near the shoulder.
     """
 
-    def __init__(
-        self, bodies: Bodies, masses: Masses, arms: Sequence[tuple[int, int, int]], goals: Goals, up: FloatArray
-    ) -> None:
+    def __init__(self, bodies: Bodies, masses: Masses, arms: Sequence[tuple[int, int, int]], up: FloatArray) -> None:
         """Prepare the term; it is zero until `relax` is called.
 
         arms: for each of A arms, the bodies of upper arm and forearm, and an effector below. up: (3,) armature space.
         """
         self._bodies, self._down = bodies, -up
         self._arms, elbows, self._ends = np.array(arms, dtype=np.int64).T
-        self._on: IntArray = np.concatenate([self._arms, elbows, goals.on[self._ends]])
-        self._offsets: FloatArray = np.concatenate([np.zeros((2 * len(arms), 3)), goals.offsets[self._ends]])
+        self._on: IntArray = np.concatenate([self._arms, elbows, elbows])
+        self._offsets: FloatArray = np.zeros((3 * len(arms), 3))
+        self._offsets[2 * len(arms) :, 1] = bodies.skeleton.lengths[bodies.bones[elbows]]
         self._weights: FloatArray = bodies.above[self._arms][:, bodies.carrier] @ masses.shares * bodies.skeleton.extent
         self._stiffness: FloatArray = np.zeros(len(arms))
 
@@ -85,7 +83,7 @@ class SaggingArms:
         along = line / np.maximum(lengths(line), ROUNDING)[:, None]
         share, down = (upper * along).sum(axis=1), along @ self._down
         size = np.sqrt(np.maximum((squares(upper) - share**2) * (1.0 - down**2), 0.0))
-        return float(self._stiffness @ (0.5 * size**2 - size * (upper @ self._down - share * down)))
+        return -float(self._stiffness @ (size * (upper @ self._down - share * down)))
 
     def equations(self, pose: Pose, motions: Motions) -> tuple[FloatArray, FloatArray]:
         """(D,) the gradient, and (D, D) the negative Hessian."""
@@ -103,28 +101,28 @@ class SaggingArms:
         return np.einsum("ai,aid->d", np.concatenate(slopes, axis=1), rows), curvature
 
     def _points(self, pose: Pose) -> FloatArray:
-        """(3, A, 3) shoulders, elbows and effectors, armature space."""
+        """(3, A, 3) shoulders, elbows and wrists, armature space."""
         return pose.points(self._on, self._offsets).reshape(3, -1, 3)
 
     @staticmethod
     def _lines(points: FloatArray) -> FloatArray:
-        """(2, A, ...) the lines from shoulders (A, ...) to elbows and to effectors; points: (3, A, ...)."""
+        """(2, A, ...) the lines from shoulders (A, ...) to elbows and to wrists; points: (3, A, ...)."""
         return np.asarray(points[1:] - points[0])
 
     def _slopes(self, lines: FloatArray) -> FloatArray:
-        """(..., 2, A, 3) the gradient with respect to the lines (..., 2, A, 3) from shoulders to elbows and hands."""
+        """(..., 2, A, 3) the gradient with respect to the lines (..., 2, A, 3) from shoulders to elbows and wrists."""
         upper, line = lines[..., 0, :, :], lines[..., 1, :, :]
         length = np.maximum(lengths(line), ROUNDING)[..., None]
         along = line / length
         share, down = (upper * along).sum(axis=-1, keepdims=True), (along @ self._down)[..., None]
         offset, free = np.maximum(squares(upper)[..., None] - share**2, 0.0), 1.0 - down**2
         size, height = np.sqrt(offset * free), (upper @ self._down)[..., None] - share * down
-        rest = 1.0 - height / np.maximum(size, ROUNDING)
-        by_upper = rest * free * (upper - share * along) - size * (self._down - down * along)
-        by_along = size * (down * upper + share * self._down)
-        by_along -= rest * (free * share * upper + offset * down * self._down)
+        falls = height / np.maximum(size, ROUNDING)
+        by_upper = falls * free * (upper - share * along) + size * (self._down - down * along)
+        by_along = -falls * (free * share * upper + offset * down * self._down)
+        by_along -= size * (down * upper + share * self._down)
         by_line = (by_along - (by_along * along).sum(axis=-1, keepdims=True) * along) / length
-        return np.asarray(self._stiffness[:, None] * np.stack([by_upper, by_line], axis=-3))
+        return np.asarray(-self._stiffness[:, None] * np.stack([by_upper, by_line], axis=-3))
 
 
 class RelaxedLimbs:
