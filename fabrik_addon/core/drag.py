@@ -30,7 +30,7 @@ from .kernel.goals import LEVER, PRIORITY, Goals, Wanted
 from .kernel.hanging import HangFrom, free_limbs, hanging_limbs, joints_of
 from .kernel.joint_limits import OUT_OF_REACH, ConstraintRows, Holder, JointLimits, Outlines
 from .kernel.posture import Away, Masses, PostureTerm
-from .kernel.relaxed import RelaxedLimbs
+from .kernel.relaxed import RelaxedLimbs, SaggingArms
 from .limits import Limit
 from .model.effector import Effector, Options, on_moving_bone, participants, with_partners
 from .model.skeleton import Skeleton
@@ -148,6 +148,7 @@ class _State:
         return (
             solver.posture.value(self.away)
             + 0.5 * float((self.hanging**2).sum())
+            + (solver.sagging.value(self.pose) if solver.sagging else 0.0)
             + float(solver.caps @ np.maximum(lengths(self.residual) - _MET * solver.tolerance, 0.0))
             + solver.bounds.cost(self.pose, self.away, _CAP * solver.size)
         )
@@ -183,6 +184,9 @@ class _State:
         if solver.hanging is not None:
             pulled, pull, curvature = solver.hanging.equations(self.hanging, self.pose, self.motions)
             mass, gradient = mass + pulled, gradient + pull
+        if solver.sagging is not None:
+            pull, sagging = solver.sagging.equations(self.pose, self.motions)
+            gradient, curvature = gradient + pull, curvature + sagging
         return mass, gradient, curvature
 
     @cached_property
@@ -282,6 +286,8 @@ class DragSolver:
         up = hang_from.up if hang_from and hang_from.hangs else None
         on = self.goals.on[: self.goals.count]
         self._limbs = RelaxedLimbs(self.bodies, masses, own, joints, self._free, on, up)
+        arms = self._limbs.arms_with_goals()
+        self.sagging = SaggingArms(self.bodies, masses, arms, up) if arms and up is not None else None
         self.prefer(np.tile(IDENTITY, (len(skeleton), 1)), skeleton.rest[0, :3, 3])
         self.tolerance = SINGLE * float(self.goals.lengths.max())
         ranks = np.unique([each.priority for each in effectors], return_inverse=True)[1].reshape(-1)
@@ -305,6 +311,8 @@ class DragSolver:
         self.bounds.prefer(self.posture, *self.preferred)
         self._preferred_pose = self.bodies.pose(self.preferred[0][self.bodies.bones], self.preferred[1])
         self._limbs.prefer(self._preferred_pose)
+        if self.sagging is not None:
+            self.sagging.prefer(self._preferred_pose)
 
     def lock(self, locks: Mapping[int, Lock]) -> None:
         """Replace the locks; their keys are the indices of bones."""
@@ -559,6 +567,9 @@ class DragSolver:
         shares = np.minimum(1.0, moved / (_FULL_SHIFT * self.size))
         if (relaxed := self._limbs.relaxed(shares)) is not None:
             self.posture = self.posture.relaxed(*relaxed)
+        if self.sagging is not None:
+            self.sagging.relax(shares)
+        self.bounds.lean_on(wanted.points[(moved > 0.0) & ~self._limbs.on_legs], _FULL_SHIFT * self.size)
         # A leg that is dragged bears no weight anymore, so the body is shifted at least as fast as the leg moves.
         lifted = self._limbs.lifted(moved) / max(self.bounds.off_support, TINY)
         carried = np.zeros(3)

@@ -83,11 +83,12 @@ _EASED: Final = {"shin": 90.0, "upper_arm": 40.0}
 # The torque with which a dragged bone keeps its orientation, as a fraction of the torque that holds a target rotation.
 # Foot: if lifted by 30 cm, it tilts by 13 degrees; if free to rotate, by 46. With 0.017, the heel stays down even with
 # the ankle at its limit, and the pelvis tilts instead.
-# Toe: held like the head, so that only the heel of a dragged foot rises. With 0.0011, a foot that is dragged 40 cm
-# sideways rolls and turns by 36 degrees, and its toes go 4 cm into the floor. With 0.1, crossed legs snap. Head: if
-# dragged forward and down, it tilts by 40 degrees; with 0.004, by 89. Hips tilt only for balance. With 0.11, the trunk
-# tilts back in a squat instead of forward. Hands are free: with 0.0001 or more, wrists jerk when released.
-KEEPS_ORIENTATION: Final = {"foot": 0.0011, "toe": 0.0075, "head": 0.0075, "hips": 0.097}
+# Toe: only the heel of a dragged foot rises. With 0.0011, a foot that is dragged 40 cm sideways rolls and turns by 36
+# degrees, and its toes go 4 cm into the floor. With 0.1, crossed legs snap. Head: if dragged forward and down, it tilts
+# by 22 to 33 degrees; with 0.0075, by up to 42. With 0.013, a head that is dragged down snaps by 15 degrees when
+# released. Hips tilt only for balance. With 0.11, the trunk tilts back in a squat instead of forward. Hands are free:
+# with 0.0001 or more, wrists jerk when released.
+KEEPS_ORIENTATION: Final = {"foot": 0.0011, "toe": 0.0075, "head": 0.01, "hips": 0.097}
 # Hips that are dragged or have a target are released at this fraction of the force that releases other bones. The same
 # holds for bones that move with such hips. With 1, the trunk folds by 45 degrees or more if ankles at their limits stop
 # hips that are lowered. With a tenth, balance keeps hips that are dragged sideways 11 mm farther away from the mouse.

@@ -105,7 +105,8 @@ class Bounds:
             # Beyond a corner, several sides push. The cap of each is proportional to the angle that it faces; a right
             # angle has the whole cap. So the force hardly depends on the number of sides.
             turns = np.arccos(np.clip((self._sides * np.roll(self._sides, -1, axis=0)).sum(axis=1), -1.0, 1.0))
-            self._most = _MOST_FORCE * bodies.skeleton.extent / np.pi * (turns + np.roll(turns, 1))
+            self._strongest = _MOST_FORCE * bodies.skeleton.extent / np.pi * (turns + np.roll(turns, 1))
+            self._most = self._strongest
 
     def prefer(self, posture: PostureTerm, rotations: FloatArray, location: FloatArray) -> None:
         """Set the preferred pose: (J, 4) local rotations and the root's head at (3,), armature space.
@@ -151,6 +152,13 @@ class Bounds:
         at_ease += np.clip(self._inner - self._sides @ middle - at_ease, 0.0, np.maximum(self._sides @ carried, 0.0))
         self._reaches = self._normals @ middle + at_ease
         return np.asarray(share * self._way)
+
+    def lean_on(self, points: FloatArray, within: float) -> None:
+        """Let points (n, 3) that are nearer to the ground than `within` bear weight, the more the nearer they are."""
+        if self._support is not None:
+            heights = (points - self._support.corners[:1]) @ np.array(self._support.up)
+            share = np.clip(heights.min(initial=within) / within, ROUNDING, 1.0)
+            self._most = share * self._strongest
 
     def rows(self, pose: Pose, motions: Motions, away: Away) -> tuple[ConstraintRows, Contacts]:
         """The rows that a step could violate, with gaps in units of length, and their contact points."""

@@ -34,7 +34,7 @@ _ON_TRUNK, _ON_LIMB = 2, 3
 # A limb counts as posed if its direction at the start, relative to its carrier, is this far from its direction at rest,
 # as a distance on the unit sphere: about 40 degrees. Such a limb keeps its tilt. If it were drawn down, a raised arm
 # would fall by 9 degrees while the hips are lowered.
-_POSED = 0.7
+POSED = 0.7
 # Steps of finite differences, in radians. _TURNS: (4, 4, 3, 3) rotations by the sum of two steps; index 0 is no step,
 # and 1 to 3 are steps about X, Y and Z.
 _STEPS = CLOSE * np.eye(4, 3, -1)
@@ -107,7 +107,7 @@ class HangingTerm:
         self._start = self._directions(pose)[0]
         rest = bodies.pose(np.tile(IDENTITY, (len(bodies.bones), 1)), start.location)
         at_rest = times(np.swapaxes(rest.orientations[self._carriers], -1, -2), self._directions(rest)[0])
-        posed = squares(times(self._back, self._start) - at_rest) / _POSED**2
+        posed = squares(times(self._back, self._start) - at_rest) / POSED**2
         self._falls = np.clip(1.0 - self._start @ start.up, 0.0, 1.0) * np.maximum(1.0 - posed, 0.0) * start.hangs
 
     def _directions(self, pose: Pose) -> tuple[FloatArray, FloatArray]:

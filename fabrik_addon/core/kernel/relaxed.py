@@ -10,16 +10,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import ROUNDING, BoolArray, FloatArray, IntArray, lengths
+from ..arrays import CLOSE, ROUNDING, BoolArray, FloatArray, IntArray, lengths, squares
 from ..limits import Hinge, Limit
 from ..rotations import (
     IDENTITY,
     angle_between,
+    matrix_from_quaternion,
     product,
     quaternion_from_rotation_vector,
     rotation_vector_from_quaternion,
 )
-from .bodies import Bodies, Pose, cross
+from .bodies import Bodies, Motions, Pose, cross
+from .hanging import POSED
 from .joint_limits import JointLimits
 from .posture import FOLLOWS, Coupled, Masses
 
@@ -39,11 +41,96 @@ class _Limb(NamedTuple):
     ends: IntArray
 
 
+class SaggingArms:
+    """Elbows of arms with goals sag: -Σ k · |o| |d| o · d.
+
+    o is the elbow's offset from the line between shoulder and wrist, and d is the part of "down" that is perpendicular
+    to that line. So the arm swivels about the line until its elbow is lower, but is not pulled down as a whole. The
+    more it is bent, the stronger the pull. k is the arm's share of the mass, times the body's size, divided by the
+    length of the upper arm. Arms that were posed before sag less. (Arms swivel to where gravity takes little torque:
+    Soechting et al., *J. Neuroscience* 15, 1995.) With the hand's tip instead of the wrist, an arm may stay straight,
+    with its wrist bent, although its hand comes near the shoulder.
+    """
+
+    def __init__(self, bodies: Bodies, masses: Masses, arms: Sequence[tuple[int, int, int]], up: FloatArray) -> None:
+        """Prepare the term; it is zero until `relax` is called.
+
+        arms: for each of A arms, the bodies of upper arm and forearm, and an effector below. up: (3,) armature space.
+        """
+        self._bodies, self._down = bodies, -up
+        self._arms, elbows, self._ends = np.array(arms, dtype=np.int64).T
+        self._on: IntArray = np.concatenate([self._arms, elbows, elbows])
+        self._offsets: FloatArray = np.zeros((3 * len(arms), 3))
+        self._offsets[2 * len(arms) :, 1] = bodies.skeleton.lengths[bodies.bones[elbows]]
+        self._weights: FloatArray = bodies.above[self._arms][:, bodies.carrier] @ masses.shares * bodies.skeleton.extent
+        self._stiffness: FloatArray = np.zeros(len(arms))
+
+    def prefer(self, pose: Pose) -> None:
+        """Set the preferred pose, in which nothing sags."""
+        shoulders, elbows, _ = self._points(pose)
+        swing = matrix_from_quaternion(pose.local[self._arms])[:, :, 1] - (0.0, 1.0, 0.0)
+        at_rest = np.maximum(1.0 - squares(swing) / POSED**2, 0.0)
+        self._full: FloatArray = at_rest * self._weights / lengths(elbows - shoulders)
+        self._stiffness = np.zeros(len(self._full))
+
+    def relax(self, shares: FloatArray) -> None:
+        """Let arms sag by the shares (E,) of their effectors."""
+        self._stiffness = self._full * shares[self._ends]
+
+    def value(self, pose: Pose) -> float:
+        """The value of the term."""
+        upper, line = self._lines(self._points(pose))
+        along = line / np.maximum(lengths(line), ROUNDING)[:, None]
+        share, down = (upper * along).sum(axis=1), along @ self._down
+        size = np.sqrt(np.maximum((squares(upper) - share**2) * (1.0 - down**2), 0.0))
+        return -float(self._stiffness @ (size * (upper @ self._down - share * down)))
+
+    def equations(self, pose: Pose, motions: Motions) -> tuple[FloatArray, FloatArray]:
+        """(D,) the gradient, and (D, D) the negative Hessian."""
+        points, step = self._points(pose), CLOSE * self._bodies.skeleton.extent
+        lines = self._lines(points)
+        slopes = self._slopes(lines)
+        tries = [self._slopes(lines + sign * step * np.eye(6).reshape(6, 2, 1, 3)) for sign in (1.0, -1.0)]
+        bent = (tries[0] - tries[1]).transpose(2, 0, 1, 3).reshape(-1, 6, 6) / (2.0 * step)
+        flat = points.reshape(-1, 3)
+        shifts = self._bodies.shifts(pose, motions, flat, self._on).reshape(*points.shape, -1)
+        rows = np.concatenate(self._lines(shifts), axis=1)
+        forces = np.concatenate([slopes[0] + slopes[1], -slopes[0], -slopes[1]])
+        curvature = self._bodies.stiffness(pose, motions, flat, self._on, forces)
+        curvature = curvature - (np.swapaxes(rows, -1, -2) @ bent @ rows).sum(axis=0)
+        return np.einsum("ai,aid->d", np.concatenate(slopes, axis=1), rows), curvature
+
+    def _points(self, pose: Pose) -> FloatArray:
+        """(3, A, 3) shoulders, elbows and wrists, armature space."""
+        return pose.points(self._on, self._offsets).reshape(3, -1, 3)
+
+    @staticmethod
+    def _lines(points: FloatArray) -> FloatArray:
+        """(2, A, ...) the lines from shoulders (A, ...) to elbows and to wrists; points: (3, A, ...)."""
+        return np.asarray(points[1:] - points[0])
+
+    def _slopes(self, lines: FloatArray) -> FloatArray:
+        """(..., 2, A, 3) the gradient with respect to the lines (..., 2, A, 3) from shoulders to elbows and wrists."""
+        upper, line = lines[..., 0, :, :], lines[..., 1, :, :]
+        length = np.maximum(lengths(line), ROUNDING)[..., None]
+        along = line / length
+        share, down = (upper * along).sum(axis=-1, keepdims=True), (along @ self._down)[..., None]
+        offset, free = np.maximum(squares(upper)[..., None] - share**2, 0.0), 1.0 - down**2
+        size, height = np.sqrt(offset * free), (upper @ self._down)[..., None] - share * down
+        falls = height / np.maximum(size, ROUNDING)
+        by_upper = falls * free * (upper - share * along) + size * (self._down - down * along)
+        by_along = -falls * (free * share * upper + offset * down * self._down)
+        by_along -= size * (down * upper + share * self._down)
+        by_line = (by_along - (by_along * along).sum(axis=-1, keepdims=True) * along) / length
+        return np.asarray(-self._stiffness[:, None] * np.stack([by_upper, by_line], axis=-3))
+
+
 class RelaxedLimbs:
     """The limbs of a body that relax.
 
     Attributes:
         coupled: hinges that bend in relaxed limbs, with the joints above them.
+        on_legs: (E,) whether each effector is on a leg.
     """
 
     def __init__(
@@ -74,7 +161,7 @@ class RelaxedLimbs:
         self._hinges = self._hinges[bodies.bones]
         self.coupled = self._find_coupled()
         legs = [each.above for each in self.coupled]
-        self._on_legs: BoolArray = bodies.above[legs][:, on].any(axis=0)
+        self.on_legs: BoolArray = bodies.above[legs][:, on].any(axis=0)
 
     def prefer(self, pose: Pose) -> None:
         """Find the limbs that relax if this pose is preferred."""
@@ -86,7 +173,7 @@ class RelaxedLimbs:
 
     def lifted(self, moved: FloatArray) -> float:
         """The largest of the distances (E,) by which targets of legs moved."""
-        return float(moved[self._on_legs].max(initial=0.0))
+        return float(moved[self.on_legs].max(initial=0.0))
 
     def relaxed(self, shares: FloatArray) -> tuple[Pose, list[Coupled]] | None:
         """The preferred pose, each limb relaxed by the largest of its effectors' shares (E,); None if unchanged."""
@@ -103,6 +190,16 @@ class RelaxedLimbs:
                 slack = FOLLOWS * share * float(lengths(limb.turns[limb.top]))
                 coupled[limb.top] = coupled[limb.top]._replace(slack=slack)
         return self._bodies.pose(local, self._preferred.root), [*coupled.values()]
+
+    def arms_with_goals(self) -> list[tuple[int, int, int]]:
+        """The bodies of upper arm and forearm, and an effector, of each arm with effectors below its elbow."""
+        found, bodies = [], self._bodies
+        arms = {*np.flatnonzero(self._eased).tolist()} - {each.hinge for each in self.coupled}
+        for elbow in np.flatnonzero((bodies.counts > 0) & (bodies.parents >= 0)).tolist():
+            ends = np.flatnonzero(bodies.above[elbow, self._on])
+            if (arm := int(self._joints[bodies.parents[elbow]])) in arms and len(ends):
+                found.append((arm, elbow, int(ends[0])))
+        return found
 
     def _find_coupled(self) -> list[Coupled]:
         bodies, found = self._bodies, []

@@ -315,7 +315,7 @@ class TestOthers:
         assert bpy.ops.fabrik.drag(bone="hand.R", translation=self.SHIFT) == {"FINISHED"}
         gone = self.gone(human, before)
         np.testing.assert_allclose(gone["hand.R"], self.SHIFT, atol=1e-3)
-        assert np.linalg.norm(gone["hand.L"]) < 0.05
+        assert np.linalg.norm(gone["hand.L"]) < 0.25 * np.linalg.norm(self.SHIFT), "it only sways with the trunk"
 
     @pytest.mark.parametrize(
         ("bone", "others", "dragged"),

@@ -7,6 +7,7 @@ from fabrik_addon.core import Effector, Hinge, Skeleton
 from fabrik_addon.core.kernel.bodies import Bodies
 from fabrik_addon.core.kernel.goals import Goals
 from fabrik_addon.core.kernel.posture import Coupled, Masses, PostureTerm
+from fabrik_addon.core.kernel.relaxed import SaggingArms
 from fabrik_addon.core.model.effector import participants
 from fabrik_addon.core.rotations import (
     matrix_from_quaternion,
@@ -219,3 +220,19 @@ def test_curvature_is_the_slope_of_the_work_of_forces():
         expected[i, j] = (work(one + two) - work(one - two) - work(two - one) + work(-one - two)) / (4.0 * size**2)
     found = bodies.stiffness(pose, bodies.motions(pose), points(pose), on, forces, (on, torques))
     assert found == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_gradient_and_hessian_of_sagging_arms_agree_with_differences(seed):
+    bodies, _, _, pose = make(seed)
+    place = {bodies.skeleton.names[bone]: body for body, bone in enumerate(bodies.bones)}
+    masses = Masses(np.full(7, 1.0 / 7.0), np.full(7, 0.4), np.ones(7))
+    term = SaggingArms(bodies, masses, [(place["e"], place["f"], 1)], np.array((0.0, 0.6, 0.8)))
+    term.prefer(bodies.pose(np.tile([1.0, 0.0, 0.0, 0.0], (len(bodies.bones), 1)), pose.root))
+    assert term.value(pose) == 0.0
+    term.relax(np.array([0.0, 0.7]))
+    assert abs(term.value(pose)) > 1e-4
+    gradient, negative_hessian = term.equations(pose, bodies.motions(pose))
+    assert gradient == pytest.approx(slopes(bodies, pose, term.value), abs=1e-7)
+    forces = slopes(bodies, pose, lambda other: term.equations(other, bodies.motions(other))[0])
+    assert -negative_hessian == pytest.approx(0.5 * (forces + forces.T), abs=1e-5)
