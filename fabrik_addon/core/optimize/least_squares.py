@@ -24,20 +24,14 @@ _FIRST = 1e-3
 # Factors by Nielsen: the largest reduction of damping after a good step, and its growth after a bad one. The growth
 # doubles with each additional bad step.
 _EASE, _TIGHTEN = 1.0 / 3.0, 2.0
-# A frame is stationary if a step's gain and predicted gain are at most _SMALL_GAIN of the cost, and no single joint can
-# gain more than _OPTIMAL² of it. With a _SMALL_GAIN of 1e-4, noisy fits wander in flat valleys: bones rotate 5° more
-# between two frames, for 0.02 % of the cost.
-_SMALL_GAIN, _OPTIMAL = 1e-3, 3e-3
-# A frame is also stationary after a Newton step, since the next one would gain only about the square of its gain. A
-# Newton step has at most the damping _FIRST and gains at most _NEWTON_GAIN of the cost. Its gain differs from the
-# predicted one by at most _AS_PREDICTED of it. No single joint can gain more than NEARLY_OPTIMAL² of the cost;
-# otherwise limits may still change.
-_NEWTON_GAIN, _AS_PREDICTED, NEARLY_OPTIMAL = 1e-2, 0.25, 0.03
-# With expected rotations, no goal has to be met exactly. Then a frame is also stationary after a step with at most the
-# damping _FIRST if the next step would gain at most _PREDICTABLE of the remaining cost (about error² / gain, with the
-# error of this step's prediction), and if damping prevented a gain of at most _KEPT_BACK of that cost. Without the
-# second condition, a marker that had fallen off displaced a joint by 29 mm.
-_PREDICTABLE, _KEPT_BACK = 1e-5, 3e-3
+# A frame is stationary if no single joint can gain more than _OPTIMAL² of the cost.
+_OPTIMAL = 3e-3
+# A frame is also stationary after a step with at most the damping _FIRST if the next step would gain at most
+# _PREDICTABLE of the remaining cost (about error² / gain, with the error of this step's prediction), and if damping
+# prevented a gain of at most _KEPT_BACK of that cost. Without the second condition, a marker that had fallen off
+# displaced a joint by 29 mm. Without expected rotations, limits may still change, so no single joint may then be able
+# to gain more than NEARLY_OPTIMAL² of the cost.
+_PREDICTABLE, _KEPT_BACK, NEARLY_OPTIMAL = 1e-5, 3e-3, 0.03
 # After a step that gained at most this fraction of the cost, the next one includes the derivative of the goals' forces
 # (Newton's method). Farther away that matrix is often indefinite.
 _NEAR_END = 0.1
@@ -126,14 +120,12 @@ class LeastSquares:
                 trial.put(worse, part.part(worse))
                 left[worse] = away[worse]
             part, away = trial, left
-            gain = np.maximum(gained, step.predicted)
-            at_rest = (gain <= _SMALL_GAIN * cost) & (step.optimality <= _OPTIMAL)
-            newton = (damping <= _FIRST) & (np.abs(gained - step.predicted) <= _AS_PREDICTED * gained)
-            at_rest |= newton & (gain <= _NEWTON_GAIN * cost) & (step.optimality <= NEARLY_OPTIMAL)
-            if part.prior is not None:
-                left_over = cost - gained
-                settled = (gained - step.predicted) ** 2 <= _PREDICTABLE * gained * left_over
-                at_rest |= settled & (damping <= _FIRST) & (step.kept_back <= _KEPT_BACK * left_over)
+            left_over = cost - gained
+            settled = (gained - step.predicted) ** 2 <= _PREDICTABLE * gained * left_over
+            settled &= (damping <= _FIRST) & (step.kept_back <= _KEPT_BACK * left_over)
+            if part.prior is None:
+                settled &= step.optimality <= NEARLY_OPTIMAL
+            at_rest = settled | (step.optimality <= _OPTIMAL)
             part.stationary |= (better & at_rest) | (step.optimality <= SINGLE) | (SINGLE * damping > 1.0)
             part.iterations += 1
             ratio = gained / np.maximum(step.predicted, TINY)
