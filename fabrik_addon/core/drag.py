@@ -209,12 +209,14 @@ class _Active(NamedTuple):
     keys: npt.NDArray[np.int64]
     multipliers: FloatArray
 
+    @classmethod
+    def none(cls) -> "_Active":
+        """No constraint is active."""
+        return cls(np.zeros(0, dtype=np.int64), np.zeros(0))
+
     def of(self, constraints: ConstraintRows) -> FloatArray:
         """(K,) the multipliers of constraints, zero for those that were not active."""
         return np.asarray((constraints.keys[:, None] == self.keys) @ self.multipliers)
-
-
-_NONE_ACTIVE: Final = _Active(np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
 class DragSolver:
@@ -336,7 +338,7 @@ class DragSolver:
         self._damping, self._reach = 0.0, MAX_ROTATION
         self._forces = np.zeros((len(self.caps), 3))
         self._compliance = np.full(len(self.caps), RIGID)
-        self._active = _NONE_ACTIVE
+        self._active = _Active.none()
         self._bends_straight = True
 
     def continue_from(self, rotations: FloatArray, location: FloatArray) -> None:
@@ -639,7 +641,7 @@ class DragSolver:
                 return trial, 0.1 * damping if damping > 0.1 else 0.0, share * longest
             share *= SHORTER
         # Forces from another pose can make the model's curvature far too large, so the next step begins without them.
-        self._forces, self._active = np.zeros_like(self._forces), _NONE_ACTIVE
+        self._forces, self._active = np.zeros_like(self._forces), _Active.none()
         return state, max(10.0 * damping, 0.3), np.inf
 
     def _curvature(self, state: _State, multipliers: FloatArray) -> FloatArray:

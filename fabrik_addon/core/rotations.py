@@ -1,5 +1,6 @@
 """Quaternions (w, x, y, z) and matrices as plain numpy arrays with any leading shape."""
 
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -11,14 +12,8 @@ _FAR_TURNED: Final = -0.9
 IDENTITY: Final = np.eye(4)[0]
 # (3, 3, 3) for each unit vector, the matrix of the cross product with it.
 CROSSING: Final = np.cross(np.eye(3)[:, None], np.eye(3)).swapaxes(1, 2)
-# The products of two of a quaternion's components (w w, w x ... z z), each once, and the matrix from these products to
-# the entries of a rotation matrix: 1 + 2 w X + 2 X X, with X the matrix of the cross product with (x, y, z). The first
-# product is replaced by 1.
-_FIRST, _SECOND = np.triu_indices(4)
-_BY_PART = np.concatenate([np.zeros((1, 3, 3)), CROSSING])
-_BY_BOTH = np.einsum("aij,bjk->abik", _BY_PART + np.multiply.outer(IDENTITY, np.eye(3)), _BY_PART)
-_BY_BOTH += np.where(np.eye(4, dtype=bool)[..., None, None], 0.0, np.swapaxes(_BY_BOTH, 0, 1))
-_FROM_PRODUCTS: Final = np.concatenate([np.eye(3).reshape(1, 9), 2.0 * _BY_BOTH[_FIRST, _SECOND].reshape(10, 9)[1:]])
+# The pairs of a quaternion's components w, x, y, z, each once.
+_FIRST, _SECOND = np.triu_indices(len(IDENTITY))
 
 
 def product(left: FloatArray, right: FloatArray) -> FloatArray:
@@ -63,7 +58,20 @@ def matrix_from_quaternion(quaternion: FloatArray) -> FloatArray:
     """(..., 3, 3) rotation matrices of (..., 4) unit quaternions."""
     products = quaternion[..., _FIRST] * quaternion[..., _SECOND]
     products[..., 0] = 1.0
-    return np.asarray((products.reshape(-1, 10) @ _FROM_PRODUCTS).reshape(*quaternion.shape[:-1], 3, 3))
+    return np.asarray((products.reshape(-1, 10) @ _from_products()).reshape(*quaternion.shape[:-1], 3, 3))
+
+
+@cache
+def _from_products() -> FloatArray:
+    """(10, 9) the map from the products of a quaternion's components (w w, w x ... z z) to the matrix's entries.
+
+    The matrix is 1 + 2 w X + 2 X X, with X the matrix of the cross product with (x, y, z). So the first product is
+    replaced by 1.
+    """
+    part = np.concatenate([np.zeros((1, 3, 3)), CROSSING])
+    both = np.einsum("aij,bjk->abik", part + np.multiply.outer(IDENTITY, np.eye(3)), part)
+    both += np.where(np.eye(4, dtype=bool)[..., None, None], 0.0, np.swapaxes(both, 0, 1))
+    return np.concatenate([np.eye(3).reshape(1, 9), 2.0 * both[_FIRST, _SECOND].reshape(10, 9)[1:]])
 
 
 def quaternion_from_matrix(matrix: FloatArray) -> FloatArray:

@@ -17,7 +17,6 @@ from . import Backend
 # This module as a backend. The stubs of mathutils require its own classes; a test compares both backends.
 BACKEND: Final = cast("Backend", sys.modules[__name__])
 absolute = abs
-_ONE_FRAME, _NO_FRAME = np.arange(1), np.arange(0)
 
 
 def maximum(first: float, second: float) -> float:
@@ -103,4 +102,4 @@ def put(value: Any, frames: IntArray, part: Any, _count: int = 1) -> Any:
 
 def frames_where(condition: bool) -> IntArray:
     """The only frame if the condition holds, else none."""
-    return _ONE_FRAME if condition else _NO_FRAME
+    return np.arange(int(condition))

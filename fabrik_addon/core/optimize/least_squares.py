@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import CLOSE, ROUNDING, SINGLE, TINY, BoolArray, FloatArray, IntArray, lengths, squares, times
+from ..arrays import CLOSE, ROUNDING, ROUNDS, SINGLE, TINY, BoolArray, FloatArray, IntArray, lengths, squares, times
 from ..kernel.bodies import Bodies
 from ..kernel.goals import Goals
 from ..kernel.joint_limits import JointLimits, Sides
@@ -40,8 +40,6 @@ _NEAR_END = 0.1
 _LONGEST_TURN = 0.7
 # Weight of the squared angle between a limb and its pole: comparable to that of the goals.
 _POLE_WEIGHT = 1e-2
-# The largest number of changes of the active set in a step. Sets that change more often usually alternate.
-_MAX_ROUNDS = 6
 # The largest number of matrix entries in a block of frames, so that they fit into the processor's cache.
 _BLOCK_NUMBERS = 250_000
 # Goals are kept as rows if there are fewer of them than this fraction of the columns.
@@ -194,7 +192,7 @@ class LeastSquares:
         active = sides.push(bodies.vectors(gradient)) > ROUNDING * np.sqrt(cost)[sides.frames]
         active &= sides.gaps <= CLOSE
         change, pushes = self._constrained_step(system, damping, sides, active)
-        for _ in range(_MAX_ROUNDS if len(sides.gaps) else 0):
+        for _ in range(ROUNDS if len(sides.gaps) else 0):
             now = sides.push(bodies.vectors(change * system.scale)) - sides.gaps > CLOSE
             now[active] = pushes > 0.0
             changed = np.zeros(len(cost), dtype=bool)
