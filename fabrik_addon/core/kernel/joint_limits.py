@@ -27,13 +27,13 @@ from ..model.skeleton import Skeleton
 from ..rotations import IDENTITY
 from .bodies import Bodies
 
-# A cone's outline is approximated by straight lines: the nearest line, and lines rotated from it by these angles. A
+# A cone's outline is approximated by straight lines: the nearest one, and two that are rotated from it by this angle. A
 # narrow ellipse curves away within a step: with the nearest line alone, a step along the outline gained nothing.
-_ANGLES = np.radians([3.0, 9.0, 20.0, 45.0])
-_BOTH_WAYS = np.concatenate([[0.0], -_ANGLES, _ANGLES])
+_BESIDE = np.radians(15.0)
+_ANGLES = 0.0, -_BESIDE, _BESIDE
 # The rotation matrices of these angles, side by side: their product with a direction gives all rotated directions.
 _TURNED = np.concatenate(
-    [[[cos, sin], [-sin, cos]] for cos, sin in zip(np.cos(_BOTH_WAYS), np.sin(_BOTH_WAYS), strict=True)], axis=1
+    [[[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]] for angle in _ANGLES], axis=1
 )
 # (4, 2) the directions +X, +Z, -X, -Z.
 AXES = np.concatenate([np.eye(2), -np.eye(2)])
@@ -165,9 +165,7 @@ class JointLimits:
 
         Those of balls come first. Also returns the balls' outlines; None if there are no balls.
         """
-        balls = [
-            kind.outlines(local[None], within, len(_BOTH_WAYS)) for kind in self._kinds if isinstance(kind, _Balls)
-        ]
+        balls = [kind.outlines(local[None], within, len(_ANGLES)) for kind in self._kinds if isinstance(kind, _Balls)]
         others = [kind.sides(local[None], within) for kind in self._kinds if not isinstance(kind, _Balls)]
         sides = joined([*(each for each, _ in balls), *others])
         (rows,), (gaps,) = sides.rows(self._bodies, 1)
