@@ -297,7 +297,7 @@ def window_around(swings: FloatArray, margin: float) -> FloatArray:
     margin = max(margin, _LEAST_MARGIN)
     azimuths = tau * np.arange(_CORNERS) / _CORNERS
     circle = np.stack([np.cos(azimuths), np.sin(azimuths)], axis=1)
-    # The axes of the ellipse: the directions in which the swings vary most and least.
+    # The directions in which the swings vary most and least.
     axes = np.linalg.eigh(np.cov(swings.T, bias=True))[1].T
     axes[1] *= np.linalg.det(axes)
     normals = circle / (np.ptp(swings @ axes.T, axis=0) + 2.0 * margin) @ axes
