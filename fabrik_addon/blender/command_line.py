@@ -258,21 +258,6 @@ _FLAGS: Final = {
     "keypoints": "--layout",
     "places": "--match-positions",
 }
-# Former names of flags, so that existing scripts still run.
-_FORMER: Final = {
-    "--contacts": "--plant-feet",
-    "--no-contacts": "--no-plant-feet",
-    "--fewer-keys": "--simplify",
-    "--floor": "--feet-on-floor",
-    "--no-floor": "--no-feet-on-floor",
-    "--keypoints": "--layout",
-    "--places": "--match-positions",
-    "--preset": "--marker-set",
-    "--robust": "--ignore-outliers",
-    "--no-robust": "--no-ignore-outliers",
-    "--all-markers": "--no-ignore-outliers",
-    "--write": "--action",
-}
 _TIMINGS: Final[dict[str, Timing]] = {
     "set-rate": "SET_SCENE_RATE",
     "keep-time": "KEEP_TIME",
@@ -290,13 +275,7 @@ _UNITS: Final = {"ANGLE": "DEGREES", "LENGTH": "METERS"}
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that reports errors in one line, and accepts former names of flags."""
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """Parse the arguments; see `argparse`."""
-        pairs = [each.partition("=") for each in (sys.argv[1:] if args is None else args)]
-        current = ["".join((_FORMER.get(flag, flag), equals, value)) for flag, equals, value in pairs]
-        return super().parse_known_args(current, namespace)
+    """A parser that reports errors in one line."""
 
     def error(self, message: str) -> NoReturn:
         """Print the message and exit."""

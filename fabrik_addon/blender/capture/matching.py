@@ -30,9 +30,9 @@ from ..rig.armature import check_editable, check_rig, meters_per_unit, world_to_
 from ..rig.keyframes import bone_path
 from ..settings.in_use import add_item
 from ..settings.limit_properties import read_limits
-from ..settings.motion import MARKER_NAME, TAKE_DOUBTS, TAKE_RATE, TAKE_SEEN, TAKE_STATIC, FabrikCapture, FabrikMarker
+from ..settings.motion import MARKER_NAME, TAKE_DOUBTS, TAKE_RATE, TAKE_STATIC, FabrikCapture, FabrikMarker
 from ..settings.rig import rig_settings
-from .takes import follow_take, imported_takes, note_seen
+from .takes import follow_take, imported_takes
 
 
 class MarkerError(FabrikError):
@@ -84,7 +84,6 @@ def match_markers(
     follow_take(rig, take, holder if bone else None)
     kept |= _certain(capture.markers) if keep else {}
     capture.preset = matched.preset or ""
-    note_seen(context.scene)
     # List matched markers first, in the order of their marker set.
     order = {entry.marker: index for index, entry in enumerate(matched.markers)}
     by_label = {entry.marker: entry for entry in matched.markers if entry.marker not in kept}
@@ -106,23 +105,23 @@ def match_markers(
 def find_markers(
     context: Context, rig: Object, take: bpy.types.Collection | None = None, take_armature: Object | None = None
 ) -> Markers:
-    """The markers of a rig: those given, else newly imported, else the previous markers, else selected empties.
+    """The markers of a rig: those given, else its own, else those of the last take imported, else selected empties.
 
-    Newly imported markers are those of the last take imported since the last match, except static trials.
-    Raises MarkerError if there are no markers.
+    Static trials are used only if nothing else was imported. Raises MarkerError if there are no markers.
     """
-    capture = rig_settings(rig).capture
-    imported = imported_takes(context.scene)
     if take is None and take_armature is None:
-        new = [each for each in imported if each.get(TAKE_SEEN) is None and not each[TAKE_STATIC]]
-        take, take_armature = (new[-1], None) if new else (capture.take, capture.take_armature)
+        capture = rig_settings(rig).capture
+        take, take_armature = capture.take, capture.take_armature
     if take_armature is not None:
         if take_armature == rig or take_armature.type != "ARMATURE":
             raise MarkerError(
                 f"{take_armature.name!r} can't be the marker armature of {rig.name!r}: choose another armature"
             )
         return {bone.name: (take_armature, bone.name) for bone in take_armature.data.bones}
-    if (take := take or next(reversed(imported), None)) is not None:
+    if take is None:
+        # The last non-static one, or else the last.
+        take = max(reversed(imported_takes(context.scene)), key=lambda each: not each[TAKE_STATIC], default=None)
+    if take is not None:
         return in_collection(take)
     markers = _empties(context.selected_objects)
     if not markers:

@@ -7,7 +7,7 @@ import bpy
 from bpy.types import Object, Scene
 
 from ..settings.in_use import add_item, seen, values_of
-from ..settings.motion import TAKE_SEEN, TAKE_STATIC, FabrikTake, OfATake
+from ..settings.motion import TAKE_STATIC, FabrikTake, OfATake
 from ..settings.rig import rig_settings
 
 
@@ -57,13 +57,6 @@ def _copy(rig: Object, *, to_record: bool) -> None:
                 add_item(rows, **values_of(each))
         else:
             setattr(target, name, value)
-
-
-def note_seen(scene: Scene) -> None:
-    """Record that markers were matched: takes that are imported later count as new."""
-    for each in imported_takes(scene):
-        if each.library is None:
-            each[TAKE_SEEN] = True
 
 
 def state_of_take(rig: Object, collection: bpy.types.Collection) -> str:

@@ -6,7 +6,7 @@ optionally a polygon.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import cos, degrees, pi, radians, tau
+from math import degrees, pi, radians, tau
 from typing import Any, Final, cast
 
 import numpy as np
@@ -19,7 +19,6 @@ from ...core.backend import array as many
 from ...core.errors import bones_of
 from ...core.limits import Limit, swing_of, twist_of
 from ...core.rotations import IDENTITY, angle_between
-from ...human.rest_body import convex_hull
 from ..control.posed_rig import Changed, PosedRig, posed_rig
 from ..rig import keyframes
 from ..rig.armature import RigError, check_editable
@@ -278,10 +277,8 @@ def _fix_curves(rig: Object, bone: PoseBone, limit: Limit) -> None:
             return
 
 
-# An outline has at most this many points, because they are edited by hand.
-_MOST_CORNERS: Final = 12
-# An outline is widened by a circle, which is approximated by a polygon with this many points.
-_ROUND: Final = 16
+# The number of an outline's corners; few, because they are edited by hand.
+_CORNERS: Final = 12
 # Radians. The margin is at least this, so that swings on a line, or all at one point, get an outline with an area.
 _LEAST_MARGIN: Final = 1e-3
 # Radians. A bone that never rotates by more than this gets no limit.
@@ -292,41 +289,23 @@ _HINGE_TOLERANCE: Final = pi / 60.0
 
 
 def window_around(swings: FloatArray, margin: float) -> FloatArray:
-    """(C, 2) points of an outline that contains (F, 2) swings and a margin around them, counterclockwise.
+    """(C, 2) corners of an outline that contains (F, 2) swings and a margin around them, counterclockwise.
 
-    It has at most twelve corners. To reduce them, edges are removed, and their neighbors extended until they meet. The
-    edge that adds the least area is removed first. No corner is more than 180° from rest.
+    Each edge touches the swings with their margin. The edges have the directions of those of a regular polygon that was
+    stretched like the swings. If a corner would be more than 180° from rest, the outline is the widest one possible.
     """
-    angles = tau * np.arange(_ROUND) / _ROUND
-    circle = max(margin, _LEAST_MARGIN) / cos(pi / _ROUND) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    wide = (convex_hull(swings)[:, None] + circle).reshape(-1, 2)
-    size = np.linalg.norm(wide, axis=1, keepdims=True)
-    corners = convex_hull(np.asarray(wide * np.minimum(1.0, pi / np.maximum(size, pi))))
-    while len(corners) > _MOST_CORNERS:
-        removals = [(*_without(corners, edge), edge) for edge in range(len(corners))]
-        added, tip, edge = min(removals, key=lambda removal: removal[0])
-        if not np.isfinite(added):
-            break
-        corners = np.array([tip, *np.roll(corners, -edge, axis=0)[2:]])
-    return corners
-
-
-def _without(corners: FloatArray, edge: int) -> tuple[float, FloatArray]:
-    """Remove an edge: returns the added area, and the (2,) point where the neighboring edges meet."""
-    before, first, second, after = (corners[(edge + step) % len(corners)] for step in (-1, 0, 1, 2))
-    one, other = first - before, after - second
-    slant = _cross(one, other)
-    # Neighboring edges that are nearly parallel, or diverge, do not meet nearby.
-    if slant <= 1e-9 * float(np.linalg.norm(one) * np.linalg.norm(other)):
-        return np.inf, first
-    tip = first + one * (_cross(second - first, other) / slant)
-    if np.linalg.norm(tip) > pi:
-        return np.inf, first
-    return abs(_cross(tip - first, second - first)) / 2.0, tip
-
-
-def _cross(one: FloatArray, other: FloatArray) -> float:
-    return float(one[0] * other[1] - one[1] * other[0])
+    margin = max(margin, _LEAST_MARGIN)
+    azimuths = tau * np.arange(_CORNERS) / _CORNERS
+    circle = np.stack([np.cos(azimuths), np.sin(azimuths)], axis=1)
+    # The directions in which the swings vary most and least.
+    axes = np.linalg.eigh(np.cov(swings.T, bias=True))[1].T
+    axes[1] *= np.linalg.det(axes)
+    normals = circle / (np.ptp(swings @ axes.T, axis=0) + 2.0 * margin) @ axes
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+    reach = (normals @ swings.T).max(axis=1) + margin
+    lines, ends = (np.stack([each, np.roll(each, -1, axis=0)], axis=1) for each in (normals, reach))
+    corners = np.linalg.solve(lines, ends[..., None])[..., 0]
+    return corners if np.linalg.norm(corners, axis=1).max() <= pi else pi * circle
 
 
 def limits_from_action(

@@ -112,15 +112,11 @@ def first_hinge(bone: PoseBone) -> tuple[str, tuple[float, float]]:
 
 def numbers_in(text: str) -> tuple[float, ...]:
     """Parse numbers separated by commas or spaces, with or without brackets. Raises LimitError for other text."""
-    numbers = []
-    for word in text.strip("[]() ").replace(",", " ").split():
-        try:
-            numbers.append(float(word.strip("[]()")))
-        except ValueError:
-            raise LimitError(
-                f"{word!r} in the outline is not a number: give swings in radians, separated by commas"
-            ) from None
-    return tuple(numbers)
+    words = text.translate(str.maketrans("[](),", "     ")).split()
+    try:
+        return tuple(map(float, words))
+    except ValueError:
+        raise LimitError(f"The outline {text!r} is invalid: give swings in radians, separated by commas") from None
 
 
 def window_in(cone: Sequence[float]) -> tuple[float, ...]:

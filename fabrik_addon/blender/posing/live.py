@@ -98,6 +98,11 @@ def why_short(rig: Object) -> str:
     return "" if posed is None else next((why for tree in posed.values() if (why := tree.why_short())), "")
 
 
+def trouble_of(rig: Object) -> str:
+    """The reason why live posing can't pose a rig; "" if it can."""
+    return _WATCHED.troubles.get(rig.session_uid, "")
+
+
 def live_rigs(scene: Scene) -> list[Object]:
     """The live armatures of a scene."""
     return [thing for thing in scene.objects if thing.type == "ARMATURE" and seen(thing).live]
@@ -112,6 +117,7 @@ class _Watched:
             Depsgraph updates report copied or appended rigs.
         resting: session IDs of paused rigs.
         failed: session IDs of rigs that stopped after an unexpected error, until Live is switched again.
+        troubles: by session ID, the reason why a rig can't be posed; "" if it can.
         posed: the sessions of each rig, for `try_pose`.
         evaluating: whether the scene is being evaluated for a new pose. Then no rig is posed.
     """
@@ -119,6 +125,7 @@ class _Watched:
     rigs: list[Object] = field(default_factory=list)
     resting: set[int] = field(default_factory=set)
     failed: set[int] = field(default_factory=set)
+    troubles: dict[int, str] = field(default_factory=dict)
     posed: dict[int, Any] = field(default_factory=dict)
     evaluating: bool = False
 
@@ -174,7 +181,6 @@ def go_on() -> float | None:
 def _pose(graph: Depsgraph, scene: Scene, rig: Object) -> None:
     from .solve import try_pose
 
-    settings = rig_settings(rig)
     if rig.session_uid in _WATCHED.failed:
         return
     try:
@@ -184,8 +190,7 @@ def _pose(graph: Depsgraph, scene: Scene, rig: Object) -> None:
         logging.getLogger(__name__).exception("Live posing of %r has stopped", rig.name)
         _WATCHED.failed.add(rig.session_uid)
         trouble = f"Stopped by an unexpected error ({error}): switch Live off and on to try again"
-    if settings.live_trouble != trouble:
-        settings.live_trouble = trouble
+    _WATCHED.troubles[rig.session_uid] = trouble
 
 
 def _evaluate(graph: Depsgraph) -> None:

@@ -250,6 +250,13 @@ class FrameResult:
         return f"{self.met} of {seen} targets met, worst {worst}"
 
 
+# The last solve of each rig, by session ID: the pose after it, the goals of each tree, and the rotations and heads of
+# bones before it. If the same request is solved again, it starts from the same pose.
+_Solved: TypeAlias = tuple[bytes, list[Any], dict[str, FloatArray], dict[str, FloatArray]]
+_SOLVED: Final[dict[int, _Solved]] = {}
+_UNSOLVED: Final[_Solved] = (b"", [], {}, {})
+
+
 def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> FrameResult:
     """Pose the armature for its current targets, starting from its current pose ("PRESENT") or from rest ("REST").
 
@@ -262,12 +269,9 @@ def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> F
     context.view_layer.update()
     held = held_by_ik(armature, context.view_layer.update)
     trees = [problem.pins_first() for problem in find_problems(armature, limbs=held)]
-    settings = rig_settings(armature)
-    last: Any = settings.solved
-    if start != "PRESENT" or not last or last[0] != pose_bytes(armature):
-        last = b"", [], {}, {}
-    # If the same request is solved again, it starts from the same pose.
-    _, before, turns, heads = last
+    after, before, turns, heads = _SOLVED.get(armature.session_uid, _UNSOLVED)
+    if start != "PRESENT" or after != pose_bytes(armature):
+        _, before, turns, heads = _UNSOLVED
     begins = []
     for problem in trees:
         tree, names = problem.tree, problem.tree.skeleton.names
@@ -299,7 +303,7 @@ def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> F
     if not np.isnan(result.errors).all():
         rows = (row for tree in begins for row in zip(tree.skeleton.names, tree.rotations, strict=True))
         heads = {tree.skeleton.names[0]: tree.root_location for tree in begins}
-        settings.solved = pose_bytes(armature), asked, dict(rows), heads
+        _SOLVED[armature.session_uid] = pose_bytes(armature), asked, dict(rows), heads
         context.view_layer.update()
         move_pins_with(armature, ())
     return result

@@ -32,10 +32,8 @@ class Unset:
         self._group = group
 
     def __getattr__(self, name: str) -> Any:
-        """The default of a property; "" for a `Moment`."""
-        found = self._group.properties.get(name)
-        if found is None:
-            return ""
+        """The default of a property."""
+        found = self._group.properties[name]
         if found.type == "COLLECTION":
             return ()
         if found.type != "POINTER":
@@ -103,22 +101,6 @@ def stop_timers() -> None:
         timer = _TIMERS.pop()
         if bpy.app.timers.is_registered(timer):
             bpy.app.timers.unregister(timer)
-
-
-_MOMENTS: Final[dict[tuple[object, ...], Any]] = {}
-
-
-class Moment:
-    """A value of a property group that is not saved with the file; "" at first."""
-
-    def __set_name__(self, _owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, group: Any, _owner: type) -> Any:
-        return _MOMENTS.get((group.id_data.session_uid, self._name), "")
-
-    def __set__(self, group: Any, value: Any) -> None:
-        _MOMENTS[group.id_data.session_uid, self._name] = value
 
 
 def values_of(item: Any) -> dict[str, Any]:

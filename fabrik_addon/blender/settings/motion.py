@@ -190,14 +190,11 @@ class FabrikRetarget(RetargetOptions, PropertyGroup):
 
 # The custom property of an imported empty: the marker's name in its file.
 MARKER_NAME: Final = "fabrik_marker"
-# Custom properties of a collection of markers: whether the recording is a static trial (the person stands still), and
-# whether the collection existed when a rig was last matched.
+# Custom properties of a collection of markers: whether the recording is a static trial (the person stands still), the
+# scene's frames per second when the markers were imported, and the warnings about the recording, one per line.
 TAKE_STATIC: Final = "fabrik_static"
-# The scene's frames per second when the markers were imported.
 TAKE_RATE: Final = "fabrik_rate"
-# The warnings about the recording, one per line.
 TAKE_DOUBTS: Final = "fabrik_doubts"
-TAKE_SEEN: Final = "fabrik_seen"
 
 # Errors of a marker in meters that count as fair, and as bad.
 FAIR: Final = 0.02

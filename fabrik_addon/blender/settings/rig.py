@@ -16,7 +16,6 @@ from .in_use import (
     Int,
     Length,
     List,
-    Moment,
     Place,
     Pointer,
     Quaternion,
@@ -138,8 +137,6 @@ class PostureSettings:
         "Preferred Pose", "The pose that the rig stays close to while it meets its targets", items=PREFERRED_POSES
     )
     kept_pose: List(type=FabrikStoredBone)
-    # The last solve: the pose after it, the goals of each tree, and the pose before it.
-    solved = Moment()
     balance: Enum("Balance", "Keep the center of mass over the supporting feet", items=BALANCES)
     free_limbs_hang: Bool(
         "Free Limbs Hang",
@@ -264,7 +261,6 @@ class FabrikRig(PostureSettings, PropertyGroup):
         update=update_live_pose,
     )
     stored_pose: List(type=FabrikStoredBone)  # the pose when Live was switched on
-    live_trouble = Moment()  # the error of live posing
 
 
 def rig_settings(rig: Object) -> FabrikRig:

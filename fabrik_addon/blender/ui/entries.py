@@ -9,7 +9,7 @@ from ..settings.rig import rig_settings
 from ..settings.why_not import rig_at_hand, why_no_rig
 from .operators.motion import MOTION_SUFFIXES
 from .overlays.handlers import draw_goals_switch, draw_limits_switch
-from .panels.base import draw_reach, mail_address
+from .panels.base import address_of, draw_reach, mail_address
 from .translations import ui_text
 
 _POSING: Final = (
@@ -128,7 +128,7 @@ class FabrikPreferences(AddonPreferences):
         import rna_keymap_ui  # noqa: PLC0415  Blender's own, which only its preferences need
 
         row, mail = self.layout.row(), mail_address()
-        row.operator("fabrik.guide", icon="HELP")
+        row.operator("wm.url_open", text=ui_text("User Guide"), translate=False, icon="HELP").url = address_of("index")
         report = f"{ui_text('Report a Bug')}: {mail}"
         row.operator("wm.url_open", text=report, translate=False, icon="URL").url = f"mailto:{mail}"
         self.layout.label(text="Keys in Pose Mode", icon="KEYINGSET")

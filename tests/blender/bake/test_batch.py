@@ -139,46 +139,34 @@ def wait_for(found, seconds=60):
     return result
 
 
+@pytest.fixture(scope="module")
+def cluster(addon_folder, tmp_path_factory):
+    """The address of a scheduler, and its two workers with one thread each."""
+    pytest.importorskip("distributed")
+    tmp_path = tmp_path_factory.mktemp("cluster")
+    path = os.pathsep.join([str(addon_folder), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": path, "DASK_TEMPORARY_DIRECTORY": str(tmp_path / "dask")}
+    begun = []
+
+    def begin(*arguments):
+        command = [sys.executable, "-m", "distributed.cli.dask_" + arguments[0], *arguments[1:]]
+        log = (tmp_path / f"{len(begun)}.log").open("w")
+        begun.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=tmp_path))
+        log.close()
+        return begun[-1]
+
+    file = tmp_path / "scheduler.json"
+    begin("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file))
+    address = wait_for(lambda: file.exists() and re.search('"(tcp://[^"]*)"', file.read_text()))[1]
+    worker = ("worker", address, "--nthreads", "1", "--nworkers", "1", "--no-nanny", "--no-dashboard")
+    workers = [begin(*worker) for _ in range(2)]
+    yield address, workers
+    for process in reversed(begun):
+        process.kill()
+        process.wait()
+
+
 class TestDask:
-    @pytest.fixture
-    def cluster(self, addon_folder, tmp_path):
-        """The address of a scheduler, and its two workers with one thread each."""
-        pytest.importorskip("distributed")
-        path = os.pathsep.join([str(addon_folder), os.environ.get("PYTHONPATH", "")])
-        environment = {**os.environ, "PYTHONPATH": path, "DASK_TEMPORARY_DIRECTORY": str(tmp_path / "dask")}
-        begun = []
-
-        def begin(*arguments):
-            command = [sys.executable, "-m", "distributed.cli.dask_" + arguments[0], *arguments[1:]]
-            log = (tmp_path / f"{len(begun)}.log").open("w")
-            begun.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=tmp_path))
-            log.close()
-            return begun[-1]
-
-        file = tmp_path / "scheduler.json"
-        begin("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file))
-        address = wait_for(lambda: file.exists() and re.search('"(tcp://[^"]*)"', file.read_text()))[1]
-        worker = ("worker", address, "--nthreads", "1", "--nworkers", "1", "--no-nanny", "--no-dashboard")
-        workers = [begin(*worker) for _ in range(2)]
-        yield address, workers
-        for process in reversed(begun):
-            process.kill()
-            process.wait()
-
-    def test_a_killed_worker_is_replaced(self, cluster, call, addon_folder, tmp_path):
-        """The other worker processes its take: none is lost, and none is processed twice."""
-        address, workers = cluster
-        running = start([*call, *SHORT], "--dask", address, folder=addon_folder)
-        killed = wait_for(lambda: [w for w in workers if processes(w.pid)] == workers and workers[0])
-        child = processes(killed.pid)
-        assert running.poll() is None
-        killed.kill()
-        out, err = running.communicate(timeout=300)
-        check_lines(out.splitlines(), call)
-        assert running.returncode == 1, err
-        check_files(tmp_path)
-        wait_for(lambda: not any(Path(f"/proc/{each}").exists() for each in child))
-
     def test_ctrl_c(self, cluster, call, addon_folder, tmp_path):
         running = start(call, "--dask", cluster[0], folder=addon_folder)
         # This one fails at once, so that most of the others have not been started yet.
@@ -191,6 +179,22 @@ class TestDask:
         wait_for(lambda: not any(".part" in path.name for path in (tmp_path / "out").iterdir()))
         time.sleep(2)
         assert len(list((tmp_path / "out").iterdir())) < 2 * TAKES
+
+    def test_a_killed_worker_is_replaced(self, cluster, call, addon_folder, tmp_path):
+        """The other worker processes its take: none is lost, and none is processed twice. Must be the last test."""
+        address, workers = cluster
+        running = start([*call, *SHORT], "--dask", address, folder=addon_folder)
+        # This one fails at once. Then both workers have a take.
+        bad = next(running.stdout)
+        child = processes(workers[0].pid)
+        assert child
+        assert running.poll() is None
+        workers[0].kill()
+        out, err = running.communicate(timeout=300)
+        check_lines((bad + out).splitlines(), call)
+        assert running.returncode == 1, err
+        check_files(tmp_path)
+        wait_for(lambda: not any(Path(f"/proc/{each}").exists() for each in child))
 
     def test_a_missing_scheduler_is_named(self, call, capfd):
         pytest.importorskip("distributed")

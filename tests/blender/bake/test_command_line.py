@@ -362,23 +362,6 @@ class TestWrongInput:
         assert words in line
 
 
-@pytest.mark.parametrize(
-    ("former", "current"),
-    [
-        (["--fewer-keys", "2"], ["--simplify", "2"]),
-        (["--fewer-keys=2"], ["--simplify=2"]),
-        (["--write", "nla", "--preset", "RAJAGOPAL"], ["--action", "nla", "--marker-set", "RAJAGOPAL"]),
-        (["--no-robust", "--no-floor", "--up", "Z"], ["--no-ignore-outliers", "--no-feet-on-floor", "--up-axis", "Z"]),
-    ],
-)
-def test_former_names_of_flags_still_work(former, current):
-    parser = cli.Parser()
-    cli.COMMANDS["bake"].add_arguments(parser)
-    call = ["rig.blend", "walk.trc", "--output", "out.blend"]
-    assert parser.parse_args([*call, *former]) == parser.parse_args([*call, *current])
-    assert parser.parse_args([*call, *former]) != parser.parse_args(call)
-
-
 FULL_DISK = """
 import os, resource, sys
 import bpy

@@ -15,7 +15,8 @@ from fabrik_addon.markers.steps import finish
 
 pytestmark = [pytest.mark.one_blender, pytest.mark.usefixtures("clean_scene")]
 
-FRAMES = np.arange(1, 41)
+LAST = 20
+FRAMES = np.arange(1, LAST + 1)
 FEET = ("foot.L", "foot.R")
 
 
@@ -29,7 +30,7 @@ def hands_on_hips():
         rest = np.array(rig.pose.bones[f"hand.{side}"].tail)
         target = scenes.empty_at(rest, side)
         places = rest, hips + np.array((0.08 * sign, -0.02, 0.06)), np.array((-0.02 * sign, -0.35, 1.3)), rest
-        for frame, place in zip((1, 14, 27, 40), places, strict=True):
+        for frame, place in zip((1, 7, 13, LAST), places, strict=True):
             target.location = place
             target.keyframe_insert("location", frame=frame)
         bpy.context.view_layer.objects.active = rig
@@ -52,10 +53,10 @@ def overlaps(rig):
 
 def test_a_bake_moves_hands_out_of_the_body_and_feet_stay():
     rig = hands_on_hips()
-    bake(bpy.context, rig, frame_start=1, frame_end=40)
+    bake(bpy.context, rig, frame_start=1, frame_end=LAST)
     inside, was = overlaps(rig), takes.poses(rig, FRAMES)
     assert inside.max() > 0.08
-    result = bake(bpy.context, rig, frame_start=1, frame_end=40, self_collision="ON")
+    result = bake(bpy.context, rig, frame_start=1, frame_end=LAST, self_collision="ON")
     assert result.report.doubts == ()
     now, names = takes.poses(rig, FRAMES), rig.pose.bones.keys()
     assert overlaps(rig).max() < 1e-3
@@ -78,7 +79,7 @@ def test_a_bake_without_overlaps_is_the_same():
 
 def test_a_retarget_moves_them_out_too():
     source = hands_on_hips()
-    bake(bpy.context, source, frame_start=1, frame_end=40)
+    bake(bpy.context, source, frame_start=1, frame_end=LAST)
     rig = source.copy()
     rig.data = source.data.copy()
     rig.name = "Other"
@@ -88,7 +89,7 @@ def test_a_retarget_moves_them_out_too():
     bpy.context.view_layer.update()
 
     def retargeted(**options):
-        finish(retarget_from(bpy.context, rig, source, (1, 40), scenes.RETARGETED, options))
+        finish(retarget_from(bpy.context, rig, source, (1, LAST), scenes.RETARGETED, options))
         return overlaps(rig).max()
 
     assert retargeted() > 0.08

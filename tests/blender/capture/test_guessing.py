@@ -30,8 +30,8 @@ def open_walk(kept=KNOWN):
 
 def right_bones(rig):
     """The bone of each of the walk's markers, by its label."""
-    import_clip(bpy.context, read_markers(SAMPLES / "walk.trc"))
-    return {marker.marker: marker.bone for marker in match_markers(bpy.context, rig).markers}
+    take = import_clip(bpy.context, read_markers(SAMPLES / "walk.trc"))
+    return {marker.marker: marker.bone for marker in match_markers(bpy.context, rig, take=take).markers}
 
 
 def test_eight_labels_are_enough_to_find_the_rest():

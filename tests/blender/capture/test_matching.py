@@ -10,6 +10,7 @@ from support import scenes
 
 from fabrik_addon.blender.capture.import_markers import import_clip
 from fabrik_addon.blender.capture.matching import MarkerError, find_markers, load_map, match_markers, save_map
+from fabrik_addon.blender.capture.takes import follow_take
 from fabrik_addon.core.errors import FabrikError
 from fabrik_addon.markers.clip import Clip
 from fabrik_addon.markers.files.any_file import read_markers
@@ -276,14 +277,23 @@ class TestSeveralTakes:
         sway = np.random.default_rng(2).uniform(0.0, 0.01, (30, len(LABELS), 3))
         return import_clip(bpy.context, Clip(LABELS, 50.0, where + sway, up_axis="Z", source=source))
 
-    def test_a_take_imported_later_is_matched(self):
+    def test_a_rig_keeps_its_take_until_it_follows_another(self):
         rig = person()
-        take(source="first.trc")
+        first = take(source="first.trc")
         match_markers(bpy.context, rig)
         second = take(source="second.trc")
         match_markers(bpy.context, rig)
+        assert rig.fabrik.capture.take == first
+        follow_take(rig, second)
+        match_markers(bpy.context, rig)
         assert rig.fabrik.capture.take == second
         assert {entry.target for entry in rig.fabrik.capture.markers} == set(second.objects)
+
+    def test_the_take_imported_last_is_matched_first(self):
+        rig, _ = person(), take(source="first.trc")
+        second = take(source="second.trc")
+        match_markers(bpy.context, rig)
+        assert rig.fabrik.capture.take == second
 
     def test_the_take_of_another_rig_is_not_used(self):
         anna = person()

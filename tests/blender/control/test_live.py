@@ -144,10 +144,10 @@ def test_a_rig_that_cannot_be_read_can_be_switched_to_live():
     rig.fabrik.live = True
     live.switched(rig)
     bpy.context.view_layer.update()
-    assert "scaled non-uniformly" in rig.fabrik.live_trouble
+    assert "scaled non-uniformly" in live.trouble_of(rig)
     rig.scale = (1.0, 1.0, 1.0)
     bpy.context.view_layer.update()
-    assert not rig.fabrik.live_trouble
+    assert not live.trouble_of(rig)
     rig.fabrik.live = False
 
 

@@ -91,11 +91,18 @@ class TestHull:
         leans = np.array(points)
         found = window_around(leans, margin)
         Polygon([tuple(point) for point in found])
-        assert len(found) <= 12 or np.linalg.norm(found, axis=1).max() > 3.0
+        assert len(found) == 12
         for first, second in pairwise([*found, found[0]]):
             edge = second - first
             inward = np.array([-edge[1], edge[0]]) / np.linalg.norm(edge)
             assert ((leans - first) @ inward).min() > margin - 1e-9
+
+    def test_the_outline_of_a_narrow_swing_is_narrow(self):
+        along = np.linspace(-1.0, 1.0, 50)[:, None] * (0.8, 0.6)
+        found = window_around(along, 0.05)
+        x, z = found.T
+        area = 0.5 * abs(x @ np.roll(z, -1) - z @ np.roll(x, -1))
+        assert area < 1.15 * (2.0 * 2.0 * 0.05 + pi * 0.05**2)
 
     def test_the_outline_is_hardly_larger_than_needed(self):
         angles = np.linspace(0.0, 2.0 * pi, 500)

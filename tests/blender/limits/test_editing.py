@@ -157,7 +157,7 @@ class TestSet:
             ({"window": "0 0 1 0"}, "give at least three"),
             ({"window": "0 0 1 0 1"}, "5 numbers"),
             ({"window": "0 0 1 1 1 0 0 1"}, "simple"),
-            ({"window": "0 0 1 x 1 0 0 1"}, "'x' in the outline is not a number"),
+            ({"window": "0 0 1 x 1 0 0 1"}, "outline '0 0 1 x 1 0 0 1' is invalid"),
         ],
     )
     def test_invalid_values_are_refused_and_change_nothing(self, rig, given, sentence):

@@ -88,7 +88,7 @@ def properties(thing):
             prop.type == "ENUM" and not prop.is_enum_flag and len(prop.enum_items) > 1
         )
         is_matrix = getattr(prop, "is_array", False) and prop.array_dimensions[1] > 0
-        if is_of_values and not is_matrix and not prop.is_readonly and prop.identifier not in {"live", "live_trouble"}:
+        if is_of_values and not is_matrix and not prop.is_readonly and prop.identifier != "live":
             yield prop
 
 

@@ -11,6 +11,7 @@ from support.processes import run_python
 
 from fabrik_addon.blender.goals.places import tree_space
 from fabrik_addon.blender.goals.problem import find_problems
+from fabrik_addon.blender.posing import live
 from fabrik_addon.blender.posing.solve import solve_frame
 from fabrik_addon.blender.rig.armature import RigError, cut_tree, freeze, read_trees
 from fabrik_addon.blender.rig.locks import constrained_bones, unkeyable_bones
@@ -242,7 +243,7 @@ class TestTargetsOnTheRigItself:
             solve(rig)
         rig.fabrik.live = True
         update()
-        assert "moves with bone 'forearm.L'" in rig.fabrik.live_trouble
+        assert "moves with bone 'forearm.L'" in live.trouble_of(rig)
         rig.fabrik.live = False
 
 

@@ -271,7 +271,7 @@ class FABRIK_OT_match_markers(OnRig, Operator):
     take: String(
         "Take",
         "Collection of the markers, or an armature whose bones are the markers. Defaults to the "
-        "collection imported last, then the rig's collection, then the selected empties",
+        "rig's take, then the collection imported last, then the selected empties",
         search=lambda _self, context, _typed: [
             *bpy.data.collections.keys(),
             *(thing.name for thing in context.scene.objects if thing.type == "ARMATURE"),

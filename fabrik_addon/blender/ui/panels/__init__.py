@@ -1,7 +1,6 @@
 """The sidebar's two tabs, Pose and Motion. Panels only draw and don't compute anything."""
 
-from .base import CLASSES as BASE
 from .motion import CLASSES as MOTION
 from .pose import CLASSES as POSE
 
-CLASSES = (*BASE, *POSE, *MOTION)
+CLASSES = (*POSE, *MOTION)

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import blf
 import bpy
-from bpy.types import Context, Object, Operator, UILayout
+from bpy.types import Context, Object, UILayout
 
 from ...capture.takes import imported_takes
 from ...settings.control import may_be_control_rig
-from ...settings.in_use import String, seen
+from ...settings.in_use import seen
 from ...settings.rig import FabrikDragSettings
 from ...settings.why_not import mapped_markers, rig_at_hand, why_no_rig
 from ..translations import ui_message
@@ -40,7 +40,7 @@ class PoseTab:
 
     def draw_header_preset(self, context: Context) -> None:
         if self.guide:
-            self.layout.operator("fabrik.guide", text="", icon="HELP", emboss=False).page = self.guide
+            self.layout.operator("wm.url_open", text="", icon="HELP", emboss=False).url = address_of(self.guide)
         if self.switch:
             self.layout.prop(context.scene, self.switch, text="", icon="OVERLAY")
 
@@ -169,19 +169,6 @@ def _room_beside_icon() -> float:
     return float(region.width / bpy.context.preferences.system.ui_scale) - _MARGINS
 
 
-class FABRIK_OT_guide(Operator):
-    """Open the user guide on the extension's website"""
-
-    bl_idname = "fabrik.guide"
-    bl_label = "User Guide"
-
-    page: String("Page", "The page of the guide", default="index")
-
-    def execute(self, _context: Context) -> set[str]:
-        bpy.ops.wm.url_open(url=address_of(self.page))
-        return {"FINISHED"}
-
-
 @lru_cache(maxsize=1)
 def _manifest() -> dict[str, Any]:
     import tomllib  # noqa: PLC0415  not needed when Blender starts
@@ -258,6 +245,3 @@ def _without_a_take(rig: Object | None) -> tuple[str, str]:
     if rig is not None and len(bpy.data.armatures) > 1:
         return "Import markers, or choose an animated armature as the source in the panel Retarget", ""
     return "Import markers here, or a .bvh or .fbx armature with File ▸ Import", ""
-
-
-CLASSES = (FABRIK_OT_guide,)

@@ -22,8 +22,6 @@ from ..operators.base import folded
 from ..translations import ui_text
 from . import base
 
-# Pixels for a take's name.
-_ROOM: Final = 90.0
 # The state of a take as a word, and its icon.
 _WORDS: Final = {"STATIC": "Static", "MATCHED": "Matched", "CALIBRATED": "Calibrated", "BAKED": "Baked"}
 _TAKE_ICONS: Final[dict[str, Any]] = {
@@ -71,9 +69,8 @@ class FABRIK_PT_take(base.MotionTab, Panel):
                 row.menu("FABRIK_MT_takes", text=ui_text("Choose Take"), translate=False)
             else:
                 state = state_of_take(rig, take)
-                row.menu(
-                    "FABRIK_MT_takes", text=base.fitted(take.name, _ROOM), icon=_TAKE_ICONS[state], translate=False
-                )
+                # Blender leaves out the middle of a menu's name that is too long.
+                row.menu("FABRIK_MT_takes", text=take.name, icon=_TAKE_ICONS[state], translate=False)
                 if state in _WORDS:
                     row.label(text=ui_text(_WORDS[state]), translate=False)
         if step == "fabrik.match_markers":

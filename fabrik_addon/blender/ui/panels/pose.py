@@ -9,6 +9,7 @@ import bpy
 from bpy.types import Context, Object, Panel, PoseBone, UILayout, UIList
 
 from ...first_use import OnUse
+from ...posing import live
 from ...settings.control import FabrikCarrier, may_be_control_rig
 from ...settings.in_use import CONTEXT, Factor, seen
 from ...settings.limit_values import AXES, EXTRA_FIELDS, KINDS, NO_SLIDE
@@ -65,7 +66,7 @@ class FABRIK_PT_drag(base.PoseTab, Panel):
             row.prop(settings, "live", toggle=True, icon="PLAY")
             row.operator("fabrik.solve", text="Solve", icon="CON_KINEMATIC").start = "PRESENT"
         if is_live:
-            base.draw_lines(layout, settings.live_trouble, "ERROR")
+            base.draw_lines(layout, live.trouble_of(rig), "ERROR")
             base.draw_lines(layout, "Live poses don't render: bake first", "INFO")
         if (options := folded(layout, "Options", "drag")) is not None:
             settings = rig_settings(rig)
