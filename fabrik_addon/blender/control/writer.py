@@ -93,7 +93,7 @@ class RigMotion:
         frames: (F,) in rising order. rotations: (F, J, 4) local. roots: (F, 3) the root's head in armature space.
         channels: (F, 3 or 4) values of the rotation channels by keyed bone; on a control rig, by control.
         own: (F, 4) the same rotations as quaternions.
-        location: (F, 3) values of the location channel of the bone that moves the root.
+        locations: (F, 3) values of the location channel, by name of the bone that moves the root, or of a limb on IK.
         matrices: for a control rig, (F, 4, 4) matrices of the bones and controls in armature space, by name.
     """
 
@@ -103,7 +103,7 @@ class RigMotion:
     roots: FloatArray
     channels: Mapping[str, FloatArray]
     own: Mapping[str, FloatArray]
-    location: FloatArray
+    locations: Mapping[str, FloatArray]
     matrices: Mapping[str, FloatArray] = field(default_factory=dict, repr=False)
 
 
@@ -161,7 +161,7 @@ class ControlModel:
         self._inverse = _inverse(rotations_now)
         current = np.array([local_rotation(rig.pose.bones[name]) for name in self.controls])
         if over is not None:
-            current = np.tile(current, (len(over.location), 1, 1))
+            current = np.tile(current, (len(over.frames), 1, 1))
             for row, name in enumerate(self.controls):
                 current[:, row] = over.own.get(name, current[:, row])
         self._curling = dict[str, _Curling]()
@@ -185,7 +185,7 @@ class ControlModel:
             self._own = self.controls.index(self.place)
             fixed = [number for number, name in enumerate(moves_with) if name == self.place and number != self._own]
             self._fixed = fixed[0] if fixed else self._own
-            self._location = np.array(bone.location, dtype=np.float64) if over is None else over.location
+            self._location = np.array(bone.location, dtype=np.float64) if over is None else over.locations[self.place]
             axes = self._carried(self._turned)[..., self._own, :, :] @ self._frames[..., self._own, :, :]
             self._axes = axes if bone.bone.use_local_location else axes @ self._at_rest[self._own].T
             posed = as_array(bone.matrix) if over is None else over.matrices[self.place]

@@ -26,7 +26,7 @@ from ..rig.pose_writer import PoseKeeper
 from ..settings.control import solved_bone
 from ..settings.rig import FabrikHold, rig_settings
 from .keys import Shift, changed_channels, changes_of, recorded, restore_keys, write_changes
-from .spread_drag import Contact, PointContact, Span, check_on_fk, find_contacts, span_over
+from .spread_drag import Contact, PointContact, Span, check_on_ik, find_contacts, span_over
 from .take import EditedTake, is_animated, tree_of
 
 # Fraction of the rig's size. A human's foot visibly slides if its error exceeds a millimeter or two.
@@ -145,18 +145,21 @@ def hold_feet(context: Context, armature: Object) -> list[str]:
 
 
 def _contacts_in_range(scene: Scene, armature: Object) -> list[Contact]:
-    """The contacts of the feet in the scene's range. Raises RigError if there are none, or a leg is on IK."""
+    """The contacts of the feet in the scene's range. Raises RigError if there are none, or one can't be held."""
     takes = [EditedTake(armature, tree) for tree in posed_rig(armature).trees()]
     keys = np.unique(np.concatenate([take.key_frames(take.skeleton.names) for take in takes]))
     if not len(keys):
         raise RigError(f"{armature.name!r} has no animation to find foot contacts in: bake or key some first")
     start, end = max(scene.frame_start, keys[0]), min(scene.frame_end, keys[-1])
     frames = np.arange(start, end + 1.0)
-    contacts = [contact for take in takes for contact in find_contacts(scene, armature, take, frames)]
+    contacts = list[Contact]()
+    for take in takes:
+        found = find_contacts(scene, armature, take, frames)
+        for bone in dict.fromkeys(contact.bone for contact in found):
+            check_on_ik(take, bone)
+        contacts += found
     if not contacts:
         raise RigError(f"No planted foot of {armature.name!r} found in frames {start:g}-{end:g}: add holds by hand")
-    for bone in dict.fromkeys(contact.bone for contact in contacts):
-        check_on_fk(armature, bone)
     return contacts
 
 
@@ -193,7 +196,7 @@ def _add(
     name = f"{bone} {whole[0]:g}-{whole[1]:g}"
     with PoseKeeper(scene, armature) as keeper:
         keeper.keyed = armature.pose.bones.keys()
-        changes, miss = _held_changes(scene, armature, span, held, settings)
+        changes, miss = _held_changes(context, armature, span, held, settings)
         curves = [change.curve for change in changes]
         with recorded(armature, name, curves, span.ends) as record:
             write_changes(changes, also, span.ends)
@@ -210,11 +213,11 @@ def _add(
 
 
 def _held_changes(
-    scene: Scene, armature: Object, span: Span, held: Sequence[_Held], settings: HoldSettings
+    context: Context, armature: Object, span: Span, held: Sequence[_Held], settings: HoldSettings
 ) -> tuple[list[Shift], float]:
     frames, solver = span.motion.frames, span.solver(slice(None))
     leads = [(armature, ""), *([(settings.target, settings.target_bone)] if settings.target is not None else [])]
-    _, matrices = finish(sample_steps(scene, (), leads, frames))
+    _, matrices = finish(sample_steps(context.scene, (), leads, frames))
     # Matrices from armature space to the space in which the bone stays: the world's, an object's or a bone's.
     into = matrices[:, 0] if settings.target is None else np.linalg.inv(matrices[:, 1]) @ matrices[:, 0]
     targets, rotations = np.full_like(solver.own_points, np.nan), np.full_like(solver.own_rotations, np.nan)
@@ -231,5 +234,5 @@ def _held_changes(
             turned /= np.cbrt(np.linalg.det(turned))[:, None, None]
             rotations[rows, index] = quaternion_from_matrix(turned)
     found = solver.over_time(targets, rotations, frames, settings.ease)
-    changed, _ = changed_channels(armature, span.take, span.motion, found.rotations, found.roots)
+    changed, _ = changed_channels(context, armature, span.motion, found.rotations, found.roots)
     return changes_of(span.take, frames, changed), float(np.nanmax(found.errors[:, : len(held)]))
