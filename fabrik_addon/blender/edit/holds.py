@@ -14,6 +14,7 @@ from bpy.types import Context, Object, Scene
 
 from ...core import Effector
 from ...core.rotations import matrix_from_quaternion, quaternion_from_matrix
+from ...human.naming_schemes import match
 from ...markers.steps import finish
 from ..capture.matching import scene_rate
 from ..control.posed_rig import posed_rig
@@ -111,18 +112,35 @@ def remove_hold(context: Context, armature: Object, number: int) -> tuple[str, s
 def hold_feet(context: Context, armature: Object) -> list[str]:
     """Hold the feet during their contacts in the scene's range; returns the result of `add_hold` for each.
 
-    Removes holds from earlier calls first. The holds ease in and out over at most half a second.
+    Removes holds of earlier calls on these frames first. The holds ease in and out over at most half a second. Raises
+    RigError, with nothing changed, if there is no animation, or if a foot can't be held.
     """
     check_rig(armature)
     check_not_shared(armature)
-    # Find the contacts before earlier holds are removed, so that an error changes nothing.
-    contacts = _contacts_in_range(context.scene, armature)
-    holds = rig_settings(armature).holds
-    earlier = [number for number, hold in enumerate(holds) if hold.is_contact]
-    for number in reversed(earlier):
-        remove_hold(context, armature, number)
+    scene, holds = context.scene, rig_settings(armature).holds
+    takes = [EditedTake(armature, tree) for tree in posed_rig(armature).trees()]
+    keys = np.unique(np.concatenate([take.key_frames(take.skeleton.names) for take in takes]))
+    if not len(keys):
+        raise RigError(f"{armature.name!r} has no animation to find foot contacts in: bake or key some first")
+    for take in takes:
+        for name, role in match(take.skeleton.names).items():
+            if role.part == "foot":
+                check_on_ik(take, name)
+    start, end = max(scene.frame_start, keys[0]), min(scene.frame_end, keys[-1])
+    earlier = [
+        index for index, hold in enumerate(holds) if hold.is_contact and hold.first <= end and hold.last >= start
+    ]
+    for index in reversed(earlier):
+        remove_hold(context, armature, index)
     if earlier:
-        contacts = _contacts_in_range(context.scene, armature)
+        takes = [EditedTake(armature, take.tree) for take in takes]
+    frames = np.arange(start, end + 1.0)
+    contacts = [contact for take in takes for contact in find_contacts(scene, armature, take, frames)]
+    if not contacts:
+        reason = f"No planted foot of {armature.name!r} found in frames {start:g}-{end:g}: add holds by hand"
+        if not earlier:
+            raise RigError(reason)
+        return [reason]
     most = _EASE * scene_rate(context.scene)
     warnings = []
     for contact in contacts:
@@ -142,25 +160,6 @@ def hold_feet(context: Context, armature: Object) -> list[str]:
         hold.is_contact = True
         warnings.append(missed)
     return warnings
-
-
-def _contacts_in_range(scene: Scene, armature: Object) -> list[Contact]:
-    """The contacts of the feet in the scene's range. Raises RigError if there are none, or one can't be held."""
-    takes = [EditedTake(armature, tree) for tree in posed_rig(armature).trees()]
-    keys = np.unique(np.concatenate([take.key_frames(take.skeleton.names) for take in takes]))
-    if not len(keys):
-        raise RigError(f"{armature.name!r} has no animation to find foot contacts in: bake or key some first")
-    start, end = max(scene.frame_start, keys[0]), min(scene.frame_end, keys[-1])
-    frames = np.arange(start, end + 1.0)
-    contacts = list[Contact]()
-    for take in takes:
-        found = find_contacts(scene, armature, take, frames)
-        for bone in dict.fromkeys(contact.bone for contact in found):
-            check_on_ik(take, bone)
-        contacts += found
-    if not contacts:
-        raise RigError(f"No planted foot of {armature.name!r} found in frames {start:g}-{end:g}: add holds by hand")
-    return contacts
 
 
 def _add(
