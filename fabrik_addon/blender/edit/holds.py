@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 import bpy
 import numpy as np
-from bpy.types import Context, Object, Scene
+from bpy.types import Context, Object
 
 from ...core import Effector
 from ...core.rotations import matrix_from_quaternion, quaternion_from_matrix
@@ -27,7 +27,7 @@ from ..rig.pose_writer import PoseKeeper
 from ..settings.control import solved_bone
 from ..settings.rig import FabrikHold, rig_settings
 from .keys import Shift, changed_channels, changes_of, recorded, restore_keys, write_changes
-from .spread_drag import Contact, PointContact, Span, check_on_ik, find_contacts, span_over
+from .spread_drag import PointContact, Span, check_on_ik, find_contacts, span_over
 from .take import EditedTake, is_animated, tree_of
 
 # Fraction of the rig's size. A human's foot visibly slides if its error exceeds a millimeter or two.
