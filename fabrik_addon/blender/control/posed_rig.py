@@ -316,7 +316,8 @@ class ControlRig(PlainRig):
         """Raise RigError if a bone or a switch that was found at setup no longer exists."""
         rig, setup = self.rig, self._setup
         gone = [row.name for row in setup.carriers if row.name not in rig.pose.bones]
-        gone += [row.name for row in (*setup.switches, *setup.along) if not has_property(rig, row.name)]
+        paths = [*(row.path for row in setup.switches), *(row.name for row in setup.along)]
+        gone += [path for path in paths if not has_property(rig, path)]
         if gone:
             raise plain.RigError(
                 f"{rig.name!r} no longer has {gone[0]!r} (was a bone renamed?): press Set Up Control Rig again"
@@ -346,7 +347,7 @@ class ControlRig(PlainRig):
 
     @property
     def on_ik(self) -> set[str]:
-        off = {row.name for row in self._setup.switches if read_switch(self.rig, row.name) != row.fk}
+        off = {row.name for row in self._setup.switches if read_switch(self.rig, row.path) != row.fk}
         return {row.name for row in self._setup.carriers if row.switch in off}
 
     def resting_limbs(self, dragged: Collection[str]) -> set[str]:
@@ -485,7 +486,7 @@ class ControlRig(PlainRig):
             moved[name] = from_channels(rig.pose.bones[name].rotation_mode, turned)
         bodies = {row.control: row.name for row in setup.carriers}
         bodies |= {name: setup.controls[name].stands_for for name in placed}
-        values = writer.on_fk | {path: setup.switches[path].ik for path in writer.limbs}
+        values = writer.on_fk | {limb: setup.switches[limb].ik for limb in writer.limbs}
         return writing.TakeChannels(
             moved, bodies, locations, keyed_switches(setup, with_linked_values(setup, values)), tuple(left)
         )
@@ -494,7 +495,8 @@ class ControlRig(PlainRig):
         setup = self._setup
         moved = {setup.place, *(row.name for row in setup.controls if row.limb)}
         turned = {row.control for row in setup.carriers if row.name in skeleton.names}
-        return self._paths(turned | moved, moved) | {row.name for row in (*setup.switches, *setup.along)}
+        switches = {row.path for row in setup.switches} | {row.name for row in setup.along}
+        return self._paths(turned | moved, moved) | switches
 
     def off(self, context: Context, solution: Solution, frames: IntArray) -> list[str]:
         """Sentences about bones that controls can't move to their poses on frames (F,)."""
@@ -568,8 +570,9 @@ class ControlRig(PlainRig):
                 context.scene.frame_set(int(old.frames[row] // 1), subframe=old.frames[row] % 1)
                 writer.apply(wanted[row], after[row], None if end is None else end[row])
                 # A limb that is on FK on this frame keeps the keys of its IK controls.
-                off = {path for path in writer.limbs if read_switch(rig, path) != setup.switches[path].ik}
-                for name in [name for path, limb in writer.limbs.items() if path not in off for name in limb.controls]:
+                on_ik = self.on_ik
+                placed = [limb for limb in writer.limbs.values() if limb.bones[0] in on_ik]
+                for name in [name for limb in placed for name in limb.controls]:
                     bone: Any = rig.pose.bones[name]
                     if name in old.own:
                         values = np.array(getattr(bone, property_name(bone.rotation_mode)))
@@ -595,7 +598,7 @@ class ControlRig(PlainRig):
         setup = self._setup
         limbs = {row.limb for row in setup.controls if row.name in posed}
         limbs |= {row.switch for row in setup.carriers if row.control in posed}
-        paths = [row.name for row in setup.switches if row.name in limbs]
+        paths = [row.path for row in setup.switches if row.name in limbs]
         paths += [row.name for row in setup.along if row.switch in limbs]
         return [*keyed_switches(setup, {path: read_switch(self.rig, path) for path in paths})]
 

@@ -476,12 +476,14 @@ def kept_on_ik(
 ) -> Iterator[tuple[str, list[str]]]:
     """The switches of limbs that stay on IK, as in `limbs_kept_on_ik`, with the controls that place them."""
     pins = [each.bone for each in enabled_effectors(rig) if each.kind == "PIN"]
-    pinned = {row.switch for row in setup.carriers if row.name in pins}
+    # Limbs that share a switch stay on IK together.
+    pinned = {setup.switches[row.switch].path for row in setup.carriers if row.name in pins and row.switch}
     for path in paths:
         controls = [row.name for row in setup.controls if row.limb == path and row.name in rig.pose.bones]
-        by_itself = setup.limbs == "AUTO" and (not baked or (path in pinned and not setup.switches[path].stretches))
-        wanted = setup.limbs == "IK" or setup.switches[path].only_ik or by_itself
-        if wanted and controls and read_switch(rig, path) == setup.switches[path].ik:
+        switch = setup.switches[path]
+        by_itself = setup.limbs == "AUTO" and (not baked or (switch.path in pinned and not switch.stretches))
+        wanted = setup.limbs == "IK" or switch.only_ik or by_itself
+        if wanted and controls and read_switch(rig, switch.path) == switch.ik:
             yield path, controls
 
 
@@ -505,14 +507,14 @@ def held_by_ik(rig: Object, update: Update, known: set[str] | None = None, *, ev
     if setup is None:
         return []
     by_switch = limbs_of(setup)
-    before = {path: read_switch(rig, path) for path in by_switch}
+    before = {row.path: read_switch(rig, row.path) for row in setup.switches}
     if every:
-        write_switches(rig, {path: setup.switches[path].ik for path in by_switch})
+        write_switches(rig, {row.path: row.ik for row in setup.switches})
         update()
     for path, rows in by_switch.items():
         ends = {row.name: row.goes_by for row in rows if row.goes_by in bones}
         is_known = known is None or not known.isdisjoint(ends.values())
-        if ends and is_known and read_switch(rig, path) == setup.switches[path].ik:
+        if ends and is_known and read_switch(rig, setup.switches[path].path) == setup.switches[path].ik:
             limbs.append(LimbOnIk(rig, [row.name for row in rows], [*ends.values()]))
             limbs[-1].hold(ends)
     if known is not None or not limbs:
@@ -695,7 +697,12 @@ class ControlWriter:
     def leaving_ik(self) -> list[str]:
         """The first FK control of each limb that is on IK now, and is switched to FK when the body is posed."""
         limbs = limbs_of(self._setup)
-        return [limbs[path][0].control for path, value in self.on_fk.items() if self._before_switches[path] != value]
+        return [limbs[limb][0].control for limb in self._switching()]
+
+    def _switching(self) -> dict[str, float]:
+        """The limbs that are switched to FK, with the values of their switches."""
+        paths = {limb: self._setup.switches[limb].path for limb in self.on_fk}
+        return {limb: fk for limb, fk in self.on_fk.items() if self._before_switches[paths[limb]] != fk}
 
     def write(self, rotations: FloatArray, head: FloatArray | None) -> None:
         """Pose the body by local rotations (J, 4) and its root's head (3,) in armature space; None: its rest head."""
@@ -770,8 +777,7 @@ class ControlWriter:
         """The model of the controls, once the limbs that will be written are on FK."""
         if self._model is None:
             # Values set along with a switch stay as they are for limbs that are on FK already.
-            leaving = {path: fk for path, fk in self.on_fk.items() if fk != self._before_switches[path]}
-            write_switches(self._rig, with_linked_values(self._setup, leaving))
+            write_switches(self._rig, with_linked_values(self._setup, self._switching()))
             if self.switched():
                 self._update()
             self._model = ControlModel(self._rig, self._setup, self._skeleton)
