@@ -192,7 +192,8 @@ def _add(
         # No easing is needed before the first key and after the last one.
         ends = max(ends[0], min(keys[0], whole[0]) - 1.0), min(ends[1], max(keys[-1], whole[1]) + 1.0)
     span = span_over(setup, take, whole, ends, also=also, held=points)
-    name = f"{bone} {whole[0]:g}-{whole[1]:g}"
+    shown_bone = setup.posed.shown(bone)
+    name = f"{shown_bone} {whole[0]:g}-{whole[1]:g}"
     with PoseKeeper(scene, armature) as keeper:
         keeper.keyed = armature.pose.bones.keys()
         changes, miss = _held_changes(context, armature, span, held, settings)
@@ -207,7 +208,7 @@ def _add(
         return hold, ""
     shown = 1000.0 * miss * meters_per_unit(armature)
     return hold, (
-        f"{bone!r} could not follow and is up to {shown:.1f} mm off; hold fewer frames, or release other bones"
+        f"{shown_bone!r} could not follow and is up to {shown:.1f} mm off; hold fewer frames, or release other bones"
     )
 
 

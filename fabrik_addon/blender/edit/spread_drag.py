@@ -287,7 +287,7 @@ def make_span(scene: Scene, setup: DragSetup, spread: Spread, frame: float) -> S
     if whole == (first, last):
         return span
     sentence = (
-        f"Bone {bone!r} is in contact from frame {first:g} to {last:g}, longer than the edited "
+        f"Bone {setup.posed.shown(bone)!r} is in contact from frame {first:g} to {last:g}, longer than the edited "
         "range: it returns before the contact ends"
     )
     return replace(span, left_alone=(*span.left_alone, sentence))
@@ -386,7 +386,7 @@ def _turning(setup: DragSetup, effectors: list[Effector], take: EditedTake) -> l
         check_on_ik(take, name)
     turning = [name for name in open_ if name in take.keyed]
     if not turning:
-        raise RigError(f"No bone that follows {dragged!r} has keys: bake or key some motion first")
+        raise RigError(f"No bone that follows {posed.shown(dragged)!r} has keys: bake or key some motion first")
     return turning
 
 

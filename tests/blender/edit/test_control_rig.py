@@ -301,6 +301,7 @@ def test_a_limb_on_ik_is_held(arm_on_ik):
     held = (first <= FRAMES) & (last >= FRAMES)
     before = poses(arm_on_ik, FRAMES)
     assert bpy.ops.fabrik.add_hold(bone="hand_ik.R", first=first, last=last, ease=6) == {"FINISHED"}
+    assert arm_on_ik.fabrik.holds[0].name == "hand_ik.R 12-20"
     after, hand = poses(arm_on_ik, FRAMES), arm_on_ik.pose.bones.find("ORG-hand.R")
     assert np.abs(before[held, hand] - before[HERE - 1, hand])[:, :3, 3].max() > 0.03
     assert np.abs(after[held, hand] - before[HERE - 1, hand])[:, :3, 3].max() < 1e-4
