@@ -677,6 +677,10 @@ class ControlWriter:
         posed = rows if bones is None else [rows[self._inside[bone]] for bone in bones]
         led = dict.fromkeys(row.switch for row in posed if row.switch)
         self.limbs = limbs_kept_on_ik(armature, setup, led, known, baked=baked)
+        # Limbs that share a switch leave IK together.
+        leaving = {setup.switches[path].path for path in led if path not in self.limbs}
+        posed += [row for row in rows if row.switch not in {"", *led} and setup.switches[row.switch].path in leaving]
+        led |= dict.fromkeys(row.switch for row in posed if row.switch)
         self.on_fk = {path: setup.switches[path].fk for path in led if baked or path not in self.limbs}
         on_ik = limbs_kept_on_ik(armature, setup, led, known) if baked else {}
         self.leaving = {path: limb for path, limb in on_ik.items() if path not in self.limbs}

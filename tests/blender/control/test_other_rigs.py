@@ -370,11 +370,14 @@ def test_one_slider_for_both_arms_is_a_switch_of_two_limbs(direct):
     assert max(from_controls(rig).values()) < 1e-3
     assert all(not rig.pose.bones[name].location.length for name in ("hand.R_ik", "hand.R_pole"))
     assert rig["arms"] == 1.0
-    rig["arms"] = 0.0
-    rig.update_tag()
-    bpy.context.view_layer.update()
-    assert drag(rig, "hand.L", (0.0, -0.2, 0.1)).left_alone == []
+    other = np.array(rig.pose.bones["hand.R"].matrix)
+    kept.limbs = "FK"
+    moved = drag(rig, "hand.L_ik", (0.0, -0.03, 0.02))
+    assert moved.left_alone == []
+    assert moved.notice == "Limbs switched from IK to FK: arm.L, arm.R"
     assert rig["arms"] == 0.0
+    bpy.context.view_layer.update()
+    assert np.abs(np.array(rig.pose.bones["hand.R"].matrix) - other)[:3, 3].max() < 1e-4
 
 
 @pytest.mark.parametrize("limbs", ["FK", "IK"])
