@@ -27,7 +27,7 @@ from ...core.rotations import (
 from ..rig import armature as plain
 from ..rig.keyframes import ROTATION_CHANNELS
 from ..rig.locks import WithLocks, bones_with_locks, constrained_bones, hinge_of_locks, unkeyable_bones, with_locks
-from ..rig.pose_writer import PoseWriter, has_property, read_switch
+from ..rig.pose_writer import PoseKeeper, PoseWriter, has_property, read_switch
 from ..rig.rotation_modes import from_channels, local_rotation, property_name
 from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig, solved_parents
 from . import writer as writing
@@ -105,6 +105,10 @@ class PlainRig:
     def on_ik(self) -> set[str]:
         """The bones that are currently on IK, so that no control rotates them directly."""
         return set()
+
+    def leaves_ik(self, bone: str) -> bool:
+        """Whether a bone is on IK now, and its limb is switched to FK when it is posed."""
+        return False
 
     def resting_limbs(self, dragged: Collection[str]) -> set[str]:
         """The bones of limbs with IK or FK on which no bone is dragged. The rig poses them, except above pins."""
@@ -241,9 +245,9 @@ class PlainRig:
         """The bone whose location moves the root of a tree; "" for none."""
         return root
 
-    def holder(self, bone: str) -> str:
-        """The bone whose channels rotate a bone: itself, or its control; "" for none."""
-        return bone
+    def holders(self, bone: str) -> list[str]:
+        """The bones whose channels pose a bone: itself, its control, or the controls of its limb on IK."""
+        return [bone]
 
     def shown(self, bone: str) -> str:
         """The name that users see for a bone: its own, or that of its control."""
@@ -255,16 +259,17 @@ class PlainRig:
         return set()
 
     def channels_for_edit(
-        self, old: writing.RigMotion, new: _Poses
-    ) -> tuple[dict[str, FloatArray], FloatArray, tuple[str, ...]]:
+        self, context: Context, old: writing.RigMotion, new: _Poses
+    ) -> tuple[dict[str, FloatArray], dict[str, FloatArray], tuple[str, ...]]:
         """The channels for new poses that replace the old ones of a rig over F frames.
 
-        Returns (F, 4) rotations by bone or control with keys, (F, 3) the change of the root's location, and the
-        controls that would rotate but have no keys.
+        Returns (F, 4) rotations and (F, 3) locations by bone or control with keys, and the controls that would rotate
+        but have no keys.
         """
         root = self.rig.pose.bones[old.skeleton.names[0]]
         shift = plain.root_location_channel(root, new[1]) - plain.root_location_channel(root, old.roots)
-        return {name: new[0][:, old.skeleton.index(name)] for name in old.own}, shift, ()
+        turned = {name: new[0][:, old.skeleton.index(name)] for name in old.own}
+        return turned, {name: before + shift for name, before in old.locations.items()}, ()
 
     def keyed(self, bones: Sequence[str], roots: Sequence[str]) -> Iterator[_Pair]:
         """The (bone, property) pairs to key for a pose of some bones and of moved roots."""
@@ -311,7 +316,8 @@ class ControlRig(PlainRig):
         """Raise RigError if a bone or a switch that was found at setup no longer exists."""
         rig, setup = self.rig, self._setup
         gone = [row.name for row in setup.carriers if row.name not in rig.pose.bones]
-        gone += [row.name for row in (*setup.switches, *setup.along) if not has_property(rig, row.name)]
+        paths = [*(row.path for row in setup.switches), *(row.name for row in setup.along)]
+        gone += [path for path in paths if not has_property(rig, path)]
         if gone:
             raise plain.RigError(
                 f"{rig.name!r} no longer has {gone[0]!r} (was a bone renamed?): press Set Up Control Rig again"
@@ -341,7 +347,7 @@ class ControlRig(PlainRig):
 
     @property
     def on_ik(self) -> set[str]:
-        off = {row.name for row in self._setup.switches if read_switch(self.rig, row.name) != row.fk}
+        off = {row.name for row in self._setup.switches if read_switch(self.rig, row.path) != row.fk}
         return {row.name for row in self._setup.carriers if row.switch in off}
 
     def resting_limbs(self, dragged: Collection[str]) -> set[str]:
@@ -480,7 +486,7 @@ class ControlRig(PlainRig):
             moved[name] = from_channels(rig.pose.bones[name].rotation_mode, turned)
         bodies = {row.control: row.name for row in setup.carriers}
         bodies |= {name: setup.controls[name].stands_for for name in placed}
-        values = writer.on_fk | {path: setup.switches[path].ik for path in writer.limbs}
+        values = writer.on_fk | {limb: setup.switches[limb].ik for limb in writer.limbs}
         return writing.TakeChannels(
             moved, bodies, locations, keyed_switches(setup, with_linked_values(setup, values)), tuple(left)
         )
@@ -489,7 +495,8 @@ class ControlRig(PlainRig):
         setup = self._setup
         moved = {setup.place, *(row.name for row in setup.controls if row.limb)}
         turned = {row.control for row in setup.carriers if row.name in skeleton.names}
-        return self._paths(turned | moved, moved) | {row.name for row in (*setup.switches, *setup.along)}
+        switches = {row.path for row in setup.switches} | {row.name for row in setup.along}
+        return self._paths(turned | moved, moved) | switches
 
     def off(self, context: Context, solution: Solution, frames: IntArray) -> list[str]:
         """Sentences about bones that controls can't move to their poses on frames (F,)."""
@@ -504,16 +511,20 @@ class ControlRig(PlainRig):
     def place(self, root: str) -> str:
         return self._setup.place
 
-    def holder(self, bone: str) -> str:
-        control: str = self._setup.carriers[bone].control
-        return control if control in self.rig.pose.bones else ""
+    def leaves_ik(self, bone: str) -> bool:
+        return bone in self.on_ik and not self._stays_on_ik(self._setup.carriers[bone])
+
+    def holders(self, bone: str) -> list[str]:
+        row = self._setup.carriers[bone]
+        limb = [each.name for each in self._setup.controls if each.limb == row.switch] if bone in self.on_ik else []
+        return [name for name in limb or [row.control] if name in self.rig.pose.bones]
 
     def shown(self, bone: str) -> str:
         row: FabrikCarrier | None = self._setup.carriers.get(bone)
         if row is None:
             return bone
         by_ik = row.goes_by in self.rig.pose.bones and bone in self.on_ik
-        return row.goes_by if by_ik else self.holder(bone) or bone
+        return row.goes_by if by_ik else row.control if row.control in self.rig.pose.bones else bone
 
     @property
     def sampled_bones(self) -> set[str]:
@@ -525,25 +536,50 @@ class ControlRig(PlainRig):
         return names
 
     def channels_for_edit(
-        self, old: writing.RigMotion, new: _Poses
-    ) -> tuple[dict[str, FloatArray], FloatArray, tuple[str, ...]]:
+        self, context: Context, old: writing.RigMotion, new: _Poses
+    ) -> tuple[dict[str, FloatArray], dict[str, FloatArray], tuple[str, ...]]:
         """The channels of controls for new poses, as in `PlainRig`.
 
         Each control rotates, in its own frame, by the change of the body's pose. Rounding errors are the same in both
-        poses, so they don't change keys.
+        poses, so they don't change keys. The controls of limbs on IK are placed frame by frame.
         """
-        model = writing.ControlModel(self.rig, self._setup, old.skeleton, over=old)
-        poses = (old.rotations, old.roots), new
-        (before, start), (after, end) = (model.pose(forward_kinematics(old.skeleton, *each)) for each in poses)
-        found, unkeyed = {}, []
+        rig, setup, on_ik = self.rig, self._setup, self.on_ik
+        model = writing.ControlModel(rig, setup, old.skeleton, over=old)
+        was, wanted = (forward_kinematics(old.skeleton, *each) for each in ((old.rotations, old.roots), new))
+        (before, start), (after, end) = model.pose(was), model.pose(wanted)
+        found, unkeyed, locations = {}, [], dict(old.locations)
+        idle = {row.control for row in setup.carriers if row.name in on_ik}
         for row, name in enumerate(model.controls):
-            was, becomes = before[:, row], after[:, row]
             if name in old.own:
-                found[name] = product(old.own[name], product(conjugate(was), becomes))
-            elif angle_between(was, becomes).max() > _UNKEYED:
+                found[name] = product(old.own[name], product(conjugate(before[:, row]), after[:, row]))
+            elif name not in idle and angle_between(before[:, row], after[:, row]).max() > _UNKEYED:
                 unkeyed.append(name)
-        shift = np.zeros_like(old.location) if start is None or end is None else end - start
-        return found, shift, tuple(unkeyed)
+        if start is not None and end is not None:
+            locations[model.place] = old.locations[model.place] + end - start
+        turned = (new[0] != old.rotations).any(axis=2)
+        posed = np.flatnonzero(turned.any(axis=0)).tolist()
+        writer = writing.ControlWriter(context.view_layer.update, rig, setup, old.skeleton, posed)
+        names = [name for limb in writer.limbs.values() for name in limb.controls]
+        # IK may stretch a limb on some frames.
+        posed_before = plain.unscaled(np.stack([old.matrices[name] for name in old.skeleton.names], axis=1))
+        wanted = wanted @ np.linalg.inv(was) @ posed_before
+        found |= {name: old.own[name].copy() for name in names if name in old.own}
+        locations |= {name: old.locations[name].copy() for name in names if name in old.locations}
+        with PoseKeeper(context.scene, rig):
+            for row in np.flatnonzero(turned.any(axis=1)).tolist() if names else ():
+                context.scene.frame_set(int(old.frames[row] // 1), subframe=old.frames[row] % 1)
+                writer.apply(wanted[row], after[row], None if end is None else end[row])
+                # A limb that is on FK on this frame keeps the keys of its IK controls.
+                on_ik = self.on_ik
+                placed = [limb for limb in writer.limbs.values() if limb.bones[0] in on_ik]
+                for name in [name for limb in placed for name in limb.controls]:
+                    bone: Any = rig.pose.bones[name]
+                    if name in old.own:
+                        values = np.array(getattr(bone, property_name(bone.rotation_mode)))
+                        found[name][row] = from_channels(bone.rotation_mode, values)
+                    if name in old.locations:
+                        locations[name][row] = bone.location
+        return found, locations, tuple(unkeyed)
 
     def _holders(self, bones: Sequence[str], roots: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
         """As in `PlainRig`, with the controls of limbs on FK or IK.
@@ -562,7 +598,7 @@ class ControlRig(PlainRig):
         setup = self._setup
         limbs = {row.limb for row in setup.controls if row.name in posed}
         limbs |= {row.switch for row in setup.carriers if row.control in posed}
-        paths = [row.name for row in setup.switches if row.name in limbs]
+        paths = [row.path for row in setup.switches if row.name in limbs]
         paths += [row.name for row in setup.along if row.switch in limbs]
         return [*keyed_switches(setup, {path: read_switch(self.rig, path) for path in paths})]
 

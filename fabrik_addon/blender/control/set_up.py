@@ -392,14 +392,23 @@ class _Search:
     def _keep(self, found: _Found) -> None:
         for name in _LISTS:
             getattr(self.setup, name).clear()
+        limbs: dict[str, str] = {}
         for carrier in found.carriers:
             kind = "HAND" if carrier.bone in self.by_hand else "TURNS" if carrier.full else "SWINGS"
             named = {"name": carrier.bone, "control": carrier.control, "parent": carrier.parent}
-            add_item(self.setup.carriers, **named, found=kind, switch=_switch_of(found, carrier))
+            # Limbs that share a switch are not connected. Parents come first.
+            path = _switch_of(found, carrier)
+            parents = [carrier.parent, *self._above(carrier.parent)] if path and carrier.parent else []
+            above = (self.setup.carriers[name].switch for name in parents)
+            limb = next((each for each in above if limbs.get(each) == path), _unused(path, limbs))
+            limbs[limb] = path
+            add_item(self.setup.carriers, **named, found=kind, switch=limb)
         for name, frame in found.frames.items():
             add_item(self.setup.controls, name=name, **vars(frame), stands_for=_stands_for(found, name))
         for switch, value in found.switches.items():
-            add_item(self.setup.switches, name=switch.path, fk=value, ik=1.0 - value, only_ik=switch.only_ik)
+            for name in [name for name, path in limbs.items() if path == switch.path] or [switch.path]:
+                named = {"name": name, "shared": "" if name == switch.path else switch.path}
+                add_item(self.setup.switches, **named, fk=value, ik=1.0 - value, only_ik=switch.only_ik)
             for path in switch.along:
                 add_item(self.setup.along, name=path, switch=switch.path, fk=value, ik=1.0 - value)
         self.setup.place = found.place
@@ -515,12 +524,12 @@ class _Search:
         # Sort from the outermost control inward.
         free = sorted({*candidates} - carrying, key=lambda name: (-self.after[name].bit_count(), name))
         mine = {path: self._exclusive_controls(limb, free) for path, limb in limbs.items()}
-        write_switches(self.rig, {row.name: row.fk for row in self.setup.switches})
+        write_switches(self.rig, {row.path: row.fk for row in self.setup.switches})
         # Controls that move a limb on FK do not place it on IK.
         on_fk = {path: _TriedLimb(self.rig, bones, mine[path]) for path, bones in limbs.items()}
         _try_channels(self.update, list(on_fk.values()))
         mine = {path: [name for name in mine[path] if not limb.moves(name)] for path, limb in on_fk.items()}
-        write_switches(self.rig, {row.name: row.ik for row in self.setup.switches})
+        write_switches(self.rig, {row.path: row.ik for row in self.setup.switches})
         tried = {path: _TriedLimb(self.rig, bones, mine[path]) for path, bones in limbs.items() if mine[path]}
         _try_channels(self.update, list(tried.values()))
         for path, limb in tried.items():
@@ -645,6 +654,12 @@ def _kept_if_failing(setup: FabrikControlRig) -> Iterator[None]:
                 add_item(rows, **values)
         setup.place, setup.uncarried = texts
         raise
+
+
+def _unused(path: str, names: Collection[str]) -> str:
+    """A path that is not among the names, if necessary with a number at its end."""
+    numbered = (path, *(f"{path} {number}" for number in range(2, len(names) + 2)))
+    return next(name for name in numbered if not path or name not in names)
 
 
 def _pivoting(trials: Trials, switch: switching.Switch) -> int:

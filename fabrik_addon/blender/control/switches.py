@@ -1,6 +1,5 @@
 """Finds and sets IK/FK switches. Custom properties in drivers are candidates; trials show which are switches."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -152,8 +151,8 @@ def limbs_of(setup: FabrikControlRig) -> dict[str, list[FabrikCarrier]]:
 
 
 def with_linked_values(setup: FabrikControlRig, values: Mapping[str, float]) -> dict[str, float]:
-    """The values of some limbs' switches, and of the properties that are set with them, by path."""
-    found = dict(values)
+    """The values of some limbs' switches, by limb, and of the properties that are set with them, by path."""
+    found = {setup.switches[limb].path: value for limb, value in values.items()}
     for row in setup.along:
         if row.switch in values:
             found[row.name] = row.ik if values[row.switch] == setup.switches[row.switch].ik else row.fk
@@ -172,14 +171,13 @@ def keyed_switches(setup: FabrikControlRig, values: Mapping[str, float]) -> dict
 def _driving(rig: Object) -> dict[str, set[str]]:
     """By path of a custom property from 0 to 1: the bones whose constraints it drives.
 
-    A property that is itself driven by another one, which drives nothing else, is represented by that one.
+    A property that is itself driven by another one is represented by that one.
     """
     found: dict[str, set[str]] = {}
     drivers = list(rig.animation_data.drivers) if rig.animation_data else []
     sources: dict[str, list[Any]] = {
         curve.data_path: [each for variable in curve.driver.variables for each in variable.targets] for curve in drivers
     }
-    uses = Counter(each.data_path for targets in sources.values() for each in targets)
     for curve in drivers:
         name, _, number = curve.data_path.rpartition(".")
         bone: PoseBone | None = rig.pose.bones.get(bone_in_path(curve.data_path))
@@ -194,7 +192,7 @@ def _driving(rig: Object) -> dict[str, set[str]]:
         for target in sources[curve.data_path]:
             value: Any = None
             others = sources.get(target.data_path, [])
-            source = others[0] if len(others) == 1 and uses[others[0].data_path] == 1 else target
+            source = others[0] if len(others) == 1 else target
             if source.id == rig and source.data_path.endswith('"]'):
                 # The property may no longer exist.
                 with suppress(KeyError, ValueError):

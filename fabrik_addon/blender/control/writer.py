@@ -93,7 +93,7 @@ class RigMotion:
         frames: (F,) in rising order. rotations: (F, J, 4) local. roots: (F, 3) the root's head in armature space.
         channels: (F, 3 or 4) values of the rotation channels by keyed bone; on a control rig, by control.
         own: (F, 4) the same rotations as quaternions.
-        location: (F, 3) values of the location channel of the bone that moves the root.
+        locations: (F, 3) values of the location channel, by name of the bone that moves the root, or of a limb on IK.
         matrices: for a control rig, (F, 4, 4) matrices of the bones and controls in armature space, by name.
     """
 
@@ -103,7 +103,7 @@ class RigMotion:
     roots: FloatArray
     channels: Mapping[str, FloatArray]
     own: Mapping[str, FloatArray]
-    location: FloatArray
+    locations: Mapping[str, FloatArray]
     matrices: Mapping[str, FloatArray] = field(default_factory=dict, repr=False)
 
 
@@ -161,7 +161,7 @@ class ControlModel:
         self._inverse = _inverse(rotations_now)
         current = np.array([local_rotation(rig.pose.bones[name]) for name in self.controls])
         if over is not None:
-            current = np.tile(current, (len(over.location), 1, 1))
+            current = np.tile(current, (len(over.frames), 1, 1))
             for row, name in enumerate(self.controls):
                 current[:, row] = over.own.get(name, current[:, row])
         self._curling = dict[str, _Curling]()
@@ -185,7 +185,7 @@ class ControlModel:
             self._own = self.controls.index(self.place)
             fixed = [number for number, name in enumerate(moves_with) if name == self.place and number != self._own]
             self._fixed = fixed[0] if fixed else self._own
-            self._location = np.array(bone.location, dtype=np.float64) if over is None else over.location
+            self._location = np.array(bone.location, dtype=np.float64) if over is None else over.locations[self.place]
             axes = self._carried(self._turned)[..., self._own, :, :] @ self._frames[..., self._own, :, :]
             self._axes = axes if bone.bone.use_local_location else axes @ self._at_rest[self._own].T
             posed = as_array(bone.matrix) if over is None else over.matrices[self.place]
@@ -476,12 +476,14 @@ def kept_on_ik(
 ) -> Iterator[tuple[str, list[str]]]:
     """The switches of limbs that stay on IK, as in `limbs_kept_on_ik`, with the controls that place them."""
     pins = [each.bone for each in enabled_effectors(rig) if each.kind == "PIN"]
-    pinned = {row.switch for row in setup.carriers if row.name in pins}
+    # Limbs that share a switch stay on IK together.
+    pinned = {setup.switches[row.switch].path for row in setup.carriers if row.name in pins and row.switch}
     for path in paths:
         controls = [row.name for row in setup.controls if row.limb == path and row.name in rig.pose.bones]
-        by_itself = setup.limbs == "AUTO" and (not baked or (path in pinned and not setup.switches[path].stretches))
-        wanted = setup.limbs == "IK" or setup.switches[path].only_ik or by_itself
-        if wanted and controls and read_switch(rig, path) == setup.switches[path].ik:
+        switch = setup.switches[path]
+        by_itself = setup.limbs == "AUTO" and (not baked or (switch.path in pinned and not switch.stretches))
+        wanted = setup.limbs == "IK" or switch.only_ik or by_itself
+        if wanted and controls and read_switch(rig, switch.path) == switch.ik:
             yield path, controls
 
 
@@ -505,14 +507,14 @@ def held_by_ik(rig: Object, update: Update, known: set[str] | None = None, *, ev
     if setup is None:
         return []
     by_switch = limbs_of(setup)
-    before = {path: read_switch(rig, path) for path in by_switch}
+    before = {row.path: read_switch(rig, row.path) for row in setup.switches}
     if every:
-        write_switches(rig, {path: setup.switches[path].ik for path in by_switch})
+        write_switches(rig, {row.path: row.ik for row in setup.switches})
         update()
     for path, rows in by_switch.items():
         ends = {row.name: row.goes_by for row in rows if row.goes_by in bones}
         is_known = known is None or not known.isdisjoint(ends.values())
-        if ends and is_known and read_switch(rig, path) == setup.switches[path].ik:
+        if ends and is_known and read_switch(rig, setup.switches[path].path) == setup.switches[path].ik:
             limbs.append(LimbOnIk(rig, [row.name for row in rows], [*ends.values()]))
             limbs[-1].hold(ends)
     if known is not None or not limbs:
@@ -675,6 +677,10 @@ class ControlWriter:
         posed = rows if bones is None else [rows[self._inside[bone]] for bone in bones]
         led = dict.fromkeys(row.switch for row in posed if row.switch)
         self.limbs = limbs_kept_on_ik(armature, setup, led, known, baked=baked)
+        # Limbs that share a switch leave IK together.
+        leaving = {setup.switches[path].path for path in led if path not in self.limbs}
+        posed += [row for row in rows if row.switch not in {"", *led} and setup.switches[row.switch].path in leaving]
+        led |= dict.fromkeys(row.switch for row in posed if row.switch)
         self.on_fk = {path: setup.switches[path].fk for path in led if baked or path not in self.limbs}
         on_ik = limbs_kept_on_ik(armature, setup, led, known) if baked else {}
         self.leaving = {path: limb for path, limb in on_ik.items() if path not in self.limbs}
@@ -695,7 +701,12 @@ class ControlWriter:
     def leaving_ik(self) -> list[str]:
         """The first FK control of each limb that is on IK now, and is switched to FK when the body is posed."""
         limbs = limbs_of(self._setup)
-        return [limbs[path][0].control for path, value in self.on_fk.items() if self._before_switches[path] != value]
+        return [limbs[limb][0].control for limb in self._switching()]
+
+    def _switching(self) -> dict[str, float]:
+        """The limbs that are switched to FK, with the values of their switches."""
+        paths = {limb: self._setup.switches[limb].path for limb in self.on_fk}
+        return {limb: fk for limb, fk in self.on_fk.items() if self._before_switches[paths[limb]] != fk}
 
     def write(self, rotations: FloatArray, head: FloatArray | None) -> None:
         """Pose the body by local rotations (J, 4) and its root's head (3,) in armature space; None: its rest head."""
@@ -770,8 +781,7 @@ class ControlWriter:
         """The model of the controls, once the limbs that will be written are on FK."""
         if self._model is None:
             # Values set along with a switch stay as they are for limbs that are on FK already.
-            leaving = {path: fk for path, fk in self.on_fk.items() if fk != self._before_switches[path]}
-            write_switches(self._rig, with_linked_values(self._setup, leaving))
+            write_switches(self._rig, with_linked_values(self._setup, self._switching()))
             if self.switched():
                 self._update()
             self._model = ControlModel(self._rig, self._setup, self._skeleton)

@@ -10,10 +10,11 @@ from typing import Final, TypeAlias
 
 import bpy
 import numpy as np
-from bpy.types import Context, Object, Scene
+from bpy.types import Context, Object
 
 from ...core import Effector
 from ...core.rotations import matrix_from_quaternion, quaternion_from_matrix
+from ...human.naming_schemes import match
 from ...markers.steps import finish
 from ..capture.matching import scene_rate
 from ..control.posed_rig import posed_rig
@@ -26,7 +27,7 @@ from ..rig.pose_writer import PoseKeeper
 from ..settings.control import solved_bone
 from ..settings.rig import FabrikHold, rig_settings
 from .keys import Shift, changed_channels, changes_of, recorded, restore_keys, write_changes
-from .spread_drag import Contact, PointContact, Span, check_on_fk, find_contacts, span_over
+from .spread_drag import PointContact, Span, check_on_ik, find_contacts, span_over
 from .take import EditedTake, is_animated, tree_of
 
 # Fraction of the rig's size. A human's foot visibly slides if its error exceeds a millimeter or two.
@@ -111,18 +112,35 @@ def remove_hold(context: Context, armature: Object, number: int) -> tuple[str, s
 def hold_feet(context: Context, armature: Object) -> list[str]:
     """Hold the feet during their contacts in the scene's range; returns the result of `add_hold` for each.
 
-    Removes holds from earlier calls first. The holds ease in and out over at most half a second.
+    Removes holds of earlier calls on these frames first. The holds ease in and out over at most half a second. Raises
+    RigError, with nothing changed, if there is no animation, or if a foot can't be held.
     """
     check_rig(armature)
     check_not_shared(armature)
-    # Find the contacts before earlier holds are removed, so that an error changes nothing.
-    contacts = _contacts_in_range(context.scene, armature)
-    holds = rig_settings(armature).holds
-    earlier = [number for number, hold in enumerate(holds) if hold.is_contact]
-    for number in reversed(earlier):
-        remove_hold(context, armature, number)
+    scene, holds = context.scene, rig_settings(armature).holds
+    takes = [EditedTake(armature, tree) for tree in posed_rig(armature).trees()]
+    keys = np.unique(np.concatenate([take.key_frames(take.skeleton.names) for take in takes]))
+    if not len(keys):
+        raise RigError(f"{armature.name!r} has no animation to find foot contacts in: bake or key some first")
+    for take in takes:
+        for name, role in match(take.skeleton.names).items():
+            if role.part == "foot":
+                check_on_ik(take, name)
+    start, end = max(scene.frame_start, keys[0]), min(scene.frame_end, keys[-1])
+    earlier = [
+        index for index, hold in enumerate(holds) if hold.is_contact and hold.first <= end and hold.last >= start
+    ]
+    for index in reversed(earlier):
+        remove_hold(context, armature, index)
     if earlier:
-        contacts = _contacts_in_range(context.scene, armature)
+        takes = [EditedTake(armature, take.tree) for take in takes]
+    frames = np.arange(start, end + 1.0)
+    contacts = [contact for take in takes for contact in find_contacts(scene, armature, take, frames)]
+    if not contacts:
+        reason = f"No planted foot of {armature.name!r} found in frames {start:g}-{end:g}: add holds by hand"
+        if not earlier:
+            raise RigError(reason)
+        return [reason]
     most = _EASE * scene_rate(context.scene)
     warnings = []
     for contact in contacts:
@@ -142,22 +160,6 @@ def hold_feet(context: Context, armature: Object) -> list[str]:
         hold.is_contact = True
         warnings.append(missed)
     return warnings
-
-
-def _contacts_in_range(scene: Scene, armature: Object) -> list[Contact]:
-    """The contacts of the feet in the scene's range. Raises RigError if there are none, or a leg is on IK."""
-    takes = [EditedTake(armature, tree) for tree in posed_rig(armature).trees()]
-    keys = np.unique(np.concatenate([take.key_frames(take.skeleton.names) for take in takes]))
-    if not len(keys):
-        raise RigError(f"{armature.name!r} has no animation to find foot contacts in: bake or key some first")
-    start, end = max(scene.frame_start, keys[0]), min(scene.frame_end, keys[-1])
-    frames = np.arange(start, end + 1.0)
-    contacts = [contact for take in takes for contact in find_contacts(scene, armature, take, frames)]
-    if not contacts:
-        raise RigError(f"No planted foot of {armature.name!r} found in frames {start:g}-{end:g}: add holds by hand")
-    for bone in dict.fromkeys(contact.bone for contact in contacts):
-        check_on_fk(armature, bone)
-    return contacts
 
 
 def _add(
@@ -190,10 +192,11 @@ def _add(
         # No easing is needed before the first key and after the last one.
         ends = max(ends[0], min(keys[0], whole[0]) - 1.0), min(ends[1], max(keys[-1], whole[1]) + 1.0)
     span = span_over(setup, take, whole, ends, also=also, held=points)
-    name = f"{bone} {whole[0]:g}-{whole[1]:g}"
+    shown_bone = setup.posed.shown(bone)
+    name = f"{shown_bone} {whole[0]:g}-{whole[1]:g}"
     with PoseKeeper(scene, armature) as keeper:
         keeper.keyed = armature.pose.bones.keys()
-        changes, miss = _held_changes(scene, armature, span, held, settings)
+        changes, miss = _held_changes(context, armature, span, held, settings)
         curves = [change.curve for change in changes]
         with recorded(armature, name, curves, span.ends) as record:
             write_changes(changes, also, span.ends)
@@ -205,16 +208,16 @@ def _add(
         return hold, ""
     shown = 1000.0 * miss * meters_per_unit(armature)
     return hold, (
-        f"{bone!r} could not follow and is up to {shown:.1f} mm off; hold fewer frames, or release other bones"
+        f"{shown_bone!r} could not follow and is up to {shown:.1f} mm off; hold fewer frames, or release other bones"
     )
 
 
 def _held_changes(
-    scene: Scene, armature: Object, span: Span, held: Sequence[_Held], settings: HoldSettings
+    context: Context, armature: Object, span: Span, held: Sequence[_Held], settings: HoldSettings
 ) -> tuple[list[Shift], float]:
     frames, solver = span.motion.frames, span.solver(slice(None))
     leads = [(armature, ""), *([(settings.target, settings.target_bone)] if settings.target is not None else [])]
-    _, matrices = finish(sample_steps(scene, (), leads, frames))
+    _, matrices = finish(sample_steps(context.scene, (), leads, frames))
     # Matrices from armature space to the space in which the bone stays: the world's, an object's or a bone's.
     into = matrices[:, 0] if settings.target is None else np.linalg.inv(matrices[:, 1]) @ matrices[:, 0]
     targets, rotations = np.full_like(solver.own_points, np.nan), np.full_like(solver.own_rotations, np.nan)
@@ -231,5 +234,5 @@ def _held_changes(
             turned /= np.cbrt(np.linalg.det(turned))[:, None, None]
             rotations[rows, index] = quaternion_from_matrix(turned)
     found = solver.over_time(targets, rotations, frames, settings.ease)
-    changed, _ = changed_channels(armature, span.take, span.motion, found.rotations, found.roots)
+    changed, _ = changed_channels(context, armature, span.motion, found.rotations, found.roots)
     return changes_of(span.take, frames, changed), float(np.nanmax(found.errors[:, : len(held)]))

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import bpy
 import numpy as np
-from bpy.types import Action, FCurve, Object, PoseBone
+from bpy.types import Action, Context, FCurve, Object, PoseBone
 
 from ...core.arrays import BoolArray, FloatArray
 from ...core.rotations import angle_between, conjugate, product
@@ -282,16 +282,17 @@ class Changed:
 
 
 def changed_channels(
-    armature: Object, take: EditedTake, old: RigMotion, rotations: FloatArray, roots: FloatArray
+    context: Context, armature: Object, old: RigMotion, rotations: FloatArray, roots: FloatArray
 ) -> tuple[list[Changed], tuple[str, ...]]:
     """The channels of a motion that change for new local rotations (F, J, 4) and roots (F, 3).
 
     Also returns the names of controls that are not changed because they have no keys.
     """
     bones, found = armature.pose.bones, list[Changed]()
-    after, shift, unkeyed = posed_rig(armature).channels_for_edit(old, (rotations, roots))
-    if shift.size and np.abs(shift).max() > LEAST_MOVE:
-        found.append(Changed(bones[take.place], "location", old.location, old.location + shift))
+    after, moved, unkeyed = posed_rig(armature).channels_for_edit(context, old, (rotations, roots))
+    for name, becomes in moved.items():
+        if np.abs(becomes - old.locations[name]).max() > LEAST_MOVE:
+            found.append(Changed(bones[name], "location", old.locations[name], becomes))
     for name, turned in after.items():
         before, is_turned = old.channels[name], angle_between(old.own[name], turned)[:, None] > LEAST_TURN
         if is_turned.any():

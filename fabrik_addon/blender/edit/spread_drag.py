@@ -27,7 +27,6 @@ from ...human.naming_schemes import match
 from ...markers.feet import find_stances, foot_points
 from ..bake.bake import check_still
 from ..capture.matching import scene_rate
-from ..control.posed_rig import posed_rig
 from ..control.writer import RigMotion
 from ..goals.body import floor_of
 from ..goals.effectors import core_effector, move_pins_with, pins
@@ -288,7 +287,7 @@ def make_span(scene: Scene, setup: DragSetup, spread: Spread, frame: float) -> S
     if whole == (first, last):
         return span
     sentence = (
-        f"Bone {bone!r} is in contact from frame {first:g} to {last:g}, longer than the edited "
+        f"Bone {setup.posed.shown(bone)!r} is in contact from frame {first:g} to {last:g}, longer than the edited "
         "range: it returns before the contact ends"
     )
     return replace(span, left_alone=(*span.left_alone, sentence))
@@ -341,7 +340,7 @@ def span_over(
         top = root if root in setup.dragged else next(iter(setup.dragged))
         free_root = root_mode(armature, pinned=pinned, dragged=top, top=root, setting=setup.settings.root) != "FIXED"
     bones = [tree.skeleton.index(name) for name in turning]
-    problem = rig_problem(posed, tree, effectors, bones, free_root=free_root)
+    problem = rig_problem(posed, tree, effectors, bones, free_root=free_root, poses=motion.rotations)
     first, last = whole
     shares = falloff(motion.frames, first, last, first - ends[0], ends[1] - last)
     return Span(take, motion, problem, shares, int(np.argmin(np.abs(motion.frames - also[0]))), ends, within)
@@ -384,25 +383,27 @@ def _turning(setup: DragSetup, effectors: list[Effector], take: EditedTake) -> l
     dragged = next(iter(setup.dragged))
     # A hold has no point on the other side.
     for name in [name for name in setup.dragged if any(each.bone == name for each in effectors)]:
-        check_on_fk(setup.armature, name)
-    keyed = take.keyed - posed.on_ik
-    turning = [name for name in open_ if name in keyed]
+        check_on_ik(take, name)
+    turning = [name for name in open_ if name in take.keyed]
     if not turning:
-        raise RigError(f"No bone that follows {dragged!r} has keys: bake or key some motion first")
+        raise RigError(f"No bone that follows {posed.shown(dragged)!r} has keys: bake or key some motion first")
     return turning
 
 
-def check_on_fk(armature: Object, bone: str) -> None:
-    """Raise RigError if a bone of a control rig, or one above it, is on IK, since other controls then move it."""
-    posed, parents = posed_rig(armature), solved_parents(armature)
-    on_ik = posed.on_ik
-    while bone and bone not in on_ik:
-        bone = parents[bone]
-    if bone:
+def check_on_ik(take: EditedTake, bone: str) -> None:
+    """Raise RigError if a bone, or one above it, is on IK, but would be switched to FK, or has no keys on IK."""
+    posed, parents = take.posed, solved_parents(take.posed.rig)
+    above = [bone]
+    while above[-1]:
+        above.append(parents[above[-1]])
+    on_ik = next((name for name in above if name in posed.on_ik), "")
+    if on_ik and posed.leaves_ik(on_ik):
         raise RigError(
-            f"Bone {posed.shown(bone)!r} is on IK here, and edits over time only change keys of FK controls: "
-            "switch its limb to FK and key it"
+            f"Bone {posed.shown(on_ik)!r} is on IK here, but its limb is posed on FK: switch it to FK and key it, or "
+            "set Limbs on IK to Automatic"
         )
+    if on_ik and on_ik not in take.keyed:
+        raise RigError(f"{posed.shown(on_ik)!r} has no keys to edit: bake or key some motion first")
 
 
 # Frames on each side over which a drag fades out if no spread is set.
@@ -520,7 +521,7 @@ class SpreadDrag(DragBase):
             bone = span.problem.posed.shown(span.problem.effectors[int(np.argmax(slips))].bone)
             self.left_alone.append(f"Bone {bone!r} is held, but is up to {length_text(slips.max())} off its path")
         armature = self._armature
-        changed, unkeyed = changed_channels(armature, span.take, span.motion, found.rotations, found.roots)
+        changed, unkeyed = changed_channels(context, armature, span.motion, found.rotations, found.roots)
         self.left_alone += [f"Control {name!r} has no keys and was not changed: key it first" for name in unkeyed]
         if self._layer or span.take.is_layered:
             write_layer(armature, span.motion.frames, changed)
@@ -528,6 +529,8 @@ class SpreadDrag(DragBase):
             changes = changes_of(span.take, span.motion.frames, changed)
             write_changes(changes, (span.motion.frames[span.now],), span.ends, copies_in_holds(armature))
         keyed = {each.bone.name for each in changed}
+        # Keyed bones get their animated pose, and their other channels the values before the drag.
+        self._keeper.restore()
         self._keeper.restore(keyed)
         context.view_layer.update()
         move_pins_with(armature, self._dragged)

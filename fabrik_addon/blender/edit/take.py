@@ -29,7 +29,7 @@ class EditedTake:
 
     Attributes:
         posed: the rig. tree: the bones to read, with their skeleton. place: the bone whose location channel moves the
-        root. holders: by bone, the bone whose channels rotate it.
+        root.
         is_layered: whether the motion comes from NLA strips instead of an action.
     """
 
@@ -39,10 +39,17 @@ class EditedTake:
         self.is_layered = is_layered(armature)
         self.place = self.posed.place(tree.skeleton.names[0])
         self._read = RigCurves(armature, every_curve(armature))
-        self.holders = {name: self.posed.holder(name) for name in self.skeleton.names}
-        # The curves of the rotations of these bones.
-        holders = dict.fromkeys((*self.holders.values(), self.place))
-        self._turning = {name: found for name in holders if (found := self._read.channel(name))}
+        names = self.skeleton.names
+        self._holders = {name: self.posed.holders(name) for name in names}
+        on_ik = [holder for name in names if name in self.posed.on_ik for holder in self._holders[name]]
+        # The curves of the rotations and locations of the bones or controls that pose these bones.
+        self._turning, self._moving = (
+            {name: found for name in dict.fromkeys(holders) if (found := self._read.channel(name, channel))}
+            for channel, holders in (
+                ("", [*(each for own in self._holders.values() for each in own), self.place]),
+                ("location", on_ik),
+            )
+        )
         animation = armature.animation_data
         if animation is None:
             return
@@ -54,30 +61,31 @@ class EditedTake:
         """The curves of a channel of a bone."""
         return self._read.channel(bone, channel)
 
-    def rotation_curves(self, bone: str) -> list[FCurve]:
-        """The curves of the rotation of a bone, or of its control."""
-        return self._turning.get(self.holders[bone], [])
+    def _posing(self, bone: str) -> list[FCurve]:
+        """The curves of the rotation of a bone or of its control, or those of the controls of its limb on IK."""
+        tables = self._turning, self._moving
+        return [curve for holder in self._holders[bone] for table in tables for curve in table.get(holder, ())]
 
     @cached_property
     def keyed(self) -> set[str]:
-        """The bones whose rotation has keys."""
-        return {bone for bone in self.skeleton.names if self.rotation_curves(bone)}
+        """The bones whose pose has keys."""
+        return {bone for bone in self.skeleton.names if self._posing(bone)}
 
     def key_frames(
         self, bones: Sequence[str], *, root: bool = True, within: tuple[float, float] | None = None
     ) -> FloatArray:
-        """(K,) frames with a rotation key of some of the bones; with `root`, also with a key of its location.
+        """(K,) frames with a key of the pose of some of the bones; with `root`, also with a key of its location.
 
         within: the first and the last frame between which the keys of cyclic curves are repeated.
         """
-        found = [curve for bone in bones for curve in self.rotation_curves(bone)]
+        found = [curve for bone in bones for curve in self._posing(bone)]
         found += self.curves(self.place, "location") if root else []
         times = [key_times(curve, within) for curve in found]
         return np.unique(np.concatenate(times)) if times else np.zeros(0)
 
     def round_length(self, bones: Sequence[str]) -> float:
         """The number of frames after which the rotation of some of the bones repeats; infinite if it does not."""
-        cycles = [cycle_of(curve) for bone in bones for curve in self.rotation_curves(bone)]
+        cycles = [cycle_of(curve) for bone in bones for curve in self._posing(bone)]
         return min((last - first for first, last in filter(None, cycles)), default=np.inf)
 
     def motion(self, frames: FloatArray) -> RigMotion:
@@ -87,9 +95,9 @@ class EditedTake:
         evaluated: dict[str, FloatArray] = {}
         if self.posed.by_channels and not self.is_layered:
             channels = {name: self._read.values(name, frames) for name in self._turning}
-            location = self._read.values(self.place, frames, "location")
+            locations = {self.place: self._read.values(self.place, frames, "location")}
         else:
-            channels, location, trees, evaluated = self._evaluated(frames)
+            channels, locations, trees, evaluated = self._evaluated(frames)
         own = {name: from_channels(bones[name].rotation_mode, values) for name, values in channels.items()}
         if trees:
             rotations = np.array([tree.rotations for tree in trees])
@@ -98,31 +106,34 @@ class EditedTake:
             rotations = np.tile(self.tree.rotations, (len(frames), 1, 1))
             for name, turned in own.items():
                 rotations[:, names.index(name)] = turned
-            roots = root_place(bones[self.place], location)
-        return RigMotion(self.skeleton, frames, rotations, roots, channels, own, location, evaluated)
+            roots = root_place(bones[self.place], locations[self.place])
+        return RigMotion(self.skeleton, frames, rotations, roots, channels, own, locations, evaluated)
 
     def _evaluated(
         self, frames: FloatArray
-    ) -> tuple[dict[str, FloatArray], FloatArray, list[Tree], dict[str, FloatArray]]:
-        """`channels` and `location` of `RigMotion`; for control rigs also the tree on each frame, and `matrices`."""
+    ) -> tuple[dict[str, FloatArray], dict[str, FloatArray], list[Tree], dict[str, FloatArray]]:
+        """`channels` and `locations` of `RigMotion`; for control rigs also the tree on each frame, and `matrices`."""
         scene, bones = bpy.context.scene, self._armature.pose.bones
-        held: dict[str, list[list[float]]] = {holder: [] for holder in self._turning}
-        properties = {holder: property_name(bones[holder].rotation_mode) for holder in held}
-        places, trees, played = [], [], self.posed.sampled_bones
+        held: dict[tuple[str, str], list[list[float]]] = {
+            **{(holder, property_name(bones[holder].rotation_mode)): [] for holder in self._turning},
+            **{(holder, "location"): [] for holder in (self.place, *self._moving) if holder in bones},
+        }
+        trees, played = [], self.posed.sampled_bones
         counting = {bone.name: row for row, bone in enumerate(bones) if bone.name in played}
         by_frame = np.empty((len(frames), len(counting), 4, 4))
         with PoseKeeper(scene, self._armature):
             for row, frame in enumerate(frames.tolist()):
                 scene.frame_set(int(np.floor(frame)), subframe=frame - np.floor(frame))
-                for holder, values in held.items():
-                    values.append(list(getattr(bones[holder], properties[holder])))
-                places.append(bones[self.place].location[:] if self.place in bones else (0.0, 0.0, 0.0))
+                for (holder, channel), values in held.items():
+                    values.append(list(getattr(bones[holder], channel)))
                 if not self.posed.by_channels:
                     trees.append(tree_of(self._armature, self.skeleton.names[0]))
                     by_frame[row] = matrices(bones, "matrix")[list(counting.values())]
-        channels = {holder: np.array(values, dtype=np.float64) for holder, values in held.items()}
-        by_bone = dict(zip(counting, by_frame.swapaxes(0, 1), strict=True))
-        return channels, np.array(places, dtype=np.float64), trees, by_bone
+        turned, moved = (
+            {name: np.array(held[name, channel]) for name, channel in held if (channel == "location") == is_moved}
+            for is_moved in (False, True)
+        )
+        return turned, moved, trees, dict(zip(counting, by_frame.swapaxes(0, 1), strict=True))
 
 
 def tree_of(armature: Object, bone: str) -> Tree:

@@ -233,12 +233,13 @@ def rig_problem(
     *,
     free_root: bool,
     baked: bool = False,
+    poses: FloatArray | None = None,
     **more: Any,
 ) -> RigProblem:
     """A problem with the limits of the bones to be solved.
 
-    baked: for a bake, in which other limbs stay on IK. more: other attributes. Raises LimitPropertyError for an invalid
-    limit.
+    baked: for a bake, in which other limbs stay on IK. poses: (F, J, 4) local rotations that hinges of locks and IK
+    must allow; by default those of the tree. more: other attributes. Raises LimitPropertyError for an invalid limit.
     """
     names = [tree.skeleton.names[bone] for bone in bones]
     limits = read_limits(posed.rig, names)
@@ -246,7 +247,7 @@ def rig_problem(
     for bone, name in [pair for pair in zip(bones, names, strict=True) if pair[1] not in limits]:
         hinge = posed.hinge(name, baked=baked)
         if hinge is not None and not baked:
-            hinge = _with_pose(hinge, tree.rotations[bone])
+            hinge = _with_poses(hinge, (tree.rotations if poses is None else poses)[..., bone, :])
         if hinge is not None:
             limits[name] = hinge
     return RigProblem(posed, tree, tuple(effectors), bones, free_root, limits, **more)
@@ -278,17 +279,17 @@ def ends_on_ik(
     return found
 
 
-def _with_pose(hinge: Hinge, rotation: FloatArray) -> Hinge | None:
-    """A hinge widened to the current rotation (4,) of its joint, which IK may have straightened.
+def _with_poses(hinge: Hinge, rotations: FloatArray) -> Hinge | None:
+    """A hinge widened to the rotations (..., 4) of its joint, which IK may have straightened.
 
     None if the joint is rotated about another axis as well, because IK starts from the channels of its bones.
     """
-    vector = rotation_vector_from_quaternion(rotation)
+    vectors = rotation_vector_from_quaternion(rotations)
     along = np.array(AXES) == hinge.axis
-    if np.linalg.norm(vector[~along]) > _OFF_AXIS:
+    if np.linalg.norm(vectors[..., ~along], axis=-1).max() > _OFF_AXIS:
         return None
-    steps = float(vector[along].item()) / _BEND_STEP
-    low, high = min(hinge.low, _BEND_STEP * floor(steps)), max(hinge.high, _BEND_STEP * ceil(steps))
+    steps = vectors[..., along] / _BEND_STEP
+    low, high = min(hinge.low, _BEND_STEP * floor(steps.min())), max(hinge.high, _BEND_STEP * ceil(steps.max()))
     return Hinge(hinge.axis, low, high)
 
 

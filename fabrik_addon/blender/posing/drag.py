@@ -511,11 +511,14 @@ class Drag(DragBase):
         self._last_parts = self._parts
         self._asked: tuple[npt.ArrayLike, npt.ArrayLike | None, npt.ArrayLike | None] | None = None
         if not any(part.turned or part.moves_root for part in self._parts):
+            shown = setup.posed.shown(bone)
             if bone in setup.frozen:
                 raise armatures.RigError(
-                    f"Bone {bone!r} can't be dragged: {setup.frozen[bone]}, and no parent can follow; drag another"
+                    f"Bone {shown!r} can't be dragged: {setup.frozen[bone]}, and no parent can follow; drag another"
                 )
-            raise armatures.RigError(f"Nothing can follow bone {bone!r} here: drag its tail, or let the root bone move")
+            raise armatures.RigError(
+                f"Nothing can follow bone {shown!r} here: drag its tail, or let the root bone move"
+            )
         self._writers = [
             setup.posed.writer(
                 context.view_layer.update, part.tree.skeleton, part.problem.written, moves_root=part.moves_root
@@ -536,8 +539,8 @@ class Drag(DragBase):
             above = armature.pose.bones[top].parent
             if above is not None and above.name in setup.owned:
                 alone[above.name] = setup.owned[above.name]
-        shown = setup.posed.shown
-        self.left_alone = [f"Bone {shown(name)!r} was not changed: {reason}" for name, reason in alone.items()]
+        notes = ((setup.posed.shown(name), reason) for name, reason in alone.items())
+        self.left_alone = [f"Bone {name!r} was not changed: {reason}" for name, reason in notes]
         self.start = self._world[:3, :3] @ self._parts[0].grips[0].armature_position + self._world[:3, 3]
         self.axes = self._rotation_to_world @ armatures.bone_matrices(armature, [bone])[0, :3, :3]
 

@@ -120,8 +120,8 @@ def has_property(rig: Object, path: str) -> bool:
 def switches_of(rig: Object) -> dict[str, float]:
     """The values of a control rig's switches, and of the properties that are set with them, by path."""
     setup = rig_settings(rig).control
-    paths = [each.name for each in (*setup.switches, *setup.along) if has_property(rig, each.name)]
-    return {path: read_switch(rig, path) for path in paths}
+    paths = [*(each.path for each in setup.switches), *(each.name for each in setup.along)]
+    return {path: read_switch(rig, path) for path in paths if has_property(rig, path)}
 
 
 def read_switch(rig: Object, path: str) -> float:

@@ -75,11 +75,18 @@ class FabrikSwitch(PropertyGroup):
     It is a custom property, or the influence of a limb's IK if the rig has no other.
     """
 
+    # The path of the number, if it switches several limbs; then the names of their switches end differently.
+    shared: String()
     fk: Float()
     ik: Float()
     # Whether the rig has no FK for the limb. Whether IK stretches the limb and this can't be turned off.
     only_ik: Bool()
     stretches: Bool()
+
+    @property
+    def path(self) -> str:
+        """The path of the number from the armature object."""
+        return str(self.shared or self.name)
 
 
 class FabrikAlong(PropertyGroup):

@@ -338,6 +338,48 @@ def test_switches_that_other_properties_drive_are_found():
     assert (rig["hand.L"], rig["foot.R"]) == (0.0, 1.0)
 
 
+def with_one_slider(*, direct):
+    """A rig with one slider for both arms, which drives the constraints themselves or the arms' switches."""
+    rig = hand_made()
+    rig["arms"] = 1.0
+    switches = [f'pose.bones["root"]["ik_hand.{side}"]' for side in "LR"]
+    if direct:
+        for target in (each for curve in rig.animation_data.drivers for each in curve.driver.variables[0].targets):
+            target.data_path = '["arms"]' if target.data_path in switches else target.data_path
+    for path in () if direct else switches:
+        holder = rig.pose.bones["root"]
+        driver = holder.driver_add(path.removeprefix('pose.bones["root"]')).driver
+        variable = driver.variables.new()
+        variable.targets[0].id, variable.targets[0].data_path = rig, '["arms"]'
+        driver.expression = variable.name
+    bpy.context.view_layer.update()
+    return rig
+
+
+@pytest.mark.one_blender
+@pytest.mark.parametrize("direct", [True, False])
+def test_one_slider_for_both_arms_is_a_switch_of_two_limbs(direct):
+    """Fixed: the arms were one limb with two ends, or could not be posed at all."""
+    rig = open_set_up(lambda: with_one_slider(direct=direct))
+    kept = rig.fabrik.control
+    assert kept.uncarried == ""
+    assert len(kept.carriers) == 21
+    assert len(kept.switches) == 4
+    assert [row.path for row in kept.switches].count('["arms"]') == 2
+    assert drag(rig, "hand.L_ik", (0.0, -0.2, 0.1)).left_alone == []
+    assert max(from_controls(rig).values()) < 1e-3
+    assert all(not rig.pose.bones[name].location.length for name in ("hand.R_ik", "hand.R_pole"))
+    assert rig["arms"] == 1.0
+    other = np.array(rig.pose.bones["hand.R"].matrix)
+    kept.limbs = "FK"
+    moved = drag(rig, "hand.L_ik", (0.0, -0.03, 0.02))
+    assert moved.left_alone == []
+    assert moved.notice == "Limbs switched from IK to FK: arm.L, arm.R"
+    assert rig["arms"] == 0.0
+    bpy.context.view_layer.update()
+    assert np.abs(np.array(rig.pose.bones["hand.R"].matrix) - other)[:3, 3].max() < 1e-4
+
+
 @pytest.mark.parametrize("limbs", ["FK", "IK"])
 def test_a_bake_keys_controls_alone_and_the_body_has_the_solved_pose(rig, limbs):
     kept = rig.fabrik.control

@@ -69,7 +69,7 @@ def test_a_rotated_bone_does_not_change_the_others(posed):
     assert left == []
     assert angle_between(now.rotations[2], rotations[2]) < TURN
     assert np.delete(off, 2).max() < TURN
-    assert posed.holder(bone) in {holder for holder, _ in changed}
+    assert posed.holders(bone)[0] in {holder for holder, _ in changed}
 
 
 def test_channels_over_frames_are_those_of_the_poses_one_by_one(posed):
@@ -89,7 +89,7 @@ def test_channels_over_frames_are_those_of_the_poses_one_by_one(posed):
             assert angle_between(held, turns[row]) < TURN
         for holder, locations in take.locations.items():
             assert np.abs(np.array(bones[holder].location) - locations[row]).max() < PLACE
-    assert set(take.rotations) >= {posed.holder(name) for name in skeleton.names}
+    assert set(take.rotations) >= {posed.holders(name)[0] for name in skeleton.names}
     assert set(take.locations) == {posed.place(skeleton.names[0])}
 
 
@@ -99,7 +99,7 @@ def test_the_controls_that_move_a_pose_are_keyed(posed):
     # Limbs switch to FK, on which each bone has its own control.
     posed.write(bpy.context, tree.skeleton, *turned(tree))
     pairs = list(posed.keyed(list(names), [names[0]]))
-    assert {bone for bone, channel in pairs if channel != "location"} == {posed.holder(name) for name in names} | {
+    assert {bone for bone, channel in pairs if channel != "location"} == {posed.holders(name)[0] for name in names} | {
         posed.place(names[0])
     }
     assert [bone for bone, channel in pairs if channel == "location"] == [posed.place(names[0])]

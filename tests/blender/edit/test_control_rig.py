@@ -114,11 +114,11 @@ def test_the_hips_of_a_rig_without_mechanism_may_travel():
     assert np.abs(after - before)[:, hips, :3, 3].max() < 1e-3
 
 
-def test_a_toe_below_a_leg_on_ik_is_refused():
+def test_a_toe_below_a_leg_on_ik_without_keys_is_refused():
     rig = open_set_up(hand_made)
     action = new_action(rig, "Still")
     write_curves(action, rig, bone_path("toe.L", "rotation_quaternion"), FRAMES[[0, -1]], np.eye(4)[[0, 0]], "toe.L")
-    with pytest.raises(RigError, match=r"'foot\.L_ik' is on IK here, .*: switch its limb to FK"):
+    with pytest.raises(RigError, match=r"'foot\.L_ik' has no keys to edit"):
         begin_spread(bpy.context, rig, "toe.L", Spread(SPREAD))
 
 
@@ -152,12 +152,15 @@ def test_a_hold_with_x_mirror_does_not_need_the_other_side(human):
 
 def test_a_limb_on_ik_is_refused_with_the_remedy(human):
     write_switches(human, {row.name: row.ik for row in human.fabrik.control.switches})
-    with pytest.raises(Exception, match=r"Bone 'hand_ik\.R' is on IK here, .*: switch its limb to FK"):
+    with pytest.raises(RigError, match=r"'hand_ik\.R' has no keys to edit"):
+        begin_spread(bpy.context, human, "hand_fk.R", Spread(SPREAD))
+    human.fabrik.control.limbs = "FK"
+    with pytest.raises(RigError, match=r"Bone 'hand_ik\.R' is on IK here, .*: switch it to FK and key it"):
         begin_spread(bpy.context, human, "hand_fk.R", Spread(SPREAD))
     # Users don't know the names of mechanism bones.
-    with pytest.raises(Exception, match=r"Bone 'forearm_fk\.R' is on IK here"):
+    with pytest.raises(RigError, match=r"Bone 'forearm_fk\.R' is on IK here"):
         begin_spread(bpy.context, human, "forearm_fk.R", Spread(SPREAD))
-    with pytest.raises(RuntimeError, match="only change keys of FK controls: switch its limb to FK and key it"):
+    with pytest.raises(RuntimeError, match="or set Limbs on IK to Automatic"):
         bpy.ops.fabrik.add_hold(bone="hand_fk.R", first=12, last=20)
 
 
@@ -230,7 +233,7 @@ def on_ik(rig):
     [
         (without_keys, "has no animation to find foot contacts in: bake or key some first"),
         (without_a_foot_that_stands, "No planted foot of 'Generated' found in frames 1-31: add holds by hand"),
-        (on_ik, "is on IK here, and edits over time only change keys of FK controls: switch its limb to FK and key it"),
+        (on_ik, "'foot_ik.L' has no keys to edit"),
     ],
 )
 def test_feet_that_cannot_be_held_are_refused_and_nothing_changes(human, make, told):
@@ -242,3 +245,65 @@ def test_feet_that_cannot_be_held_are_refused_and_nothing_changes(human, make, t
     assert after.keys() == before.keys()
     assert all(np.array_equal(after[path], before[path]) for path in before)
     assert not len(human.fabrik.holds)
+
+
+@pytest.fixture
+def arm_on_ik(human):
+    """The same human, with its right arm on IK; the hand's IK control and its pole swing too."""
+    switch = next(row for row in human.fabrik.control.switches if "upper_arm_parent.R" in row.name)
+    write_switches(human, {switch.name: switch.ik})
+    swing = np.sin(2.0 * np.pi * FRAMES / 30.0)[:, None]
+    action = human.animation_data.action
+    places = np.array((0.1, -0.1, 0.1)) + 0.5 * swing * UP
+    write_curves(action, human, bone_path("hand_ik.R", "location"), FRAMES, places, "hand_ik.R")
+    for name in ("hand_ik.R", "upper_arm_ik.R"):
+        mode = human.pose.bones[name].rotation_mode
+        _, values = to_channels(mode, quaternion_from_rotation_vector(0.1 * swing * np.array((1.0, 0.4, 0.2))))
+        write_curves(action, human, bone_path(name, property_name(mode)), FRAMES, values, name)
+    go_to(HERE)
+    return human
+
+
+def from_ik_control(rig, places):
+    """(F,) the distance of the hand from where its IK control holds it."""
+    hand, control = (rig.data.bones[name].matrix_local for name in ("ORG-hand.R", "hand_ik.R"))
+    held = places[:, rig.pose.bones.find("hand_ik.R")] @ np.array(control.inverted() @ hand)
+    return np.linalg.norm((held - places[:, rig.pose.bones.find("ORG-hand.R")])[:, :3, 3], axis=1)
+
+
+@pytest.mark.parametrize("layer", [False, True])
+def test_a_limb_on_ik_is_edited_by_its_ik_controls(arm_on_ik, layer):
+    """Fixed: it was refused."""
+    keys, before, was = curves(arm_on_ik), poses(arm_on_ik, FRAMES), tail(arm_on_ik, "ORG-hand.R")
+    drag = begin_spread(bpy.context, arm_on_ik, "hand_ik.R", Spread(SPREAD, to=("LAYER",) if layer else ()))
+    drag.step(drag.start + UP)
+    bpy.context.view_layer.update()
+    assert np.linalg.norm(tail(arm_on_ik, "ORG-hand.R") - was - UP) < 1e-4
+    drag.finish(bpy.context)
+    assert drag.left_alone == []
+    assert np.linalg.norm(tail(arm_on_ik, "ORG-hand.R") - was - UP) < 1e-3
+    after = poses(arm_on_ik, FRAMES)
+    assert np.abs(after - before)[~INSIDE].max() < (1e-5 if layer else 1e-9)
+    assert from_ik_control(arm_on_ik, after).max() < 1e-3
+    moved = np.linalg.norm((after - before)[:, arm_on_ik.pose.bones.find("ORG-hand.R"), :3, 3], axis=1)
+    assert (moved[INSIDE] > 1e-7).all()
+    assert np.abs(np.diff(moved)).max() < 0.03
+    if not layer:
+        now = curves(arm_on_ik)
+        arm = [path for path in keys if any(f'"{name}_fk.R"' in path[0] for name in ("upper_arm", "forearm", "hand"))]
+        assert arm
+        assert all(np.array_equal(now[path], keys[path]) for path in arm)
+        assert all(np.array_equal(now[path][:, 0], keys[path][:, 0]) for path in keys)
+
+
+def test_a_limb_on_ik_is_held(arm_on_ik):
+    first, last = 12, 20
+    held = (first <= FRAMES) & (last >= FRAMES)
+    before = poses(arm_on_ik, FRAMES)
+    assert bpy.ops.fabrik.add_hold(bone="hand_ik.R", first=first, last=last, ease=6) == {"FINISHED"}
+    assert arm_on_ik.fabrik.holds[0].name == "hand_ik.R 12-20"
+    after, hand = poses(arm_on_ik, FRAMES), arm_on_ik.pose.bones.find("ORG-hand.R")
+    assert np.abs(before[held, hand] - before[HERE - 1, hand])[:, :3, 3].max() > 0.03
+    assert np.abs(after[held, hand] - before[HERE - 1, hand])[:, :3, 3].max() < 1e-4
+    bpy.ops.fabrik.remove_hold(index=0)
+    assert np.abs(poses(arm_on_ik, FRAMES) - before).max() < 1e-5

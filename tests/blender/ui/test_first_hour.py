@@ -9,8 +9,9 @@ from support.dragging import person
 from support.layouts import Layout, drawn
 from support.limited import refusal
 from support.rigify import open_set_up
-from support.takes import walking_human
+from support.takes import active_human, walking_human
 
+from fabrik_addon.blender.posing import live
 from fabrik_addon.blender.ui.entries import FABRIK_WT_drag
 from fabrik_addon.blender.ui.panels.motion import FABRIK_PT_edit
 from fabrik_addon.blender.ui.panels.pose import FABRIK_PT_drag, FABRIK_PT_effectors
@@ -39,6 +40,43 @@ def test_the_tools_header_shows_the_rigs_root():
 def test_operator_arguments_are_not_remembered_for_the_next_call(operator, names):
     properties = getattr(bpy.ops.fabrik, operator).get_rna_type().properties
     assert all(properties[name].is_skip_save for name in names)
+
+
+@pytest.mark.one_blender
+def test_a_retarget_has_no_options_without_effect():
+    """Fixed: options of bakes from markers or targets were shown, but did nothing."""
+    bake, retarget = (
+        set(operator.get_rna_type().properties.keys()) for operator in (bpy.ops.fabrik.bake, bpy.ops.fabrik.retarget)
+    )
+    assert bake - retarget == {"gaps", "robust", "low_pass"}
+
+
+@pytest.mark.one_blender
+def test_a_target_that_loses_its_object_does_not_move_its_bone():
+    """Fixed: it became a pin at the armature's origin."""
+    rig = active_human()
+    bpy.ops.fabrik.add_effector(bone="hand.L")
+    before = np.array(rig.pose.bones["hand.L"].matrix)
+    rig.fabrik.effectors[0].target = None
+    assert "has no object (was it deleted?): choose one" in refusal(bpy.ops.fabrik.solve)
+    rig.fabrik.live = True
+    bpy.context.scene.frame_set(2)
+    assert np.array_equal(np.array(rig.pose.bones["hand.L"].matrix), before)
+    assert rig.fabrik.live_trouble
+
+
+@pytest.mark.one_blender
+def test_a_rig_that_is_switched_to_live_leaves_another_paused():
+    """Fixed: a rig that was paused for a bake was posed again."""
+    rig = active_human()
+    bpy.ops.fabrik.add_effector(bone="hand.L")
+    rig.fabrik.live = True
+    live.pause(rig)
+    other = scenes.make_rig((("bone", "", (0, 0, 0), (0, 0, 1)),), "Other")
+    other.fabrik.live = True
+    assert live.is_paused(rig)
+    assert not live.is_paused(other)
+    live.resume()
 
 
 def test_the_spread_setting_does_not_change_with_layers():
