@@ -123,6 +123,18 @@ def test_a_foot_drawn_along_the_floor_bends_the_knee(human, shift):
     assert room(human, ("foot.R",)) > 0.0
 
 
+@pytest.mark.parametrize("kind", ["human", "mixamo"])
+def test_a_body_stands_on_its_toes_on_a_floor(human, kind):
+    """Fixed: the sole in front of the ball was part of the foot, so it kept the heels on the floor."""
+    rig, prefix = (human, "") if kind == "human" else (open_mixamo(), "mixamorig:")
+    toes, hips = ("toe.L", "toe.R"), "hips"
+    if prefix:
+        toes, hips = (f"{prefix}LeftToeBase", f"{prefix}RightToeBase"), f"{prefix}Hips"
+    rig.fabrik.use_floor = True
+    _, result = drag(rig, hips, (0.0, -0.03, 0.06), point="HEAD", pinned=toes)
+    assert result.error < 1e-3
+
+
 @pytest.mark.parametrize("shift", [(0.4, 0.0, 0.0), (0.0, 0.4, 0.0)])
 @pytest.mark.parametrize("kind", ["human", "metarig", "mixamo"])
 def test_a_step_lifts_only_the_heel(human, kind, shift):
