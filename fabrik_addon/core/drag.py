@@ -287,7 +287,8 @@ class DragSolver:
         on = self.goals.on[: self.goals.count]
         self._limbs = RelaxedLimbs(self.bodies, masses, own, joints, self._free, on, up)
         arms = self._limbs.arms_with_goals()
-        self.sagging = SaggingArms(self.bodies, masses, arms, up) if arms and up is not None else None
+        self._arms = SaggingArms(self.bodies, masses, arms, up) if arms and up is not None else None
+        self.sagging: SaggingArms | None = None
         self.prefer(np.tile(IDENTITY, (len(skeleton), 1)), skeleton.rest[0, :3, 3])
         self.tolerance = SINGLE * float(self.goals.lengths.max())
         ranks = np.unique([each.priority for each in effectors], return_inverse=True)[1].reshape(-1)
@@ -311,8 +312,8 @@ class DragSolver:
         self.bounds.prefer(self.posture, *self.preferred)
         self._preferred_pose = self.bodies.pose(self.preferred[0][self.bodies.bones], self.preferred[1])
         self._limbs.prefer(self._preferred_pose)
-        if self.sagging is not None:
-            self.sagging.prefer(self._preferred_pose)
+        if self._arms is not None:
+            self._arms.prefer(self._preferred_pose)
 
     def lock(self, locks: Mapping[int, Lock]) -> None:
         """Replace the locks; their keys are the indices of bones."""
@@ -567,8 +568,7 @@ class DragSolver:
         shares = np.minimum(1.0, moved / (_FULL_SHIFT * self.size))
         if (relaxed := self._limbs.relaxed(shares)) is not None:
             self.posture = self.posture.relaxed(*relaxed)
-        if self.sagging is not None:
-            self.sagging.relax(shares)
+        self.sagging = self._arms if self._arms is not None and self._arms.relax(shares) else None
         self.bounds.lean_on(wanted.points[(moved > 0.0) & ~self._limbs.on_legs], _FULL_SHIFT * self.size)
         # A leg that is dragged bears no weight anymore, so the body is shifted at least as fast as the leg moves.
         lifted = self._limbs.lifted(moved) / max(self.bounds.off_support, TINY)
