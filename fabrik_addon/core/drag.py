@@ -22,7 +22,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import CLOSE, ROUNDING, SINGLE, TINY, BoolArray, FloatArray, joined, lengths
+from .arrays import CLOSE, ROUNDING, SINGLE, TINY, BoolArray, FloatArray, IntArray, joined, lengths
 from .kernel.bodies import AT_REST, MAX_ROTATION, Bodies, Motions, Pose, joint_axes
 from .kernel.bounds import Bounds, Floor, Support
 from .kernel.capsules import Contacts, SelfCollision
@@ -297,6 +297,9 @@ class DragSolver:
         # ends, it would be three times as large for hips whose bone is three times as long.
         torques = caps[self.goals.oriented] * self.goals.shares * LEVER * self.size
         self.caps: FloatArray = np.concatenate([caps, torques / self.goals.arms])
+        # The goals of the lowest priority.
+        self._last_goals: IntArray = np.flatnonzero(caps < 2.0 * caps.min())
+        self._last_caps = caps[self._last_goals]
         self.begin(*self.preferred)
 
     @property
@@ -566,6 +569,9 @@ class DragSolver:
         ways = self.goals.residual(self._preferred_pose, wanted)[: self.goals.count]
         moved = lengths(ways)
         shares = np.minimum(1.0, moved / (_FULL_SHIFT * self.size))
+        # Targets that hardly moved stay met if others are out of reach. Pins stay stronger, however far targets move.
+        apart = np.minimum(moved[self._last_goals], self.size) + _FULL_SHIFT * self.size
+        self.caps[self._last_goals] = self._last_caps * apart.max() / apart
         if (relaxed := self._limbs.relaxed(shares)) is not None:
             self.posture = self.posture.relaxed(*relaxed)
         self.sagging = self._arms if self._arms is not None and self._arms.relax(shares) else None
