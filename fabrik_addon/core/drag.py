@@ -22,7 +22,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import CLOSE, ROUNDING, SINGLE, TINY, BoolArray, FloatArray, joined, lengths
+from .arrays import CLOSE, ROUNDING, SINGLE, TINY, BoolArray, FloatArray, IntArray, joined, lengths
 from .kernel.bodies import AT_REST, MAX_ROTATION, Bodies, Motions, Pose, joint_axes
 from .kernel.bounds import Bounds, Floor, Support
 from .kernel.capsules import Contacts, SelfCollision
@@ -289,7 +289,8 @@ class DragSolver:
         on = self.goals.on[: self.goals.count]
         self._limbs = RelaxedLimbs(self.bodies, masses, own, joints, self._free, on, up)
         arms = self._limbs.arms_with_goals()
-        self.sagging = SaggingArms(self.bodies, masses, arms, up) if arms and up is not None else None
+        self._arms = SaggingArms(self.bodies, masses, arms, up) if arms and up is not None else None
+        self.sagging: SaggingArms | None = None
         self.prefer(np.tile(IDENTITY, (len(skeleton), 1)), skeleton.rest[0, :3, 3])
         self.tolerance = SINGLE * float(self.goals.lengths.max())
         ranks = np.unique([each.priority for each in effectors], return_inverse=True)[1].reshape(-1)
@@ -298,6 +299,9 @@ class DragSolver:
         # ends, it would be three times as large for hips whose bone is three times as long.
         torques = caps[self.goals.oriented] * self.goals.shares * LEVER * self.size
         self.caps: FloatArray = np.concatenate([caps, torques / self.goals.arms])
+        # The goals of the lowest priority.
+        self._last_goals: IntArray = np.flatnonzero(caps < 2.0 * caps.min())
+        self._last_caps = caps[self._last_goals]
         self.begin(*self.preferred)
 
     @property
@@ -313,8 +317,8 @@ class DragSolver:
         self.bounds.prefer(self.posture, *self.preferred)
         self._preferred_pose = self.bodies.pose(self.preferred[0][self.bodies.bones], self.preferred[1])
         self._limbs.prefer(self._preferred_pose)
-        if self.sagging is not None:
-            self.sagging.prefer(self._preferred_pose)
+        if self._arms is not None:
+            self._arms.prefer(self._preferred_pose)
 
     def lock(self, locks: Mapping[int, Lock]) -> None:
         """Replace the locks; their keys are the indices of bones."""
@@ -567,10 +571,12 @@ class DragSolver:
         ways = self.goals.residual(self._preferred_pose, wanted)[: self.goals.count]
         moved = lengths(ways)
         shares = np.minimum(1.0, moved / (_FULL_SHIFT * self.size))
+        # Targets that hardly moved stay met if others are out of reach. Pins stay stronger, however far targets move.
+        apart = np.minimum(moved[self._last_goals], self.size) + _FULL_SHIFT * self.size
+        self.caps[self._last_goals] = self._last_caps * apart.max() / apart
         if (relaxed := self._limbs.relaxed(shares)) is not None:
             self.posture = self.posture.relaxed(*relaxed)
-        if self.sagging is not None:
-            self.sagging.relax(shares)
+        self.sagging = self._arms if self._arms is not None and self._arms.relax(shares) else None
         self.bounds.lean_on(wanted.points[(moved > 0.0) & ~self._limbs.on_legs], _FULL_SHIFT * self.size)
         # A leg that is dragged bears no weight anymore, so the body is shifted at least as fast as the leg moves.
         lifted = self._limbs.lifted(moved) / max(self.bounds.off_support, TINY)

@@ -138,6 +138,9 @@ def skin_points(
     across = np.sqrt(1.0 - rise**2)
     around = np.stack([across * np.cos(turned), across * np.sin(turned), rise])
     found: list[tuple[str, Place, float]] = []
+    # Points in front of the ball of a foot bend with its toes. If they were on the foot, no heel could rise.
+    feet = [name for side in ("L", "R") if body.named("toe", side) for name in body.named("foot", side)]
+    farthest = {name: bones[name].length for name in feet}
     done = set()
     for name, role in body.roles.items():
         usual = _WIDTH.get(role.part) or (_LIMBS[role.part].radius if role.part in _LIMBS else 0.0)
@@ -148,13 +151,15 @@ def skin_points(
         elif name in vertices and (usual or role.part in _FLAT):
             own = (vertices[name] - bone.head) @ bone.axes
             off = own - np.clip(own[:, 1:2], 0.0, bone.length) * (0.0, 1.0, 0.0)
-            own = own[lengths(off) <= (bone.length if role.part in _FLAT else _THICKEST * usual * height)]
+            kept = lengths(off) <= (bone.length if role.part in _FLAT else _THICKEST * usual * height)
+            own = own[kept & (own[:, 1] <= farthest.get(name, np.inf))]
             if len(own) >= _ENOUGH:
                 done.add(name)
                 outermost = own[np.unique((own @ around).argmax(axis=0))]
                 found += [(name, (x, y, z), _MARGIN * height) for x, y, z in outermost.tolist()]
-    balls = [each for each in collision.capsules if each.bone not in done]
-    return (*found, *((each.bone, place, each.radius) for each in balls for place in (each.start, each.end)))
+    balls = [(each, place) for each in collision.capsules if each.bone not in done for place in (each.start, each.end)]
+    balls = [(each, place) for each, place in balls if place[1] <= farthest.get(each.bone, np.inf)]
+    return (*found, *((each.bone, place, each.radius) for each, place in balls))
 
 
 def _height(body: RestBody) -> float:

@@ -349,7 +349,9 @@ def floor_points(body: RestBody) -> tuple[Point, ...]:
     for heel, left, right, tip in soles_of(body).values():
         aside = 0.5 * (_at(bones, left) - _at(bones, right))
         ends = [(heel, aside), (heel, -aside), (tip, 0.5 * aside), (tip, -0.5 * aside)]
-        feet += [_on(bones, end[0], _at(bones, end) + shift) for end, shift in ends] + [left, right]
+        # The ball stays on the ground when the heel rises, so it belongs to the toes.
+        ends += [(tip, _at(bones, side) - _at(bones, tip)) for side in (left, right)]
+        feet += [_on(bones, end[0], _at(bones, end) + shift) for end, shift in ends]
     hands = [(name, (0.0, bones[name].length, 0.0)) for name in body.named("hand")]
     knees = [(name, (0.0, 0.0, 0.0)) for name in body.named("shin")]
     return (*feet, *hands, *knees)

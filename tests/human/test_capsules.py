@@ -6,6 +6,7 @@ from support.humans import human, rest_bones
 
 from fabrik_addon.core.kernel.capsules import closest
 from fabrik_addon.human.capsules import self_collision, skin_points
+from fabrik_addon.human.rest_body import RestBody, floor_points
 
 
 def in_armature(bones, capsule):
@@ -111,10 +112,26 @@ def test_parts_without_vertices_have_their_capsules_at_the_floor():
     points = skin_points(bones, {}, found)
     for each in found.capsules:
         if not each.bone.startswith(("finger", "f_", "middle")):
-            assert {(each.bone, each.start, each.radius), (each.bone, each.end, each.radius)} <= set(points)
+            ends = [each.start] if each.bone.startswith("foot") else [each.start, each.end]
+            assert {(each.bone, end, each.radius) for end in ends} <= set(points)
     assert skin_points(bones, {}, None) == ()
 
 
 def test_a_rig_that_is_not_a_human_has_none():
     bones = {name: bone for name, bone in rest_bones(human()).items() if not name.startswith("thigh")}
     assert self_collision(bones, {}) is None
+
+
+def test_what_is_in_front_of_the_ball_of_a_foot_stays_above_the_floor_with_the_toes():
+    bones = rest_bones(human(arms=45.0))
+    foot, toe = bones["foot.L"], bones["toe.L"]
+    along = np.linspace(0.0, 1.0, 40)[:, None]
+    skin = {"foot.L": foot.head + along * (toe.head + toe.axes[:, 1] * toe.length - foot.head)}
+    collision = self_collision(bones, {})
+    for vertices in ({}, skin):
+        points = [*floor_points(RestBody(bones)), *(each[:2] for each in skin_points(bones, vertices, collision))]
+        ends = [place[1] for name, place in points if name == "foot.L"]
+        assert len(ends) >= 3
+        assert max(ends) <= foot.length + 1e-9
+        sole = [foot.axes @ place + foot.head for name, place in points if name == "foot.L"]
+        assert max((place - toe.head) @ (0.0, -1.0, 0.0) for place in sole if place[2] < toe.head[2]) <= 0.0

@@ -73,9 +73,10 @@ class SaggingArms:
         self._full: FloatArray = at_rest * self._weights / lengths(elbows - shoulders)
         self._stiffness = np.zeros(len(self._full))
 
-    def relax(self, shares: FloatArray) -> None:
-        """Let arms sag by the shares (E,) of their effectors."""
+    def relax(self, shares: FloatArray) -> bool:
+        """Let arms sag by the shares (E,) of their effectors; returns whether any arm sags."""
         self._stiffness = self._full * shares[self._ends]
+        return bool((shares[self._ends] > CLOSE).any())
 
     def value(self, pose: Pose) -> float:
         """The value of the term."""

@@ -148,7 +148,8 @@ def test_the_heel_bones_of_a_rig_are_between_its_floor_points(clean_scene):
     rig = open_metarig()
     rig.fabrik.use_floor = True
     bones = rig.data.bones
-    of_foot = [(bones[name].matrix_local @ Vector(at)).xy[:] for name, at in floor_of(rig).points if name == "foot.L"]
+    own = [each for each in floor_of(rig).points if each[0] in {"foot.L", "toe.L"}]
+    of_foot = [(bones[name].matrix_local @ Vector(at)).xy[:] for name, at in own]
     heel = bones["heel.02.L"]
     outline = convex_hull(np.array([*of_foot, heel.head_local.xy[:], heel.tail_local.xy[:]]))
     assert {tuple(corner) for corner in outline} <= set(of_foot)

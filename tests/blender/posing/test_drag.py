@@ -101,7 +101,7 @@ class TestHuman:
             bpy.context.scene.unit_settings.system = system
             result = drag.step(drag.start - np.array((0.0, 0.0, 0.3)))
             assert result.error > 0.25
-            assert result.line == f"{result.error / meters:.3g}{unit} short: foot.L is on the floor"
+            assert result.line == f"{result.error / meters:.3g}{unit} short: toe.L is on the floor"
 
     def test_a_chain_without_feet_is_dragged_above_a_floor(self, human):
         """Fixed: the solver looked for the feet among the bones of the chain, and the drag was refused."""

@@ -3,7 +3,7 @@
 import bpy
 import numpy as np
 import pytest
-from mathutils import Quaternion, Vector
+from mathutils import Matrix, Quaternion, Vector
 from support import humans
 from support.dragging import world
 from support.takes import active_human, curves
@@ -121,6 +121,32 @@ def test_a_foot_drawn_along_the_floor_bends_the_knee(human, shift):
     assert tilt(human, "hips") < 15.0
     assert np.linalg.norm(world(human, "hips", "head") - hips) < 0.11
     assert room(human, ("foot.R",)) > 0.0
+
+
+@pytest.mark.parametrize("kind", ["human", "mixamo"])
+def test_a_body_stands_on_its_toes_on_a_floor(human, kind):
+    """Fixed: the sole in front of the ball was part of the foot, so it kept the heels on the floor."""
+    rig, prefix = (human, "") if kind == "human" else (open_mixamo(), "mixamorig:")
+    toes, hips = ("toe.L", "toe.R"), "hips"
+    if prefix:
+        toes, hips = (f"{prefix}LeftToeBase", f"{prefix}RightToeBase"), f"{prefix}Hips"
+    rig.fabrik.use_floor = True
+    _, result = drag(rig, hips, (0.0, -0.03, 0.06), point="HEAD", pinned=toes)
+    assert result.error < 1e-3
+
+
+@pytest.mark.parametrize("kind", ["human", "metarig", "mixamo"])
+def test_everything_turns_with_hips_if_nothing_is_pinned(human, kind):
+    """Fixed: when the hips turned by 90 degrees, legs and arms stayed behind."""
+    rig, hips = {"human": (human, "hips"), "metarig": (None, "spine"), "mixamo": (None, "mixamorig:Hips")}[kind]
+    rig = rig or {"metarig": open_metarig, "mixamo": open_mixamo}[kind]()
+    session = begin_drag(bpy.context, rig, hips, point="HEAD")
+    for turn in np.linspace(0.0, np.pi / 2, 10)[1:]:
+        session.step(session.start, (0.0, 0.0, turn))
+    session.finish(bpy.context)
+    quarter = Matrix.Rotation(np.pi / 2, 3, "Z")
+    for bone in rig.pose.bones:
+        assert np.abs(np.array(rotation(rig, bone.name)) - np.array(quarter)).max() < 1e-3, bone.name
 
 
 @pytest.mark.parametrize("shift", [(0.4, 0.0, 0.0), (0.0, 0.4, 0.0)])
