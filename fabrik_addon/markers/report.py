@@ -28,7 +28,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -93,32 +93,56 @@ class Report:
 
     def per_marker(self) -> list[Row]:
         """One row for each marker, in the given order."""
-        rows = zip(self.markers, _rows(self.used.T, self.seen.T), strict=True)
+        # One at a time, so that memory does not grow with the take.
+        parts = (self._part((slice(None), column)) for column in range(len(self.markers)))
+        columns = (_rows(used[None], seen[None])[0] for used, seen in parts)
+        rows = zip(self.markers, columns, strict=True)
         return [row._replace(name=name, worst_frame=self._frame(worst)) for name, (row, worst) in rows]
 
     def per_frame(self) -> Iterator[Row]:
         """One row for each frame, in the given order."""
         for first in range(0, len(self.frames), _TOGETHER):
             part = slice(first, first + _TOGETHER)
-            rows = _rows(self.used[part], self.seen[part])
+            rows = _rows(*self._part(part))
             for frame, status, (row, worst) in zip(self.frames[part], self.status[part], rows, strict=True):
                 yield row._replace(frame=int(frame), worst_marker=self._marker(worst), status=status.name)
 
     def total(self) -> Row:
         """One row for all samples."""
-        ((row, worst),) = _rows(self.used.reshape(1, -1), self.seen.reshape(1, -1))
-        frame, marker = (None, None) if worst is None else divmod(worst, len(self.markers))
-        return row._replace(worst_marker=self._marker(marker), worst_frame=self._frame(frame))
+        return self._total
 
     @cached_property
-    def seen(self) -> BoolArray:
-        """(F, M) whether the marker is seen."""
-        return ~np.isnan(self.errors)
+    def _total(self) -> Row:
+        blocks, counts, frames = list[tuple[Row, int | None]](), list[int](), list[int]()
+        for first in range(0, len(self.frames), _TOGETHER):
+            used, seen = self._part(slice(first, first + _TOGETHER))
+            blocks += _rows(used.reshape(1, -1), seen.reshape(1, -1))
+            counts.append(np.count_nonzero(~np.isnan(used)))
+            frames.append(len(used))
+        coverage = float(np.average([row.coverage for row, _ in blocks], weights=frames)) if frames else 0.0
+        some = [place for place, count in enumerate(counts) if count]
+        if not some:
+            return Row(math.nan, math.nan, math.nan, coverage)
+        shares = np.array(counts)[some] / sum(counts)
+        mean = float(shares @ [blocks[place][0].mean for place in some])
+        rms = math.sqrt(shares @ [blocks[place][0].rms ** 2 for place in some])
+        block = max(some, key=lambda place: blocks[place][0].max)
+        row, worst = blocks[block]
+        assert worst is not None
+        frame, marker = divmod(worst, len(self.markers))
+        ends = self._marker(marker), self._frame(block * _TOGETHER + frame)
+        return Row(mean, rms, row.max, coverage, "", None, *ends)
 
-    @cached_property
+    @property
     def used(self) -> FloatArray:
         """(F, M) the errors that are used; NaN for missing samples and for samples that were left out."""
-        return self.errors if self.outliers is None else np.where(self.outliers, np.nan, self.errors)
+        return self._part(slice(None))[0]
+
+    def _part(self, part: Any) -> tuple[FloatArray, BoolArray]:
+        """The errors that are used, of some samples, and whether these samples are seen."""
+        errors = self.errors[part]
+        used = errors if self.outliers is None else np.where(self.outliers[part], np.nan, errors)
+        return used, ~np.isnan(errors)
 
     @property
     def left_out(self) -> dict[str, float]:
@@ -235,8 +259,8 @@ def _closing_line(report: Report) -> str:
     line = f"{len(report.frames)} frames" + (f": {counts}." if counts else ".")
     gaps = [
         (end - first, f"{name} {report.frames[first]} to {report.frames[end - 1]}")
-        for name, seen in zip(report.markers, report.seen.T, strict=True)
-        for first, end in true_spans(~seen)
+        for name, errors in zip(report.markers, report.errors.T, strict=True)
+        for first, end in true_spans(np.isnan(errors))
         if end - first >= _LONG_SPAN
     ]
     named = [gap for _, gap in sorted(gaps, key=lambda gap: -gap[0])]
