@@ -91,7 +91,7 @@ def retarget_doubts(
     rolled = {name: float(degrees_between(fold.axis, axis)) for name, (axis, fold) in folds.items() if fold is not None}
     if hinges := named_figures({name: min(off, 180.0 - off) for name, off in rolled.items()}, _ROLLED, "°"):
         yield (
-            f"Hinges have other axes than the joints: {hinges}; apply Human Limits again, as the bones' rolls may differ"
+            f"Hinges have other axes than the joints: {hinges}; apply Human Limits again, as bone rolls may differ"
         )
     if reference.trunk_tilt > MAX_TILT:
         yield (
