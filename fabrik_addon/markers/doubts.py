@@ -12,8 +12,9 @@ from ..core.arrays import FloatArray, evenly_spread
 from ..core.errors import first_few
 from ..human.body_parts import ARM, LEG, Role
 from ..human.naming_schemes import match
-from ..human.rest_body import degrees_between, length
+from ..human.rest_body import degrees_between, length, square, unit
 from .mapping.labels import is_named
+from .person import find_walk
 from .report import Report
 
 # Each limb in words, its parts, and its side; whole limbs come before their ends. With the article, a bone named "head"
@@ -72,6 +73,10 @@ _LYING: Final = 60.0
 # Degrees, and a fraction of the frames: if the trunk is tilted by less on more of the frames, the person also stands.
 _UPRIGHT: Final = 20.0
 _SOMETIMES: Final = 0.1
+# Degrees by which walking people lean back, ahead and aside at most, on average. In six recordings, they lean up to 10
+# ahead and up to 2 aside.
+_BACK, _AHEAD, _ASIDE = -4.0, 12.0, 6.0
+_FEET, _HIPS, _SHOULDERS = ("foot",), ("thigh",), ("upper_arm", "shoulder")
 # Degrees between trunk and legs at rest, above which a rig is an animal: people have at most 9, animals at least 60.
 _ON_FOUR: Final = 45.0
 # Maximum number of frames that are examined.
@@ -223,7 +228,8 @@ def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
             yield "The rig does not stand upright at rest: rotate its object until the rig stands, then run this again"
         tilts = degrees_between(line(posed, feet, shoulders), up)
         lean = float(np.median(tilts))
-        if leans[1] < _UPRIGHT and lean < _LYING and (tilts < _UPRIGHT).mean() <= _SOMETIMES and not lies:
+        is_tipped = lean < _LYING and (tilts < _UPRIGHT).mean() <= _SOMETIMES and not lies
+        if leans[1] < _UPRIGHT and (is_tipped or (lean := _lean_in_walk(solution, matrices)) > 0.0):
             yield (
                 f"The person is straight but leans by {lean:.0f}° on most frames: if the recording shows someone "
                 "upright, rotate the markers until their floor is level"
@@ -234,6 +240,36 @@ def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
         return
     how = "is upside down" if tilted > 180.0 - _LYING else "lies or crawls"
     yield f"The person {how} on most frames: if the recording shows something else, choose the other up axis"
+
+
+def _lean_in_walk(solution: Solution, matrices: FloatArray) -> float:
+    """Degrees by which a person leans while walking; 0 if that is usual, or if the person does not walk.
+
+    Examines frames in a row in the middle of the take.
+    """
+    middle, roles = len(matrices) // 2, match(solution.skeleton.names)
+    part = slice(max(middle - 2 * LOOKED_AT, 0), middle + 2 * LOOKED_AT)
+    posed = forward_kinematics(solution.skeleton, solution.rotations[part], solution.root_location[part])
+    world = (matrices[part, None, :3, :3] @ posed[..., :3, 3:])[..., 0]
+
+    def joint(parts: Collection[str], side: str) -> FloatArray:
+        places = [
+            place
+            for place, name in enumerate(solution.skeleton.names)
+            if name in roles and roles[name].part in parts and roles[name].side == side
+        ]
+        return np.asarray(world[:, places[:1]].mean(axis=1))
+
+    (foot, other), hips, shoulders = ([joint(parts, side) for side in "LR"] for parts in (_FEET, _HIPS, _SHOULDERS))
+    up = np.array([0.0, 0.0, 1.0])
+    walk = find_walk(foot - other, 0.5 * (hips[0] + hips[1]) @ up - np.minimum(foot @ up, other @ up), up)
+    if walk is None:
+        return 0.0
+    lines, left = unit(np.sum(shoulders, axis=0) - foot - other)[walk[0]], unit(square(hips[0] - hips[1], up))[walk[0]]
+    mean = np.array([(lines * np.cross(left, up)).sum(axis=1).mean(), (lines * left).sum(axis=1).mean()])
+    ahead, aside = np.degrees(np.arcsin(mean))
+    is_usual = _BACK < ahead < _AHEAD and abs(aside) < _ASIDE
+    return 0.0 if is_usual else float(np.degrees(np.arcsin(np.linalg.norm(mean))))
 
 
 def median_angle(one: FloatArray, other: FloatArray) -> float:

@@ -90,9 +90,7 @@ def retarget_doubts(
     folds = {name: (axis, Fold.of(limits.get(name))) for name, axis in bend_axes(target).items()}
     rolled = {name: float(degrees_between(fold.axis, axis)) for name, (axis, fold) in folds.items() if fold is not None}
     if hinges := named_figures({name: min(off, 180.0 - off) for name, off in rolled.items()}, _ROLLED, "°"):
-        yield (
-            f"Hinges have other axes than the joints: {hinges}; apply Human Limits again, as bone rolls may differ"
-        )
+        yield (f"Hinges have other axes than the joints: {hinges}; apply Human Limits again, as bone rolls may differ")
     if reference.trunk_tilt > MAX_TILT:
         yield (
             f"The source leans by {reference.trunk_tilt:.0f}° in the pose that is compared with the rig's rest pose: "

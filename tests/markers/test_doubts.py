@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from support import humans, motions
+from support import humans, motions, walker
+from support.poses import rotation
 
 from fabrik_addon.core import Solution, Status
 from fabrik_addon.core.rotations import (
@@ -175,6 +176,19 @@ class TestPosture:
     @pytest.mark.parametrize("raised", [0.0, 30.0, -30.0])
     def test_a_person(self, raised: float) -> None:
         assert doubts_of(posed(motions.skeleton_of(humans.human(fingers=False)), raised)) == []
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("degrees", [0.0, 10.0, -13.0, 20.0, -20.0])
+def test_a_walker_whose_floor_is_tilted_gives_a_warning(axis: int, degrees: float) -> None:
+    """Fixed: up to 20 degrees were silent, since people who stand may lean as far."""
+    skeleton, rotations = walker.skeleton(), walker.true_rotations()
+    solution = Solution.empty(skeleton, len(rotations), 0)
+    solution.rotations[:], solution.root_location[:] = rotations, walker.true_matrices()[:, 0, :3, 3]
+    matrices = np.tile(np.eye(4), (len(rotations), 1, 1))
+    matrices[:, :3, :3] = rotation(np.radians(degrees) * np.eye(3)[axis])
+    found = [doubt for doubt in posture_doubts(solution, matrices) if "straight but leans" in doubt]
+    assert len(found) == (degrees != 0.0)
 
 
 def about_x(degrees):
