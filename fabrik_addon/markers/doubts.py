@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from ..core import Solution, forward_kinematics
-from ..core.arrays import FloatArray, evenly_spread
+from ..core.arrays import ROUNDING, FloatArray, evenly_spread
 from ..core.errors import first_few
 from ..human.body_parts import ARM, LEG, Role
 from ..human.naming_schemes import match
@@ -59,6 +59,10 @@ _FARTHER: Final = 1.25
 # A left and a right marker swap sides or coincide if their distance from side to side is below this fraction of the
 # usual one. It is at least 0.52 in these recordings.
 _BESIDE: Final = 0.3
+# Hips and shoulders are wider or narrower than the rig's if both differ by more than this factor, after limbs are scaled
+# to the same length. In five recordings, it is 0.93 to 1.14 for hips and 0.95 to 1.07 for shoulders.
+_WIDER: Final = 1.15
+_WIDE_PARTS: Final = (("hips",), ("chest", "shoulder"))
 # The parts at both ends of the trunk, of the trunk without the neck, and of the legs.
 _BODY: Final = (
     ("head", "neck"),
@@ -113,12 +117,27 @@ def placing_doubts(
     usual: Mapping[str, FloatArray],
     height: float,
     others: Mapping[str, str] = MappingProxyType({}),
+    parts: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[str]:
     """Warnings about marker positions measured by a calibration.
 
     places, usual: by label, (3,) positions of markers, and those usual for their labels: forward, left, up. height: the
     largest extent of the rig's joints at rest along an axis, in the same units. others: the markers of the other side.
+    parts: the part of each marker's bone.
     """
+    widths = []
+    for own in _WIDE_PARTS:
+        pairs = [(label, other) for label, other in others.items() if label in places and parts.get(label) in own]
+        apart, usually = (
+            np.array([each[label][1] - each[other][1] for label, other in pairs if other in places])
+            for each in (places, usual)
+        )
+        widths.append(float(apart @ usually) / max(float(usually @ usually), ROUNDING) if pairs else 1.0)
+    if min(widths) > _WIDER or max(widths) < 1.0 / _WIDER:
+        yield (
+            f"The person is {np.mean(widths):.1f} times as wide as the rig: check that all axes have the same scale, and "
+            "that the rig represents this person"
+        )
     moved = {label: place - usual[label] for label, place in places.items()}
     off, unlike, swapped = {label: length(vector) for label, vector in moved.items()}, dict[str, float](), list[str]()
     for label, other in others.items():

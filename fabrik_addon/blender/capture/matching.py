@@ -189,7 +189,8 @@ def matching_doubts_of(rig: Object, unseen: Collection[str] = ()) -> tuple[str, 
             if (guess := guesses.get(entry.marker)) is not None and guess.bone == entry.bone
         ]
         places, usual = ({each[index].marker: _place(each[index], rest) @ axes for each in known} for index in (0, 1))
-        doubts += placing_doubts(places, usual, height, {} if body is None else other_sides(labels))
+        parts = {entry.marker: roles[entry.bone].part for entry, _ in known if entry.bone in roles}
+        doubts += placing_doubts(places, usual, height, {} if body is None else other_sides(labels), parts)
         doubts += capture.calibration_doubts.splitlines()
     return tuple(doubts)
 
