@@ -59,8 +59,8 @@ _FARTHER: Final = 1.25
 # A left and a right marker swap sides or coincide if their distance from side to side is below this fraction of the
 # usual one. It is at least 0.52 in these recordings.
 _BESIDE: Final = 0.3
-# Hips and shoulders are wider or narrower than the rig's if both differ by more than this factor, after limbs are scaled
-# to the same length. In five recordings, it is 0.93 to 1.14 for hips and 0.95 to 1.07 for shoulders.
+# A person is wider or narrower than the rig if hips and shoulders both differ by more than this factor, after limbs are
+# scaled to the same length. In five recordings, it is 0.93 to 1.14 for hips and 0.95 to 1.07 for shoulders.
 _WIDER: Final = 1.15
 _WIDE_PARTS: Final = (("hips",), ("chest", "shoulder"))
 # The parts at both ends of the trunk, of the trunk without the neck, and of the legs.
@@ -135,8 +135,8 @@ def placing_doubts(
         widths.append(float(apart @ usually) / max(float(usually @ usually), ROUNDING) if pairs else 1.0)
     if min(widths) > _WIDER or max(widths) < 1.0 / _WIDER:
         yield (
-            f"The person is {np.mean(widths):.1f} times as wide as the rig: check that all axes have the same scale, and "
-            "that the rig represents this person"
+            f"The person is {np.mean(widths):.1f} times as wide as the rig: check that all axes have the same scale, "
+            "and that the rig represents this person"
         )
     moved = {label: place - usual[label] for label, place in places.items()}
     off, unlike, swapped = {label: length(vector) for label, vector in moved.items()}, dict[str, float](), list[str]()
