@@ -196,9 +196,10 @@ def csv_text(report: Report) -> str:
     """The report as CSV text; the module's docstring describes the columns."""
     text = io.StringIO(newline="")
     columns = (*COLUMNS, *ROTATION_COLUMNS) if report.rotations else COLUMNS
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({column: _cell(value) for column, value in row.items()} for row in _csv_rows(report))
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    for row in _csv_rows(report):
+        writer.writerow([*map(_cell, row), *[""] * (len(columns) - len(row))])
     return text.getvalue()
 
 
@@ -221,27 +222,25 @@ def table_text(report: Report) -> str:
     return "\n".join([*_aligned(rows), _closing_line(report)])
 
 
-def _csv_rows(report: Report) -> Iterator[dict[str, object]]:
+def _csv_rows(report: Report) -> Iterator[list[Any]]:
     """The rows below the header; missing values and None are blank."""
     for row in report.per_marker():
-        yield {"scope": "marker", "name": row.name, "worst": row.worst_frame, **_csv_figures(row)}
+        yield ["marker", row.name, "", *_csv_figures(row), row.worst_frame, f"{row.coverage:.2f}", ""]
     for at in report.per_frame():
-        ends = {"worst": at.worst_marker, "status": at.status}
-        yield {"scope": "frame", "frame": at.frame, **_csv_figures(at), **ends}
+        yield ["frame", "", at.frame, *_csv_figures(at), at.worst_marker, f"{at.coverage:.2f}", at.status]
     total = report.total()
-    ends = {"worst": total.worst_marker, "status": _counts(report)}
-    yield {"scope": "total", "name": "all", "frame": total.worst_frame, **_csv_figures(total), **ends}
+    ends = total.worst_marker, f"{total.coverage:.2f}", _counts(report)
+    yield ["total", "all", total.worst_frame, *_csv_figures(total), *ends]
     for gap in report.filled:
-        yield {"scope": "gap", "name": gap.bone, "frame": f"{gap.first}-{gap.last}", "status": gap.how}
+        yield ["gap", gap.bone, f"{gap.first}-{gap.last}", "", "", "", "", "", gap.how]
     for bone, share in report.limits.items():
-        yield {"scope": "limit", "name": bone, "coverage": f"{share:.2f}"}
+        yield ["limit", bone, "", "", "", "", "", f"{share:.2f}", ""]
     for scope, sentences in (("note", report.notes), ("warning", report.doubts)):
         for sentence in sentences:
-            yield {"scope": scope, "name": sentence}
+            yield [scope, sentence, *[""] * 7]
     for bone, radians in report.rotations.items():
         off, worst = np.degrees(radians), report.frames[int(radians.argmax())]
-        figures = {"mean_deg": f"{off.mean():.4g}", "max_deg": f"{off.max():.4g}"}
-        yield {"scope": "rotation", "name": bone, "worst": worst, **figures}
+        yield ["rotation", bone, "", "", "", "", worst, "", "", f"{off.mean():.4g}", f"{off.max():.4g}"]
 
 
 def rotations_line(report: Report) -> Iterator[str]:
@@ -272,11 +271,9 @@ def _counts(report: Report) -> str:
     return ", ".join(f"{name} {count}" for name, count in report.status_counts().items())
 
 
-def _csv_figures(row: Row) -> dict[str, str]:
-    """The columns of numbers: meters with six digits, blank for NaN."""
-    figures = zip(("mean_m", "rms_m", "max_m"), (row.mean, row.rms, row.max), strict=True)
-    meters = {column: "" if math.isnan(value) else f"{value:.6g}" for column, value in figures}
-    return {**meters, "coverage": f"{row.coverage:.2f}"}
+def _csv_figures(row: Row) -> list[str]:
+    """Mean, RMS and largest error: meters with six digits, blank for NaN."""
+    return ["" if math.isnan(meters) else f"{meters:.6g}" for meters in row[:3]]
 
 
 def _table_row(name: str, row: Row) -> tuple[str, ...]:
