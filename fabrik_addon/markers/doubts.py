@@ -271,15 +271,20 @@ def _lean_in_walk(solution: Solution, matrices: FloatArray) -> float:
     posed = forward_kinematics(solution.skeleton, solution.rotations[part], solution.root_location[part])
     world = (matrices[part, None, :3, :3] @ posed[..., :3, 3:])[..., 0]
 
-    def joint(parts: Collection[str], side: str) -> FloatArray:
-        places = [
+    # The first bone of each part and side.
+    bones = [
+        [
             place
             for place, name in enumerate(solution.skeleton.names)
-            if name in roles and roles[name].part in parts and roles[name].side == side
-        ]
-        return np.asarray(world[:, places[:1]].mean(axis=1))
-
-    (foot, other), hips, shoulders = ([joint(parts, side) for side in "LR"] for parts in (_FEET, _HIPS, _SHOULDERS))
+            if name in roles and roles[name].side == side and roles[name].part in parts
+        ][:1]
+        for parts in (_FEET, _HIPS, _SHOULDERS)
+        for side in "LR"
+    ]
+    if not all(bones):
+        return 0.0
+    foot, other, *joints = (world[:, places[0]] for places in bones)
+    hips, shoulders = joints[:2], joints[2:]
     up = np.array([0.0, 0.0, 1.0])
     walk = find_walk(foot - other, 0.5 * (hips[0] + hips[1]) @ up - np.minimum(foot @ up, other @ up), up)
     if walk is None:
