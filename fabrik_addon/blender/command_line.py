@@ -30,7 +30,7 @@ from ..markers.mapping.labels import Matched
 from ..markers.mapping.marker_map import check_map, read_map
 from ..markers.mapping.marker_sets import PRESETS
 from ..markers.report import csv_text, table_text
-from ..markers.signals import Timing, retimed
+from ..markers.signals import Timing
 from ..markers.steps import finish
 from ..markers.whole_files import prepared
 from ..retarget.motion import RetargetError
@@ -38,10 +38,11 @@ from ..retarget.pairs import read_bone_map
 from .bake import batch
 from .bake.bake import BakeResult, BakeSettings, bake_steps
 from .capture.calibrate import CalibrationResult, calibrate_markers
-from .capture.import_markers import choose_performer, import_clip, remove_take
-from .capture.matching import guess_markers, marked_skeletons, match_markers, scaled_entry, scene_rate, set_entry
+from .capture.import_markers import choose_performer, import_clip, key_take, remove_take
+from .capture.matching import guess_markers, marked_skeletons, match_markers, scaled_entry, set_entry
 from .capture.takes import follow_take
 from .control.set_up import set_up_first
+from .goals.places import UNKEYED
 from .retarget.retarget import is_file, retarget_from
 from .rig.armature import check_editable, check_rig, meters_per_unit
 from .rig.keyframes import set_aside
@@ -85,13 +86,14 @@ _ADVICE: Final = {
 
 @dataclass(frozen=True)
 class BakeFileResult:
-    """The baked recording, the scale factor of its positions, and the result of the bake.
+    """The baked recording (its first frame), the scale factor of its positions, and the result of the bake.
 
-    matched: the matched labels, None if there was a map. calibration: None if there was none. guessed: the bones of
-    labels that were guessed from motion.
+    what: the recording in one line. matched: the matched labels, None if there was a map. calibration: None if there
+    was none. guessed: the bones of labels that were guessed from motion.
     """
 
     clip: Clip
+    what: str
     scale: float
     bake: BakeResult
     matched: Matched | None = None
@@ -121,8 +123,11 @@ def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> BakeFileResu
             # Scale the recorded person to the size of the rig.
             skeleton, own = marked_skeletons(rig, entries)[0]
             scale = meters * first_scale(skeleton, own, guessed_offsets(skeleton, own), positions_of(clip, own))
-    recorded = import_clip(context, clip, timing=timing, start_frame=start, scale=scale)
-    set_aside(list(recorded.objects))
+    recorded = import_clip(context, clip, timing=timing, start_frame=start, scale=scale, keyed=False)
+    what = f"{clip.source}: {len(clip.names)} markers, {clip.frame_count} frames at {clip.rate:g} Hz, {clip.units}"
+    last = start + len(UNKEYED[recorded.objects[0].name_full].locations) - 1
+    # Memory for all samples is needed once only.
+    clip = part_of(clip, 1, 1)
     capture, matched = rig_settings(rig).capture, None
     if entries is None:
         matched = match_markers(context, rig, preset=chosen.preset, take=recorded)
@@ -138,7 +143,7 @@ def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> BakeFileResu
     calibration, began = None, time.perf_counter()
     if chosen.calibrate or (chosen.calibrate is None and entries is None):
         # A static recording is removed from the file afterwards.
-        other = None if static is None else import_clip(context, static, timing="KEEP_FRAMES")
+        other = None if static is None else import_clip(context, static, timing="KEEP_FRAMES", keyed=False)
         try:
             how = chosen_options(chosen, CALIBRATION_OPTIONS)
             calibration = calibrate_markers(context, rig, static=other, **how)
@@ -148,15 +153,19 @@ def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> BakeFileResu
         scale *= calibration.scale
     calibrating = {} if calibration is None else {"calibrate": time.perf_counter() - began}
     rig_settings(rig).root = chosen.root.upper()
-    last = start + retimed(clip, scene_rate(context.scene), timing).frame_count - 1
     frames, options = chosen.frame_range or (start, last), chosen_options(chosen, _BAKED)
-    settings = BakeSettings(*frames, action_name=chosen.action_name, source="MARKERS", **options)
+    settings = BakeSettings(*frames, action_name=chosen.action_name, is_shown=False, source="MARKERS", **options)
     result = finish(bake_steps(context, rig, settings))
     result = replace(result, timings=calibrating | result.timings).noted(*clip.notes, *notes)
     _show_range(context.scene, *frames)
+    if chosen.keep_markers:
+        key_take(recorded)
+        set_aside(list(recorded.objects))
+    else:
+        remove_take(recorded)
     _write_files(result, take)
     guessed = {entry.name: entry.bone for entry in capture.markers if entry.is_guess}
-    return BakeFileResult(clip, scale, result, matched, calibration, guessed)
+    return BakeFileResult(clip, what, scale, result, matched, calibration, guessed)
 
 
 def _read(chosen: argparse.Namespace, path: Path) -> Clip:
@@ -439,6 +448,8 @@ def _add_bake_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--map", dest="mapping", type=Path, metavar="MAP.json", help=text)
     text = f"the marker set: {', '.join(PRESETS)} (default: the one that fits best)"
     group.add_argument("--marker-set", dest="preset", choices=PRESETS, default="AUTO", metavar="NAME", help=text)
+    text = "keep the animated markers in the output; without them, it is two thirds smaller (default: on)"
+    group.add_argument("--keep-markers", action=argparse.BooleanOptionalAction, default=True, help=text)
     text = "measure the positions of the markers on their bones, even if there is a map"
     group.add_argument("--calibrate", action="store_true", default=None, help=text)
     text = "recording of the same person standing, to calibrate from"
@@ -574,10 +585,11 @@ def chosen_options(chosen: argparse.Namespace, declared: Mapping[str, Any]) -> d
 
 def _bake(chosen: argparse.Namespace, take: batch.BatchTake) -> tuple[BakeResult, list[str]]:
     """Bake one take; also returns lines about the recording, its markers and the calibration."""
-    result = bake_file(chosen, take)
-    clip = result.clip
-    what = f"{clip.source}: {len(clip.names)} markers, {clip.frame_count} frames at {clip.rate:g} Hz, {clip.units}"
-    lines = [f"{what}, {clip.up_axis} up, scaled by {result.scale:.4g}"]
+    try:
+        result = bake_file(chosen, take)
+    finally:
+        UNKEYED.clear()
+    lines = [f"{result.what}, {result.clip.up_axis} up, scaled by {result.scale:.4g}"]
     if result.matched is not None:
         guessed = [f"{label} on {bone}" for label, bone in result.guessed.items()]
         free = ", ".join(label for label in result.matched.unmatched if label not in result.guessed)
@@ -601,7 +613,7 @@ def _retarget(chosen: argparse.Namespace, take: batch.BatchTake) -> tuple[BakeRe
     pairs = () if chosen.mapping is None else read_bone_map(chosen.mapping)
     (rig, notes), context = open_rig(chosen.rig, chosen.armature), bpy.context
     how: dict[str, Any] = chosen_options(chosen, RETARGET_OPTIONS)
-    bake = {**chosen_options(chosen, KEY_OPTIONS), "action_name": chosen.action_name}
+    bake = {**chosen_options(chosen, KEY_OPTIONS), "action_name": chosen.action_name, "is_shown": False}
     frames = chosen.frame_range or (None, None)
     (up_axis,) = chosen_options(chosen, _READ).values()
     up_axis = None if up_axis == "AUTO" else up_axis

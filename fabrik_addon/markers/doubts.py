@@ -8,12 +8,13 @@ from typing import Final
 import numpy as np
 
 from ..core import Solution, forward_kinematics
-from ..core.arrays import FloatArray, evenly_spread
+from ..core.arrays import ROUNDING, FloatArray, evenly_spread
 from ..core.errors import first_few
 from ..human.body_parts import ARM, LEG, Role
 from ..human.naming_schemes import match
-from ..human.rest_body import degrees_between, length
+from ..human.rest_body import degrees_between, length, square, unit
 from .mapping.labels import is_named
+from .person import find_walk
 from .report import Report
 
 # Each limb in words, its parts, and its side; whole limbs come before their ends. With the article, a bone named "head"
@@ -58,6 +59,10 @@ _FARTHER: Final = 1.25
 # A left and a right marker swap sides or coincide if their distance from side to side is below this fraction of the
 # usual one. It is at least 0.52 in these recordings.
 _BESIDE: Final = 0.3
+# A person is wider or narrower than the rig if hips and shoulders both differ by more than this factor, after limbs are
+# scaled to the same length. In five recordings, it is 0.93 to 1.14 for hips and 0.95 to 1.07 for shoulders.
+_WIDER: Final = 1.15
+_WIDE_PARTS: Final = (("hips",), ("chest", "shoulder"))
 # The parts at both ends of the trunk, of the trunk without the neck, and of the legs.
 _BODY: Final = (
     ("head", "neck"),
@@ -72,6 +77,10 @@ _LYING: Final = 60.0
 # Degrees, and a fraction of the frames: if the trunk is tilted by less on more of the frames, the person also stands.
 _UPRIGHT: Final = 20.0
 _SOMETIMES: Final = 0.1
+# Degrees by which walking people lean back, ahead and aside at most, on average. In six recordings, they lean up to 10
+# ahead and up to 2 aside.
+_BACK, _AHEAD, _ASIDE = -4.0, 12.0, 6.0
+_FEET, _HIPS, _SHOULDERS = ("foot",), ("thigh",), ("upper_arm", "shoulder")
 # Degrees between trunk and legs at rest, above which a rig is an animal: people have at most 9, animals at least 60.
 _ON_FOUR: Final = 45.0
 # Maximum number of frames that are examined.
@@ -108,12 +117,27 @@ def placing_doubts(
     usual: Mapping[str, FloatArray],
     height: float,
     others: Mapping[str, str] = MappingProxyType({}),
+    parts: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[str]:
     """Warnings about marker positions measured by a calibration.
 
     places, usual: by label, (3,) positions of markers, and those usual for their labels: forward, left, up. height: the
     largest extent of the rig's joints at rest along an axis, in the same units. others: the markers of the other side.
+    parts: the part of each marker's bone.
     """
+    widths = []
+    for own in _WIDE_PARTS:
+        pairs = [(label, other) for label, other in others.items() if label in places and parts.get(label) in own]
+        apart, usually = (
+            np.array([each[label][1] - each[other][1] for label, other in pairs if other in places])
+            for each in (places, usual)
+        )
+        widths.append(float(apart @ usually) / max(float(usually @ usually), ROUNDING) if pairs else 1.0)
+    if min(widths) > _WIDER or max(widths) < 1.0 / _WIDER:
+        yield (
+            f"The person is {np.mean(widths):.1f} times as wide as the rig: check that all axes have the same scale, "
+            "and that the rig represents this person"
+        )
     moved = {label: place - usual[label] for label, place in places.items()}
     off, unlike, swapped = {label: length(vector) for label, vector in moved.items()}, dict[str, float](), list[str]()
     for label, other in others.items():
@@ -223,7 +247,8 @@ def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
             yield "The rig does not stand upright at rest: rotate its object until the rig stands, then run this again"
         tilts = degrees_between(line(posed, feet, shoulders), up)
         lean = float(np.median(tilts))
-        if leans[1] < _UPRIGHT and lean < _LYING and (tilts < _UPRIGHT).mean() <= _SOMETIMES and not lies:
+        is_tipped = lean < _LYING and (tilts < _UPRIGHT).mean() <= _SOMETIMES and not lies
+        if leans[1] < _UPRIGHT and (is_tipped or (lean := _lean_in_walk(solution, matrices)) > 0.0):
             yield (
                 f"The person is straight but leans by {lean:.0f}° on most frames: if the recording shows someone "
                 "upright, rotate the markers until their floor is level"
@@ -234,6 +259,41 @@ def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
         return
     how = "is upside down" if tilted > 180.0 - _LYING else "lies or crawls"
     yield f"The person {how} on most frames: if the recording shows something else, choose the other up axis"
+
+
+def _lean_in_walk(solution: Solution, matrices: FloatArray) -> float:
+    """Degrees by which a person leans while walking; 0 if that is usual, or if the person does not walk.
+
+    Examines frames in a row in the middle of the take.
+    """
+    middle, roles = len(matrices) // 2, match(solution.skeleton.names)
+    part = slice(max(middle - 2 * LOOKED_AT, 0), middle + 2 * LOOKED_AT)
+    posed = forward_kinematics(solution.skeleton, solution.rotations[part], solution.root_location[part])
+    world = (matrices[part, None, :3, :3] @ posed[..., :3, 3:])[..., 0]
+
+    # The first bone of each part and side.
+    bones = [
+        [
+            place
+            for place, name in enumerate(solution.skeleton.names)
+            if name in roles and roles[name].side == side and roles[name].part in parts
+        ][:1]
+        for parts in (_FEET, _HIPS, _SHOULDERS)
+        for side in "LR"
+    ]
+    if not all(bones):
+        return 0.0
+    foot, other, *joints = (world[:, places[0]] for places in bones)
+    hips, shoulders = joints[:2], joints[2:]
+    up = np.array([0.0, 0.0, 1.0])
+    walk = find_walk(foot - other, 0.5 * (hips[0] + hips[1]) @ up - np.minimum(foot @ up, other @ up), up)
+    if walk is None:
+        return 0.0
+    lines, left = unit(np.sum(shoulders, axis=0) - foot - other)[walk[0]], unit(square(hips[0] - hips[1], up))[walk[0]]
+    mean = np.array([(lines * np.cross(left, up)).sum(axis=1).mean(), (lines * left).sum(axis=1).mean()])
+    ahead, aside = np.degrees(np.arcsin(mean))
+    is_usual = _BACK < ahead < _AHEAD and abs(aside) < _ASIDE
+    return 0.0 if is_usual else float(np.degrees(np.arcsin(np.linalg.norm(mean))))
 
 
 def median_angle(one: FloatArray, other: FloatArray) -> float:

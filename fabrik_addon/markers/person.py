@@ -111,10 +111,29 @@ def cadence_doubts(
     if not (left and right and hips):
         return
     lowest = np.fmin.reduce([place @ up for place in (*left, *right)])
-    heights, between = middle_of(hips) @ up - lowest, middle_of(left) - middle_of(right)
+    found = find_walk(middle_of(left) - middle_of(right), middle_of(hips) @ up - lowest, up)
+    if found is None:
+        return
+    walk, steps, leg = found
+    if (lowest[walk] > np.nanpercentile(lowest, 100.0 - _OFTEN) + _IN_THE_AIR * leg).mean() > _RUNNING:
+        return
+    cadence = steps * rate / float(walk.stop - walk.start)
+    if not _SLOWEST < cadence * np.sqrt((meters or leg) / GRAVITY) < _QUICKEST:
+        yield (
+            f"The walk of {name} has {cadence:.1f} steps per second, which is unusual for steps of this length: choose "
+            "another frame rate if that is wrong"
+        )
+
+
+def find_walk(between: FloatArray, heights: FloatArray, up: FloatArray) -> tuple[slice, int, float] | None:
+    """The longest walk or run of a person: its frames, the number of its steps, the length of a leg; None without one.
+
+    between: (F, 3) vectors from the right foot to the left. heights: (F,) of the hips above the lower foot. NaN where
+    not seen. up: (3,).
+    """
     apart = lengths(between - (between @ up)[:, None] * up)
     if not (np.isfinite(apart).any() and np.isfinite(heights).any()):
-        return
+        return None
     leg, longest = max(float(np.nanmedian(heights)), ROUNDING), np.nanpercentile(apart, _OFTEN)
     sides: IntArray = (apart > _WIDE * longest).astype(int) - (apart < _CLOSE * longest)
     frames = np.flatnonzero(sides)
@@ -122,15 +141,7 @@ def cadence_doubts(
     even = true_spans(np.abs(np.diff(np.log(np.maximum(np.diff(begins), 1)))) < _EVEN)
     first, last = max(even, key=lambda span: span[1] - span[0], default=(0, 0))
     if last + 1 - first < _FEWEST:
-        return
-    walk = slice(begins[first], begins[last + 1])
-    if np.nanpercentile(apart[walk], _OFTEN) < _LONG * leg:
-        return
-    if (lowest[walk] > np.nanpercentile(lowest, 100.0 - _OFTEN) + _IN_THE_AIR * leg).mean() > _RUNNING:
-        return
-    cadence = (last + 1 - first) * rate / float(begins[last + 1] - begins[first])
-    if not _SLOWEST < cadence * np.sqrt((meters or leg) / GRAVITY) < _QUICKEST:
-        yield (
-            f"The walk of {name} has {cadence:.1f} steps per second, which is unusual for steps of this length: choose "
-            "another frame rate if that is wrong"
-        )
+        return None
+    walk = slice(int(begins[first]), int(begins[last + 1]))
+    is_long = np.nanpercentile(apart[walk], _OFTEN) >= _LONG * leg
+    return (walk, last + 1 - first, leg) if is_long else None

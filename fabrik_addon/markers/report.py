@@ -28,7 +28,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -93,32 +93,56 @@ class Report:
 
     def per_marker(self) -> list[Row]:
         """One row for each marker, in the given order."""
-        rows = zip(self.markers, _rows(self.used.T, self.seen.T), strict=True)
+        # One at a time, so that memory does not grow with the take.
+        parts = (self._part((slice(None), column)) for column in range(len(self.markers)))
+        columns = (_rows(used[None], seen[None])[0] for used, seen in parts)
+        rows = zip(self.markers, columns, strict=True)
         return [row._replace(name=name, worst_frame=self._frame(worst)) for name, (row, worst) in rows]
 
     def per_frame(self) -> Iterator[Row]:
         """One row for each frame, in the given order."""
         for first in range(0, len(self.frames), _TOGETHER):
             part = slice(first, first + _TOGETHER)
-            rows = _rows(self.used[part], self.seen[part])
+            rows = _rows(*self._part(part))
             for frame, status, (row, worst) in zip(self.frames[part], self.status[part], rows, strict=True):
                 yield row._replace(frame=int(frame), worst_marker=self._marker(worst), status=status.name)
 
     def total(self) -> Row:
         """One row for all samples."""
-        ((row, worst),) = _rows(self.used.reshape(1, -1), self.seen.reshape(1, -1))
-        frame, marker = (None, None) if worst is None else divmod(worst, len(self.markers))
-        return row._replace(worst_marker=self._marker(marker), worst_frame=self._frame(frame))
+        return self._total
 
     @cached_property
-    def seen(self) -> BoolArray:
-        """(F, M) whether the marker is seen."""
-        return ~np.isnan(self.errors)
+    def _total(self) -> Row:
+        blocks, counts, frames = list[tuple[Row, int | None]](), list[int](), list[int]()
+        for first in range(0, len(self.frames), _TOGETHER):
+            used, seen = self._part(slice(first, first + _TOGETHER))
+            blocks += _rows(used.reshape(1, -1), seen.reshape(1, -1))
+            counts.append(np.count_nonzero(~np.isnan(used)))
+            frames.append(len(used))
+        coverage = float(np.average([row.coverage for row, _ in blocks], weights=frames)) if frames else 0.0
+        some = [place for place, count in enumerate(counts) if count]
+        if not some:
+            return Row(math.nan, math.nan, math.nan, coverage)
+        shares = np.array(counts)[some] / sum(counts)
+        mean = float(shares @ [blocks[place][0].mean for place in some])
+        rms = math.sqrt(shares @ [blocks[place][0].rms ** 2 for place in some])
+        block = max(some, key=lambda place: blocks[place][0].max)
+        row, worst = blocks[block]
+        assert worst is not None
+        frame, marker = divmod(worst, len(self.markers))
+        ends = self._marker(marker), self._frame(block * _TOGETHER + frame)
+        return Row(mean, rms, row.max, coverage, "", None, *ends)
 
-    @cached_property
+    @property
     def used(self) -> FloatArray:
         """(F, M) the errors that are used; NaN for missing samples and for samples that were left out."""
-        return self.errors if self.outliers is None else np.where(self.outliers, np.nan, self.errors)
+        return self._part(slice(None))[0]
+
+    def _part(self, part: Any) -> tuple[FloatArray, BoolArray]:
+        """The errors that are used, of some samples, and whether these samples are seen."""
+        errors = self.errors[part]
+        used = errors if self.outliers is None else np.where(self.outliers[part], np.nan, errors)
+        return used, ~np.isnan(errors)
 
     @property
     def left_out(self) -> dict[str, float]:
@@ -172,9 +196,10 @@ def csv_text(report: Report) -> str:
     """The report as CSV text; the module's docstring describes the columns."""
     text = io.StringIO(newline="")
     columns = (*COLUMNS, *ROTATION_COLUMNS) if report.rotations else COLUMNS
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({column: _cell(value) for column, value in row.items()} for row in _csv_rows(report))
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    for row in _csv_rows(report):
+        writer.writerow([*map(_cell, row), *[""] * (len(columns) - len(row))])
     return text.getvalue()
 
 
@@ -197,27 +222,25 @@ def table_text(report: Report) -> str:
     return "\n".join([*_aligned(rows), _closing_line(report)])
 
 
-def _csv_rows(report: Report) -> Iterator[dict[str, object]]:
+def _csv_rows(report: Report) -> Iterator[list[Any]]:
     """The rows below the header; missing values and None are blank."""
     for row in report.per_marker():
-        yield {"scope": "marker", "name": row.name, "worst": row.worst_frame, **_csv_figures(row)}
+        yield ["marker", row.name, "", *_csv_figures(row), row.worst_frame, f"{row.coverage:.2f}", ""]
     for at in report.per_frame():
-        ends = {"worst": at.worst_marker, "status": at.status}
-        yield {"scope": "frame", "frame": at.frame, **_csv_figures(at), **ends}
+        yield ["frame", "", at.frame, *_csv_figures(at), at.worst_marker, f"{at.coverage:.2f}", at.status]
     total = report.total()
-    ends = {"worst": total.worst_marker, "status": _counts(report)}
-    yield {"scope": "total", "name": "all", "frame": total.worst_frame, **_csv_figures(total), **ends}
+    ends = total.worst_marker, f"{total.coverage:.2f}", _counts(report)
+    yield ["total", "all", total.worst_frame, *_csv_figures(total), *ends]
     for gap in report.filled:
-        yield {"scope": "gap", "name": gap.bone, "frame": f"{gap.first}-{gap.last}", "status": gap.how}
+        yield ["gap", gap.bone, f"{gap.first}-{gap.last}", "", "", "", "", "", gap.how]
     for bone, share in report.limits.items():
-        yield {"scope": "limit", "name": bone, "coverage": f"{share:.2f}"}
+        yield ["limit", bone, "", "", "", "", "", f"{share:.2f}", ""]
     for scope, sentences in (("note", report.notes), ("warning", report.doubts)):
         for sentence in sentences:
-            yield {"scope": scope, "name": sentence}
+            yield [scope, sentence, *[""] * 7]
     for bone, radians in report.rotations.items():
         off, worst = np.degrees(radians), report.frames[int(radians.argmax())]
-        figures = {"mean_deg": f"{off.mean():.4g}", "max_deg": f"{off.max():.4g}"}
-        yield {"scope": "rotation", "name": bone, "worst": worst, **figures}
+        yield ["rotation", bone, "", "", "", "", worst, "", "", f"{off.mean():.4g}", f"{off.max():.4g}"]
 
 
 def rotations_line(report: Report) -> Iterator[str]:
@@ -235,8 +258,8 @@ def _closing_line(report: Report) -> str:
     line = f"{len(report.frames)} frames" + (f": {counts}." if counts else ".")
     gaps = [
         (end - first, f"{name} {report.frames[first]} to {report.frames[end - 1]}")
-        for name, seen in zip(report.markers, report.seen.T, strict=True)
-        for first, end in true_spans(~seen)
+        for name, errors in zip(report.markers, report.errors.T, strict=True)
+        for first, end in true_spans(np.isnan(errors))
         if end - first >= _LONG_SPAN
     ]
     named = [gap for _, gap in sorted(gaps, key=lambda gap: -gap[0])]
@@ -248,11 +271,9 @@ def _counts(report: Report) -> str:
     return ", ".join(f"{name} {count}" for name, count in report.status_counts().items())
 
 
-def _csv_figures(row: Row) -> dict[str, str]:
-    """The columns of numbers: meters with six digits, blank for NaN."""
-    figures = zip(("mean_m", "rms_m", "max_m"), (row.mean, row.rms, row.max), strict=True)
-    meters = {column: "" if math.isnan(value) else f"{value:.6g}" for column, value in figures}
-    return {**meters, "coverage": f"{row.coverage:.2f}"}
+def _csv_figures(row: Row) -> list[str]:
+    """Mean, RMS and largest error: meters with six digits, blank for NaN."""
+    return ["" if math.isnan(meters) else f"{meters:.6g}" for meters in row[:3]]
 
 
 def _table_row(name: str, row: Row) -> tuple[str, ...]:

@@ -1,18 +1,21 @@
 """Warnings that a retargeted motion may not match its source, one sentence each."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 
 from ..core import Effector, Skeleton, Solution, forward_kinematics
 from ..core.arrays import ROUNDING, FloatArray, IntArray, evenly_spread
+from ..core.limits import Limit
 from ..core.rotations import angle_between, conjugate, product, quaternion_from_matrix
 from ..human.naming_schemes import match
-from ..human.rest_body import RestBody
+from ..human.preset import bend_axes
+from ..human.rest_body import RestBody, degrees_between
 from ..markers.doubts import LOOKED_AT, limbs_without_markers, listed, median_angle, named_figures
 from ..markers.person import cadence_doubts
 from .alignment import MAX_TILT, USUAL_LEG, Reference, facing, leg_length, limb_length
+from .goals import Fold
 from .motion import Motion
 from .pairs import Pair
 
@@ -40,6 +43,9 @@ _MISSED: Final = 0.06
 _MOSTLY: Final = 0.5
 # Arms or trunk differ in size if they differ by more than this factor after scaling to equal legs.
 _OTHER_SIZE: Final = 2.5
+# Degrees: if the axis of a knee's or elbow's hinge is farther from that of the joint, the bone had another roll. Human
+# limits are hinges only up to 20 degrees.
+_ROLLED: Final = 30.0
 # Feet point backward if the cosine of their angle to the body's back exceeds this.
 _BACKWARD: Final = 0.3
 # Degrees: if the largest rotation of any joint from rest is in this range, radians (at most 2 pi) may have been read as
@@ -65,6 +71,7 @@ def retarget_doubts(
     pairs: Sequence[Pair],
     turned_off: FloatArray,
     axes: FloatArray,
+    limits: Mapping[str, Limit],
 ) -> Iterator[str]:
     """Warnings that a rig's poses may not match those of a source.
 
@@ -80,6 +87,10 @@ def retarget_doubts(
     if target.axes is not None and _feet_backward(target, target.axes.up):
         yield "The rig's feet point backward: check that left and right are not swapped in its bone names"
         return
+    folds = {name: (axis, Fold.of(limits.get(name))) for name, axis in bend_axes(target).items()}
+    rolled = {name: float(degrees_between(fold.axis, axis)) for name, (axis, fold) in folds.items() if fold is not None}
+    if hinges := named_figures({name: min(off, 180.0 - off) for name, off in rolled.items()}, _ROLLED, "°"):
+        yield (f"Hinges have other axes than the joints: {hinges}; apply Human Limits again, as bone rolls may differ")
     if reference.trunk_tilt > MAX_TILT:
         yield (
             f"The source leans by {reference.trunk_tilt:.0f}° in the pose that is compared with the rig's rest pose: "

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from ..core import Effector, Fixed, Hinge, Options, Skeleton, Solver, forward_kinematics
+from ..core import Effector, Fixed, Hinge, Options, Polygon, Skeleton, Solver, forward_kinematics
 from ..core.arrays import ROUNDING, FloatArray, IntArray, lengths, smoothstep, squares, times, wrapped
 from ..core.limits import Limit
 from ..core.model.targets import PosePrior
@@ -532,13 +532,36 @@ class LegReach:
 # Weight of the take's usual twist: the squared sine of a fold by 27 degrees. It is large because recorded knees are up
 # to 15 degrees beyond straight.
 _USUAL: Final = 0.2
+# Radians: a polygon at most this wide is a hinge about an axis that is none of the bone's own.
+_NARROW: Final = 0.04
+
+
+class Fold(NamedTuple):
+    """A hinge: its axis (3,) in the bone's frame, and its range in radians."""
+
+    axis: FloatArray
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, limit: Limit | None) -> "Fold | None":
+        """The hinge that a limit allows; None if it allows more."""
+        if isinstance(limit, Hinge) and limit.axis != "Y":
+            return cls(np.eye(3)["XYZ".index(limit.axis)], limit.low, limit.high)
+        if isinstance(limit, Polygon) and np.ptp(limit.twist) <= _NARROW:
+            corners = np.array(limit.points)
+            x, z = np.linalg.svd(corners - corners.mean(axis=0))[2][0]
+            along, across = corners @ (x, z), corners @ (-z, x)
+            if np.ptp(across) <= _NARROW:
+                return cls(np.array([z, 0.0, -x]), float(along.min()), float(along.max()))
+        return None
 
 
 class LimbSolver:
     """Moves the end of one limb to its targets on many frames; prepared once."""
 
-    def __init__(self, transfer: Transfer, end: End, hinge: Hinge | None) -> None:
-        """hinge: the limit of the limb's second bone, if that is a hinge."""
+    def __init__(self, transfer: Transfer, end: End, hinge: Fold | None) -> None:
+        """hinge: that of the limb's second bone, if it has one."""
         skeleton, self._limb, self._hinge = transfer.skeleton, end.limb, hinge
         upper, lower, last = (skeleton.rest[bone] for bone in end.limb)
         # The vectors of the upper and lower bone to the next joint, each in its own bone's frame.
@@ -548,7 +571,6 @@ class LimbSolver:
         self._end = quaternion_from_matrix(lower[:3, :3].T @ last[:3, :3])
         self._along = self._elbow / max(float(np.linalg.norm(self._elbow)), ROUNDING)
         if hinge is not None:
-            self._axis = np.eye(3)["XYZ".index(hinge.axis)]
             rotations = [transfer.turned(bone, slice(None)) for bone in end.limb[:2]]
             self._twist, self._angles = self._twisted(*rotations)
 
@@ -560,8 +582,7 @@ class LimbSolver:
         below = path[path.index(upper) + 1 :] if upper in path else []
         if lower not in below or not skeleton.inherits_rotation[below].all():
             return None
-        hinge = limits.get(skeleton.names[lower])
-        return cls(transfer, end, hinge if isinstance(hinge, Hinge) and hinge.axis != "Y" else None)
+        return cls(transfer, end, Fold.of(limits.get(skeleton.names[lower])))
 
     def solve(self, frames: slice, local: FloatArray, matrices: FloatArray, goals: FloatArray, end: FloatArray) -> None:
         """Solve the limb and write its local rotations to `local` (F, J, 4).
@@ -580,7 +601,7 @@ class LimbSolver:
             folded = product(quaternion_from_rotation_vector(self._angle(axis, bent, reach)[:, None] * axis), bent)
         else:
             upper = product(upper, quaternion_from_rotation_vector(self._twist[frames, None] * self._along))
-            axis = np.broadcast_to(self._axis, (len(local), 3))
+            axis = np.broadcast_to(self._hinge.axis, (len(local), 3))
             now = self._angles[frames]
             bent = quaternion_from_rotation_vector(now[:, None] * axis)
             folded = quaternion_from_rotation_vector(
@@ -617,11 +638,12 @@ class LimbSolver:
         since a bent limb shows the twist more clearly. A limb that is nearly straight, or slightly bent the wrong way,
         gets the take's usual twist. upper, lower: (F, 4) transferred rotations of the two bones, armature space.
         """
+        assert self._hinge is not None
         count = len(upper)
         forearm = _turned(product(conjugate(upper), lower), self._forearm)
-        axis, none = np.broadcast_to(self._axis, (count, 3)), np.broadcast_to(IDENTITY, (count, 4))
+        axis, none = np.broadcast_to(self._hinge.axis, (count, 3)), np.broadcast_to(IDENTITY, (count, 4))
         angle = self._in_range(self._angle(axis, none, lengths(self._elbow + forearm)))
-        folded = quaternion_from_rotation_vector(angle[:, None] * self._axis)
+        folded = quaternion_from_rotation_vector(angle[:, None] * self._hinge.axis)
         own = _turned(product(self._lower, folded), self._forearm)
         flat, wanted = (vector - (vector @ self._along)[:, None] * self._along for vector in (own, forearm))
         size = max(float(self._forearm @ self._forearm), ROUNDING)

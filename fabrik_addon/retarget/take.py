@@ -78,7 +78,8 @@ def retarget_steps(
             stances.append(replace(stance, first=first, last=last, drift_after=drift(planted)))
     off = work.turned_off[beside : beside + len(motion)]
     axes, reference = work.transfer.alignment.axes, work.reference
-    doubts = retarget_doubts(motion, work.bodies, reference, skeleton, solution, work.effectors, work.pairs, off, axes)
+    bodies, ends = work.bodies, work.effectors
+    doubts = retarget_doubts(motion, bodies, reference, skeleton, solution, ends, work.pairs, off, axes, work.limits)
     return Retargeted(solution, work.effectors, work.pairs, off, tuple(stances), axes, reference, tuple(doubts))
 
 

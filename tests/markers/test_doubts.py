@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from support import humans, motions
+from support import humans, motions, walker
+from support.poses import rotation
 
 from fabrik_addon.core import Solution, Status
 from fabrik_addon.core.rotations import (
@@ -175,6 +176,37 @@ class TestPosture:
     @pytest.mark.parametrize("raised", [0.0, 30.0, -30.0])
     def test_a_person(self, raised: float) -> None:
         assert doubts_of(posed(motions.skeleton_of(humans.human(fingers=False)), raised)) == []
+
+
+@pytest.mark.parametrize(("hips", "shoulders", "doubted"), [
+    pytest.param(1.0, 1.0, False, id="as usual"),
+    pytest.param(1.2, 1.2, True, id="one axis is stretched"),
+    pytest.param(0.8, 0.8, True, id="one axis is compressed"),
+    pytest.param(1.3, 1.0, False, id="wide hips"),
+    pytest.param(0.9, 1.2, False, id="broad shoulders"),
+])  # fmt: skip
+def test_a_body_that_is_wider_than_the_rig_gives_a_warning(hips: float, shoulders: float, doubted: bool) -> None:
+    """Fixed: an axis across a walker's direction had another scale, and no limb changes its length."""
+    usual = {"LASI": [0.1, 0.12, 1.0], "RASI": [0.1, -0.12, 1.0], "LSHO": [0.0, 0.19, 1.4], "RSHO": [0.0, -0.19, 1.4]}
+    usual = {label: np.array(place) for label, place in usual.items()}
+    places = {label: place * [1.0, hips if "ASI" in label else shoulders, 1.0] for label, place in usual.items()}
+    others = {"LASI": "RASI", "RASI": "LASI", "LSHO": "RSHO", "RSHO": "LSHO"}
+    parts = {"LASI": "hips", "RASI": "hips", "LSHO": "shoulder", "RSHO": "shoulder"}
+    found = list(placing_doubts(places, usual, 1.7, others, parts))
+    assert [doubt.startswith("The person is") for doubt in found] == [True] * doubted
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("degrees", [0.0, 10.0, -13.0, 20.0, -20.0])
+def test_a_walker_whose_floor_is_tilted_gives_a_warning(axis: int, degrees: float) -> None:
+    """Fixed: up to 20 degrees were silent, since people who stand may lean as far."""
+    skeleton, rotations = walker.skeleton(), walker.true_rotations()
+    solution = Solution.empty(skeleton, len(rotations), 0)
+    solution.rotations[:], solution.root_location[:] = rotations, walker.true_matrices()[:, 0, :3, 3]
+    matrices = np.tile(np.eye(4), (len(rotations), 1, 1))
+    matrices[:, :3, :3] = rotation(np.radians(degrees) * np.eye(3)[axis])
+    found = [doubt for doubt in posture_doubts(solution, matrices) if "straight but leans" in doubt]
+    assert len(found) == (degrees != 0.0)
 
 
 def about_x(degrees):

@@ -8,6 +8,7 @@ from support import humans, motions, walker
 
 from fabrik_addon.core import Ball, Fixed
 from fabrik_addon.core.rotations import product, quaternion_from_matrix, quaternion_from_rotation_vector
+from fabrik_addon.human.preset import human_limits
 from fabrik_addon.retarget.goals import RetargetSettings
 from fabrik_addon.retarget.pairs import find_pairs
 from fabrik_addon.retarget.take import retarget
@@ -53,6 +54,15 @@ def doubts(motion, target=PERSON, **how):
 @pytest.mark.parametrize("rest", [True, False])
 def test_a_walk_on_other_people_gives_no_warning(rows, rest):
     assert doubts(source(walked(), rest=rest), motions.skeleton_of(rows, 100.0, motions.about_z(90.0))) == ()
+
+
+@pytest.mark.parametrize(("roll", "doubted"), [(0.0, False), (25.0, False), (45.0, True), (90.0, True)])
+def test_hinges_that_do_not_fit_the_rolls_of_bones_give_a_warning(roll, doubted):
+    rows = humans.human(arms=45.0, fingers=False, rolls={"shin.L": roll})
+    limits = {**human_limits(humans.rest_bones(ROWS)).limits}
+    found = doubts(source(walked()), motions.skeleton_of(rows), limits=limits)
+    hinges = [doubt for doubt in found if doubt.startswith("Hinges have other axes than the joints: shin.L (")]
+    assert bool(hinges) is doubted
 
 
 @pytest.mark.parametrize("size", [1.0, 100.0])

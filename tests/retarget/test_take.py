@@ -14,6 +14,7 @@ from fabrik_addon.core.rotations import (
     quaternion_from_matrix,
     quaternion_from_rotation_vector,
 )
+from fabrik_addon.human.preset import human_limits
 from fabrik_addon.human.rest_body import RestBody, soles_of
 from fabrik_addon.markers.clip import true_spans
 from fabrik_addon.markers.feet import StandingSettings
@@ -270,6 +271,23 @@ def test_twist_that_a_hinge_causes_is_not_reported_as_an_error():
     rolled = angle_between(found.solution.rotations[:, upper], rotations[:, upper])
     assert np.degrees(rolled).min() > 80.0
     assert np.degrees(found.turned_off).max() < 0.1
+
+
+def test_hinges_of_rolled_bones_fold_as_well_as_others():
+    """Fixed: human limits of bones with odd rolls are narrow polygons, and hands were up to 10 cm off."""
+    found = []
+    for degrees in (0.0, 45.0):
+        rolls = {f"{part}.{side}": degrees for part in ("shin", "forearm") for side in "LR"}
+        rows = humans.human(arms=45.0, bend=5.0, fingers=False, rolls=rolls)
+        skeleton, limits = motions.skeleton_of(rows), human_limits(humans.rest_bones(rows)).limits
+        kinds = {limits[name].__class__.__name__ for name in rolls}
+        assert kinds == ({"Polygon"} if degrees else {"Hinge"})
+        source = motions.skeleton_of(humans.human(arms=45.0, bend=5.0, fingers=False))
+        motion = motions.motion_of(source, *motions.swaying(source, size=0.6))
+        found.append(retarget(motion, skeleton, HOW, limits=limits).solution)
+    plain, rolled = (solution.errors for solution in found)
+    assert np.abs(rolled - plain).max() < 2e-3
+    assert np.linalg.norm(found[0].tails - found[1].tails, axis=-1).max() < 5e-3
 
 
 def stepping_on(height):

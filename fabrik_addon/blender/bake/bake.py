@@ -88,13 +88,18 @@ class BakeError(FabrikError):
 class BakeSettings(KeyOptions, BakeOptions, MarkerOptions):
     """The settings of a bake: frames, options, and the name of a new action ("" to derive it from the rig).
 
+    is_shown: whether the rig shows a new action; otherwise only saved files do, which takes half the memory.
+
     `KeyOptions`, `BakeOptions` and `MarkerOptions` describe the options: words in capitals, angles in radians,
     distances in world meters, rates in Hz. Raises BakeError for an empty range, unknown options or choices, and invalid
     numbers.
     """
 
-    def __init__(self, frame_start: int, frame_end: int, *, action_name: str = "", **options: Any) -> None:
+    def __init__(
+        self, frame_start: int, frame_end: int, *, action_name: str = "", is_shown: bool = True, **options: Any
+    ) -> None:
         self.frame_start, self.frame_end, self.action_name = frame_start, frame_end, action_name
+        self.is_shown = is_shown
         if frame_end < frame_start:
             raise BakeError(f"The last frame ({frame_end}) is before the first ({frame_start}): choose a later one")
         if unknown := options.keys() - OPTIONS.keys():
@@ -585,6 +590,9 @@ def write_keys(
     # Bones differ from the solved pose if keys are reduced, or if only some bones get keys.
     if settings.key_angle == 0.0 and settings.bones == "SOLVED" and settings.root_motion == "BONE":
         doubts += [sentence for tree in trees for sentence in posed.off(context, tree.solution, settings.frames)]
+    if not settings.is_shown and settings.action == "NEW" and posed.by_channels and armature.library is None:
+        keyframes.set_aside([armature])
+        keyed.clear()
     return {*keyed}, notes, doubts
 
 
@@ -743,9 +751,7 @@ def make_result(
         text.write(csv_text(report))
         capture.report = text
     if by_markers:
-        animated = armature.animation_data
-        # The action of the topmost NLA strip, if there is no current action.
-        capture.action = animated.action or animated.nla_tracks[-1].strips[-1].action
+        keyframes.point_to_action(capture, armature)
     return result
 
 

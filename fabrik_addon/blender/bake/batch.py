@@ -9,6 +9,7 @@ not need Blender, so workers of a cluster start without it.
 import os
 import pickle
 import queue
+import re
 import subprocess
 import sys
 import threading
@@ -271,6 +272,21 @@ class _Worker:
             remove_parts(Path(os.path.realpath(path)), self.process.pid)
 
 
+# Processes that have been started and are not used yet.
+STARTED: Final = list[_Worker]()
+
+
+def start_early(arguments: Sequence[str]) -> None:
+    """Start the processes for `--jobs` before this process imports Blender, because both take about a second.
+
+    They end with this process, even if they are not used.
+    """
+    jobs = re.search(r"\0--jobs[\0=](\d+)\0", "\0".join(["", *arguments, ""]))
+    takes = sum(map(os.path.isfile, arguments)) - 1
+    count = 0 if jobs is None or "--dask" in arguments else min(int(jobs[1]), takes)
+    STARTED.extend(_Worker() for _ in range(count if count > 1 else 0))
+
+
 class _Workers:
     """Processes with Blender, one for each thread that sends calls."""
 
@@ -287,7 +303,7 @@ class _Workers:
                 return Outcome("stopped")
             worker: _Worker | None = getattr(self._own, "worker", None)
             if worker is None or worker.process.poll() is not None:
-                worker = self._own.worker = _Worker()
+                worker = self._own.worker = STARTED.pop() if STARTED else _Worker()
                 self._all.append(worker)
         return worker.run(call)
 

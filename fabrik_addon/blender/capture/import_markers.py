@@ -13,6 +13,7 @@ from ...core.errors import FabrikError
 from ...markers.clip import Clip, to_z_up
 from ...markers.files.any_file import performers, select_performer
 from ...markers.signals import Timing, retimed
+from ..goals.places import UNKEYED, Samples
 from ..rig.keyframes import new_action, write_curves
 from ..settings.motion import MARKER_NAME, TAKE_DOUBTS, TAKE_RATE, TAKE_STATIC
 from .matching import scene_rate
@@ -55,7 +56,13 @@ def choose_performer(clip: Clip, name: str) -> Clip:
 
 
 def import_clip(
-    context: Context, clip: Clip, *, timing: Timing = "SET_SCENE_RATE", start_frame: int = 1, scale: float = 1.0
+    context: Context,
+    clip: Clip,
+    *,
+    timing: Timing = "SET_SCENE_RATE",
+    start_frame: int = 1,
+    scale: float = 1.0,
+    keyed: bool = True,
 ) -> bpy.types.Collection:
     """Make an animated empty for each marker of a clip, in a new collection named after the clip's file.
 
@@ -69,6 +76,7 @@ def import_clip(
             keeps its rate, and the clip is resampled. "KEEP_FRAMES": one sample per frame; the rate is ignored.
         start_frame: frame of the first sample.
         scale: factor for positions.
+        keyed: whether the empties get keys now; otherwise `key_take` makes them.
 
     Raises:
         ImportMarkersError: if the clip has no frames or markers, or exceeds Blender's limits.
@@ -100,19 +108,30 @@ def import_clip(
         empty = bpy.data.objects.new(name, None)
         empty.empty_display_type, empty.empty_display_size = "SPHERE", _EMPTY_SIZE
         empty[MARKER_NAME] = name
-        seen = ~np.isnan(places).any(axis=1)
-        write_curves(new_action(empty, empty.name), empty, "location", frames[seen], places[seen], "Location")
-        if seen.any():
+        UNKEYED[empty.name_full] = Samples(start_frame, places.astype(np.float32))
+        if (seen := ~np.isnan(places).any(axis=1)).any():
             empty.location = [
                 float(np.interp(context.scene.frame_current_final, frames[seen], axis)) for axis in places[seen].T
             ]
         collection.objects.link(empty)
+    if keyed:
+        key_take(collection)
     return collection
+
+
+def key_take(take: bpy.types.Collection) -> None:
+    """Key the empties of a take on the frames on which their markers are visible."""
+    for empty in take.objects:
+        samples = UNKEYED.pop(empty.name_full)
+        seen = np.flatnonzero(samples.seen())
+        action, frames = new_action(empty, empty.name), samples.first + seen
+        write_curves(action, empty, "location", frames, samples.locations[seen], "Location")
 
 
 def remove_take(take: bpy.types.Collection) -> None:
     """Remove a collection of imported markers from the file, with all data that was created for it."""
     for empty in list(take.objects):
+        UNKEYED.pop(empty.name_full, None)
         action = empty.animation_data.action if empty.animation_data is not None else None
         bpy.data.objects.remove(empty)
         if action is not None and action.users == 0:

@@ -23,7 +23,7 @@ from ...markers.mapping.marker_map import MappedMarker, read_map, write_map
 from ...markers.steps import finish
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import Target
-from ..goals.places import has_other_drivers, sample_steps
+from ..goals.places import UNKEYED, has_other_drivers, sample_steps
 from ..limits.editing import read_rest
 from ..rig import keyframes
 from ..rig.armature import check_editable, check_rig, meters_per_unit, world_to_armature
@@ -188,7 +188,8 @@ def matching_doubts_of(rig: Object, unseen: Collection[str] = ()) -> tuple[str, 
             if (guess := guesses.get(entry.marker)) is not None and guess.bone == entry.bone
         ]
         places, usual = ({each[index].marker: _place(each[index], rest) @ axes for each in known} for index in (0, 1))
-        doubts += placing_doubts(places, usual, height, {} if body is None else other_sides(labels))
+        parts = {entry.marker: roles[entry.bone].part for entry, _ in known if entry.bone in roles}
+        doubts += placing_doubts(places, usual, height, {} if body is None else other_sides(labels), parts)
         doubts += capture.calibration_doubts.splitlines()
     return tuple(doubts)
 
@@ -284,6 +285,8 @@ def recorded_range(scene: Scene, targets: Iterable[Target]) -> tuple[int, int]:
     times = list[float]()
     for holder, bone in targets:
         path = bone_path(bone, "location") if bone else "location"
+        if holder is not None and (samples := UNKEYED.get(holder.name_full)) is not None:
+            times += (samples.first + np.flatnonzero(samples.seen())[[0, -1]]).tolist() if samples.seen().any() else []
         for curve in () if holder is None else keyframes.curves(holder):
             if curve.data_path == path and len(curve.keyframe_points):
                 times += [curve.keyframe_points[place].co[0] for place in (0, -1)]
@@ -333,6 +336,8 @@ def scale_markers(holders: Iterable[Object], center: FloatArray, factor: float, 
     for holder in holders:
         shift = (1.0 - factor) * (center - np.array(holder.delta_location)) + lift
         holder.location = Vector((factor * np.array(holder.location) + shift).tolist())
+        if (samples := UNKEYED.get(holder.name_full)) is not None:
+            samples.locations[:] = samples.locations * factor + shift
         for curve in keyframes.curves(holder):
             if curve.data_path == "location":
                 keyframes.scale_values(curve, factor, float(shift[curve.array_index]))

@@ -37,6 +37,28 @@ _RECORDED_STEP: Final = 1.5
 _TRANSFORM_PATHS: Final = ("location", "rotation", "scale", "delta_")
 
 
+class Samples(NamedTuple):
+    """The recording of a marker whose empty has no keys. first: its first frame. locations: (F, 3) float32."""
+
+    first: int
+    locations: npt.NDArray[np.float32]
+
+    def at(self, frames: FloatArray) -> FloatArray:
+        """(N, 3) the locations on whole frames (N,); NaN if the marker is not visible."""
+        rows = np.rint(frames).astype(np.int64) - self.first
+        inside = (rows >= 0) & (rows < len(self.locations))
+        return np.where(inside[:, None], self.locations[np.where(inside, rows, 0)], np.nan)
+
+    def seen(self) -> BoolArray:
+        """(F,) whether the marker is visible."""
+        return ~np.isnan(self.locations[:, 0])
+
+
+# Recordings without keys, by the names of their empties. On the command line, markers get keys when a file is saved,
+# because keys take six times the memory of numbers.
+UNKEYED: Final = dict[str, Samples]()
+
+
 def sample_steps(
     scene: Scene, targets: Sequence[Target], turning: Sequence[Target], frames: npt.ArrayLike, *, recorded: bool = False
 ) -> Generator[float, None, tuple[FloatArray, FloatArray]]:
@@ -77,6 +99,9 @@ def sample_steps(
     if columns:
         yield from _evaluated(scene, times, columns)
     for place, target in enumerate(targets):
+        if (samples := UNKEYED.get(target[0].name_full)) is not None:
+            positions[:, place] = samples.at(times)
+            continue
         path = _location_path(target)
         own = [curve for curve in keyframes.curves(target[0]) if curve.data_path == path]
         gaps = bool(own) if is_imported(target) else recorded

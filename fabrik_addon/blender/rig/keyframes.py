@@ -7,6 +7,7 @@ the slot's channel bag, on the only strip of the only layer.
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from math import inf
 from typing import Any, Final
 
@@ -196,7 +197,7 @@ _FEW_FRAMES: Final = 20
 _KEY_KINDS: Final = {"interpolation": "LINEAR", "handle_left_type": "AUTO_CLAMPED", "handle_right_type": "AUTO_CLAMPED"}
 # The properties of a key other than its frame, value and handles.
 KEY_KINDS: Final = ("interpolation", "easing", "handle_left_type", "handle_right_type", "amplitude", "back", "period")
-# The ID property with the name of an action that was set aside.
+# The ID property with the slot and the name of an action that was set aside.
 _ASIDE: Final = "fabrik_aside"
 _BONE: Final = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
 ROTATION_CHANNELS: Final = ("rotation_quaternion", "rotation_axis_angle", "rotation_euler")
@@ -291,28 +292,59 @@ def set_curve_keys(
 def set_aside(owners: Collection[Object]) -> None:
     """Unassign new actions until another file is opened, because Blender copies the keys of actions in use.
 
-    `curves` still finds these actions, and saved files assign them to their owners.
+    `curves` still finds these actions. Saved files assign them to their owners, with the values on the current frame.
     """
 
     def toggle(*_saved: object) -> None:
         for owner in owners:
-            animation, name = owner.animation_data, owner.pop(_ASIDE, "")
-            if name:
-                animation.action = bpy.data.actions[name, None]
-                animation.action_slot = animation.action.slots[0]
-            else:
-                owner[_ASIDE], animation.action = animation.action.name, None
+            animation, aside = owner.animation_data, _aside(owner)
+            if aside is None:
+                owner[_ASIDE] = f"{animation.action_slot.identifier}\n{animation.action.name}"
+                animation.action = None
+                continue
+            for path, own in curves_by_path(curves(owner)).items():
+                # The property may no longer exist, or be a single number.
+                with suppress(ValueError, TypeError):
+                    values = owner.path_resolve(path)
+                    for curve in own:
+                        values[curve.array_index] = curve.evaluate(bpy.context.scene.frame_current_final)
+            animation.action, animation.action_slot = aside
+            del owner[_ASIDE]
 
     toggle()
     bpy.app.handlers.save_pre.append(toggle)
     bpy.app.handlers.save_post.append(toggle)
 
 
+def _aside(owner: Object) -> tuple[Action, bpy.types.ActionSlot] | None:
+    """The action of an object that was set aside, and its slot; None if there is none."""
+    slot, _, name = owner.get(_ASIDE, "").partition("\n")
+    return (action := bpy.data.actions[name, None], action.slots[slot]) if name else None
+
+
+def point_to_action(holder: Any, owner: Object) -> None:
+    """Set the `action` of a property group to that of an owner; if that was set aside, only in saved files."""
+    aside, animation = _aside(owner), owner.animation_data
+    # The topmost NLA strip, if there is no current action.
+    action = aside[0] if aside else animation.action or animation.nla_tracks[-1].strips[-1].action
+
+    def point(*_saved: object) -> None:
+        holder.action = action
+
+    def release(*_saved: object) -> None:
+        holder.action = None
+
+    if aside:
+        bpy.app.handlers.save_pre.append(point)
+        bpy.app.handlers.save_post.append(release)
+    else:
+        point()
+
+
 def curves(owner: Object) -> list[FCurve]:
     """The curves of the current action for `owner`; empty without an action, or without a slot in it."""
-    if name := owner.get(_ASIDE):
-        action = bpy.data.actions[name, None]
-        return curves_of(action, action.slots[0])
+    if (aside := _aside(owner)) is not None:
+        return curves_of(*aside)
     animation = owner.animation_data
     return [] if animation is None else curves_of(animation.action, animation.action_slot)
 

@@ -52,6 +52,9 @@ def arrays_in(content: bytes, wanted: Iterable[str]) -> Mapping[str, npt.NDArray
     Raises MarkerFileError if the file is truncated, or if a wanted array would have to be unpickled.
     """
     found = {}
+    if not content.startswith((NPZ_START, PICKLE_START)):
+        # NumPy would take it for a pickle.
+        raise MarkerFileError(_CUT_OFF)
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             for name in wanted:

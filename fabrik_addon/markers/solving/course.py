@@ -17,7 +17,7 @@ from ..clip import BoolArray, FloatArray, true_spans
 from ..gaps import fill_from_motion, fill_points, hold
 from ..signals import between, medians
 from ..steps import within
-from .recording import Recording, parts, with_options
+from .recording import NEARBY, ON_CURVE, Recording, parts, with_options
 
 # Radians: a bone's rotation is lost if hidden markers add more than this to its uncertainty. With 0.3, rotations were
 # lost that the remaining markers still determined well. With 1.0, completely hidden limbs were not lost.
@@ -130,6 +130,9 @@ FROM_COURSE: Final = 0.2
 _UNSURE: Final = 0.5
 # Seconds: standard deviation of the filter that smooths the course of undetermined bones.
 _SPREAD: Final = 0.1
+# Frames with an RMS error this many times the usual one, such as in gaps, are solved again from their pose near the
+# curve.
+_UNUSUAL: Final = 1.3
 # Weight of the rest pose for markers that are usually far off, such as keypoints. With less, the chest is at its limits
 # more often. With more, the RMS error grows.
 _REST_COUNTS: Final = 3.5
@@ -156,15 +159,18 @@ def solve_every_frame(recording: Recording, *, steady: bool) -> Generator[float,
         recording.expected[frames] = recording.legal(_between(rotations, knots, frames, unit=True))
     # Knots and the frames halfway between them are solved first: the curve through those is closer to the other frames.
     first = np.union1d(knots, (knots[1:] + knots[:-1]) // 2)
-    done = 0
-    for chosen in (first, np.setdiff1d(every, first, assume_unique=True)):
+    done, usual = 0, np.inf
+    for chosen, steps in ((first, NEARBY), (np.setdiff1d(every, first, assume_unique=True), ON_CURVE)):
         for frames in parts(chosen):
             solution.rotations[frames] = recording.legal(_between(rotations, knots, frames, unit=True))
             solution.root_location[frames] = _between(roots[:, None], knots, frames)[:, 0]
-            recording.solve_bridged(frames)
+            recording.solve_bridged(frames, steps)
+            if len(far := frames[recording.rms(frames) > _UNUSUAL * usual]):
+                recording.solve_bridged(far)
             done += len(frames)
             yield 0.5 + 0.5 * done / count
         knots, rotations, roots = first, _aligned(solution.rotations[first]), solution.root_location[first]
+        usual = float(np.median(recording.rms(first)))
 
 
 def _solve_knots(recording: Recording, knots: IntArray, *, steady: bool) -> Generator[float, None, Solution]:

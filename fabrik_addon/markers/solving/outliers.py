@@ -4,13 +4,13 @@ from typing import Final
 
 import numpy as np
 
-from ...core.arrays import TINY, IntArray, lengths
+from ...core.arrays import lengths
 from ...core.rotations import angle_between
 from ..clip import BoolArray, FloatArray, true_spans
 from ..gaps import CARRIED, fill_points, fill_rotations
 from ..signals import medians, outlier_weights
 from .course import FROM_COURSE, NOISE, SPACING, prior_weight, usual_rotations
-from .recording import Recording, near_flagged, parts
+from .recording import FAR, Recording, near_flagged, parts
 
 # For each round of smoothing jumps: the weight of the mean pose, relative to the course; the standard deviation of the
 # Gaussian mean, in seconds; and the radians by which a jumping bone's rotation in a frame exceeds the mean's.
@@ -38,7 +38,7 @@ def smooth_jumps(recording: Recording) -> None:
             return
         if allowed is None:
             # A frame with a large error before smoothing cannot show that a jump is real.
-            rms = _frame_rms(recording, np.arange(len(recording.targets)))
+            rms = recording.rms(np.arange(len(recording.targets)))
             usual = max(float(np.median(rms)), NOISE * recording.solver.skeleton.size)
             allowed = np.where(rms > _FARTHER * usual, np.inf, _FARTHER * np.maximum(rms, usual))
         spread = seconds * recording.rate
@@ -57,16 +57,9 @@ def smooth_jumps(recording: Recording) -> None:
             recording.prior_weights[part] = np.where(which, np.maximum(former, weight), former)
             rotations[part] = np.where(which[..., None], expected, rotations[part])
             recording.solve_bridged(part)
-        real[frames[_frame_rms(recording, frames) > allowed[frames]]] = True
+        real[frames[recording.rms(frames) > allowed[frames]]] = True
         real = near_flagged(real, near)
         recording.restore(frames, before, real[frames])
-
-
-def _frame_rms(recording: Recording, frames: IntArray) -> FloatArray:
-    """(N,) the weighted RMS of frames, without outliers."""
-    weights = np.where(recording.seen[frames] & ~recording.outliers[frames], recording.weights, 0.0)
-    squares = (weights * np.nan_to_num(recording.solution.errors[frames]) ** 2).sum(axis=1)
-    return np.asarray(np.sqrt(squares / np.maximum(weights.sum(axis=1), TINY)))
 
 
 def near_jumps(jumping: BoolArray, near: int) -> BoolArray:
@@ -173,7 +166,7 @@ def reject_outliers(recording: Recording) -> None:
     for factor in _TOLERANCES:
         for part in parts(frames):
             weights = outlier_weights(recording.distances(part), factor * allowed) * recording.weights
-            recording.solve_again(part, weights, recording.targets[part], is_far=True)
+            recording.solve_again(part, weights, recording.targets[part], FAR)
     wrong = recording.solution.errors[frames] > _OUTLYING * allowed
     left = (recording.seen[frames] & ~wrong).sum(axis=1)
     enough = left >= _MIN_INLIERS * recording.seen[frames].sum(axis=1)
@@ -185,4 +178,4 @@ def reject_outliers(recording: Recording) -> None:
     frames = np.union1d(frames[changed], recording.reject(outliers))
     recording.expected[frames] = recording.solution.rotations[frames]
     for part in parts(frames):
-        recording.solve_bridged(part, is_far=True)
+        recording.solve_bridged(part, FAR)

@@ -16,10 +16,10 @@ from ..signals import bridge
 
 # Frames solved together: their arrays fit the processor's cache, and memory does not grow with the take.
 _TOGETHER: Final = 1000
-# Maximum number of steps of the solver from a nearby pose, and from a pose that wrong samples have displaced. More
-# steps did not reduce the RMS error; three are too few from a pose far away.
-_STEPS: Final = 3
-_STEPS_FROM_FAR: Final = 8
+# Maximum number of steps of the solver from a pose that wrong samples have displaced, from a nearby pose, and from a
+# curve through nearby frames. More steps do not make joints more accurate: from the curve, a second step mostly follows
+# the noise of the markers. Three are too few from a pose far away.
+FAR, NEARBY, ON_CURVE = 8, 3, 1
 # Seconds: in shorter gaps, a marker's position is interpolated from its own motion.
 _MOMENT: Final = 0.1
 # Weight of an interpolated sample, relative to a visible one.
@@ -40,10 +40,10 @@ class Recording:
 
     def __init__(self, solver: Solver, targets: FloatArray, root_heads: FloatArray | None, rate: float) -> None:
         self.solver, self.targets, self.rate = solver, targets, rate
-        self._nearby, self._solve_by_passes = (
-            with_options(solver, max_sweeps=0, restarts=0, repair_pops=False, most_steps=steps)
-            for steps in (_STEPS, _STEPS_FROM_FAR)
-        )
+        self._solvers = {
+            steps: with_options(solver, max_sweeps=0, restarts=0, repair_pops=False, most_steps=steps)
+            for steps in (FAR, NEARBY, ON_CURVE)
+        }
         self.root_heads = root_heads
         self.seen: BoolArray = ~np.isnan(targets).any(axis=-1)
         self.outliers: BoolArray = np.zeros(self.seen.shape, dtype=bool)
@@ -86,17 +86,14 @@ class Recording:
         """(N, E) weights of the bridged targets on some frames."""
         return np.asarray(self.weights * np.where(self.close[frames], _BRIDGED_WEIGHT, 1.0))
 
-    def solve_bridged(self, frames: Any, *, is_far: bool = False) -> None:
-        """Solve some frames again from their current poses, with all visible or bridged samples.
+    def solve_bridged(self, frames: Any, steps: int = NEARBY) -> None:
+        """Solve some frames again from their current poses, with all visible or bridged samples."""
+        self.solve_again(frames, self.sample_weights(frames), self.bridged(frames), steps)
 
-        is_far: see `solve_again`.
-        """
-        self.solve_again(frames, self.sample_weights(frames), self.bridged(frames), is_far=is_far)
-
-    def solve_again(self, frames: Any, weights: FloatArray, targets: FloatArray, *, is_far: bool = False) -> None:
+    def solve_again(self, frames: Any, weights: FloatArray, targets: FloatArray, steps: int) -> None:
         """Solve some frames again from their current poses.
 
-        weights: (N, E). targets: (N, E, 3). is_far: the new poses may be far from the current ones.
+        weights: (N, E). targets: (N, E, 3). steps: FAR, NEARBY or ON_CURVE.
         """
         at_rest = self.rest_weights[frames]
         counts = self.prior_weights[frames] + at_rest
@@ -106,10 +103,9 @@ class Recording:
         expected = np.where(expected[..., :1] < 0.0, -expected, expected) * (1.0 - share)
         expected[..., :1] += share
         expected /= np.linalg.norm(expected, axis=-1, keepdims=True)
-        solver = self._solve_by_passes if is_far else self._nearby
         start, heads = self.solution.rotations[frames], self.solution.root_location[frames]
         prior = PosePrior(expected, counts)
-        found = solver.solve(targets, start=start, start_location=heads, weights=weights, prior=prior)
+        found = self._solvers[steps].solve(targets, start=start, start_location=heads, weights=weights, prior=prior)
         self.solution.put(frames, found)
 
     def state(self, frames: IntArray) -> tuple[Solution, FloatArray, FloatArray]:
@@ -149,6 +145,12 @@ class Recording:
         frames = np.flatnonzero(self.outliers.any(axis=1) | (not solved))
         self.solution.errors[frames] = self.distances(frames)
         return self.solution.errors
+
+    def rms(self, frames: IntArray) -> FloatArray:
+        """(N,) the weighted RMS errors of some frames, without outliers."""
+        weights = np.where(self.seen[frames] & ~self.outliers[frames], self.weights, 0.0)
+        squares = (weights * np.nan_to_num(self.solution.errors[frames]) ** 2).sum(axis=1)
+        return np.asarray(np.sqrt(squares / np.maximum(weights.sum(axis=1), TINY)))
 
     def measure(self, *, solved: bool) -> None:
         """Compute the errors of the solution, see `errors`, and the status of each frame."""

@@ -229,9 +229,10 @@ def _quaternions(name: str, array: npt.NDArray[Any]) -> FloatArray:
         )
     vectors = values.reshape(len(values), values.shape[1] // 3 if values.ndim == 2 else values.shape[1], 3)
     lost = ~np.isfinite(vectors).all(axis=2, keepdims=True)
+    vectors = np.where(lost, 0.0, vectors)
     if len(vectors) and (np.median(np.abs(vectors).max(axis=2), axis=0) > _MOST_TURNED).any():
         raise RetargetError(f"its {name} has angles of more than two turns: export radians")
-    return np.where(lost, np.nan, quaternion_from_rotation_vector(np.where(lost, 0.0, vectors)))
+    return np.where(lost, np.nan, quaternion_from_rotation_vector(vectors))
 
 
 def _skeleton(count: int) -> tuple[list[str], npt.NDArray[np.intp], FloatArray, FloatArray]:

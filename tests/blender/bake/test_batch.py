@@ -12,6 +12,7 @@ from pathlib import Path
 import bpy
 import pytest
 
+from fabrik_addon.blender.bake import batch
 from fabrik_addon.blender.command_line import run_command
 
 pytestmark = [
@@ -80,6 +81,19 @@ class TestJobs:
         reports = {path.name: path.read_text() for path in (tmp_path / "out").glob("*.csv")}
         assert run_command(call) == 1
         assert {path.name: path.read_text() for path in (tmp_path / "out").glob("*.csv")} == reports
+
+    def test_processes_that_were_started_early_are_used(self, call, tmp_path):
+        """`python -m` starts them before it imports Blender, which takes as long."""
+        batch.start_early(["bake", *call, "--jobs", "1"])
+        batch.start_early(["bake", call[0], call[1], "--jobs=2"])
+        assert not batch.STARTED
+        batch.start_early(["bake", *call, "--jobs=2"])
+        early = list(batch.STARTED)
+        assert [worker.process.poll() for worker in early] == [None, None]
+        assert run_command([*call, *SHORT, "--jobs", "2"]) == 1
+        check_files(tmp_path)
+        assert not batch.STARTED
+        assert all(worker.process.poll() is not None for worker in early)
 
     def test_motions_are_retargeted_in_two_processes(self, request, recording, tmp_path, capfd):
         rig = request.config.rootpath / "sample_rigs" / "human.blend"

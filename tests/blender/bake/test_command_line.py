@@ -18,6 +18,7 @@ from support.processes import run_python
 from fabrik_addon.blender import command_line as cli
 from fabrik_addon.blender.capture.takes import follow_take, imported_takes
 from fabrik_addon.blender.rig import keyframes
+from fabrik_addon.blender.rig.pose_writer import pose_bytes
 from fabrik_addon.blender.settings.motion import CALIBRATION_OPTIONS, IMPORT_OPTIONS, OPTIONS, RETARGET_OPTIONS
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
@@ -136,16 +137,43 @@ class TestBake:
         assert before.keys() == after.keys()
         assert all(np.allclose(before[key], after[key], atol=1e-5) for key in before)
 
-    def test_keys_of_markers_are_not_copied_to_be_evaluated(self, files):
+    def test_keys_are_not_copied_to_be_evaluated(self, files):
         """Blender's copies would take as much memory as the keys. The saved file still has all of them."""
         assert cli.run_command(files.arguments("--action-name", "Walk")) == 0
         evaluated = bpy.context.evaluated_depsgraph_get().ids
-        assert [each.name for each in evaluated if isinstance(each, bpy.types.Action)] == ["Walk"]
+        assert not [each.name for each in evaluated if isinstance(each, bpy.types.Action)]
         bpy.ops.wm.open_mainfile(filepath=str(files.output))
         empties = bpy.data.collections["walk"].objects
         assert {empty.name: len(empty.animation_data.action.slots) for empty in empties} == dict.fromkeys(POINTS, 1)
         assert all(empty.animation_data.action_slot is not None for empty in empties)
         assert {key for empty in empties for key in empty.keys()} == {"fabrik_marker"}  # noqa: SIM118
+
+    def test_the_saved_pose_is_that_of_the_first_frame(self, files):
+        """Without an evaluation of the new action, which may have curves of properties that no longer exist."""
+        bpy.ops.wm.open_mainfile(filepath=str(files.rig))
+        rig = bpy.data.objects["Rig"]
+        rig.animation_data_create().action = action = bpy.data.actions.new("Before")
+        slots = [action.slots.new("OBJECT", name) for name in ("Other", "Former name")]
+        rig.animation_data.action_slot = slots[1]
+        keyframes.write_curves(action, rig, 'pose.bones["gone"].location', [1.0], [[1.0, 1.0, 1.0]], "gone")
+        bpy.ops.wm.save_mainfile()
+        assert cli.run_command(files.arguments()) == 0
+        bpy.ops.wm.open_mainfile(filepath=str(files.output))
+        rig = bpy.data.objects["Rig"]
+        assert rig.animation_data.action_slot.name_display == "Former name"
+        assert rig.fabrik.capture.action == rig.animation_data.action
+        saved = pose_bytes(rig)
+        bpy.context.scene.frame_set(1)
+        assert pose_bytes(rig) == saved
+        assert "fabrik_aside" not in rig
+
+    def test_the_markers_can_be_left_out(self, files):
+        assert cli.run_command(files.arguments("--no-keep-markers")) == 0
+        bpy.ops.wm.open_mainfile(filepath=str(files.output))
+        assert [action.name for action in bpy.data.actions] == ["walk"]
+        assert not imported_takes(bpy.context.scene)
+        assert bpy.data.objects.keys() == ["Rig"]
+        assert len(bpy.data.objects["Rig"].fabrik.capture.markers) == len(POINTS)
 
     def test_only_markers_of_the_map_are_used(self, files):
         bpy.ops.wm.open_mainfile(filepath=str(files.rig))

@@ -11,6 +11,7 @@ from fabrik_addon.blender.bake.batch import planned
 from fabrik_addon.blender.command_line import COMMANDS, Parser, bake_file
 from fabrik_addon.markers.clip import to_z_up
 from fabrik_addon.markers.feet import StandingSettings, find_stances, lift_off_floor
+from fabrik_addon.markers.files.any_file import read_markers
 
 ROOT = Path(__file__).parents[3]
 DATA = Path(os.environ.get("FABRIK_TEST_DATA", ROOT.parent / "shared" / "data"))
@@ -125,7 +126,8 @@ class TestPresetsOnly:
         rate = walking.clip.rate
         for side in "LR":
             column = walking.clip.names.index(f"{side}.Toe.Tip")
-            marker = to_z_up(walking.clip).positions[:, column] * walking.scale
+            recorded = to_z_up(read_markers(DATA / walking.clip.source))
+            marker = recorded.positions[:, column] * walking.scale
             low = marker[:, 2] < np.percentile(marker[:, 2], 35)
             belt = np.median(np.gradient(marker, axis=0)[low] * rate, axis=0)
             effector = next(each for each in tree.problem.effectors if each.bone in (f"foot.{side}", f"toe.{side}"))

@@ -315,6 +315,7 @@ class TestCrooked:
         ({"poses": np.zeros((4, 72)), "trans": np.zeros((3, 3))}, r"its trans has the shape \(3, 3\)"),
         ({"poses": np.zeros((4, 72)), "trans": np.zeros((3, 4))}, r"its trans has the shape \(3, 4\)"),
         ({"poses": np.full((4, 72), np.nan)}, "it has no frame whose numbers are all finite"),
+        ({"poses": np.full((4, 72), np.inf)}, "it has no frame whose numbers are all finite"),
         ({"poses": np.array([{}], dtype=object)}, "it contains pickled Python objects, which may run code"),
         ({"results": np.array([{}], dtype=object)}, "it has neither poses nor root_orient and pose_body: choose"),
         ({"root_orient": np.zeros((4, 3)), "pose_body": np.zeros((3, 63))}, "its parts have different numbers"),
@@ -328,6 +329,11 @@ class TestCrooked:
         with pytest.raises(RetargetError, match=rf"^walk\.npz: {message}") as caught:
             read_recorded(saved(npz, **arrays))
         assert "\n" not in str(caught.value)
+
+    def test_a_file_of_another_kind_is_not_called_a_pickle(self, npz):
+        npz.write_bytes(b"hello")
+        with pytest.raises(RetargetError, match=r"^walk\.npz: it is truncated or not a file of arrays"):
+            read_recorded(npz)
 
     # The keys of AMASS's SMPL-X files (stage ii) and of smplx with an expression; `gender` is bytes, text or an object.
     @pytest.mark.parametrize("gender", [b"male", "female", None])
