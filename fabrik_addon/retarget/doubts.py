@@ -93,8 +93,8 @@ def retarget_doubts(
         )
     if reference.frame is not None and reference.axes.up[2] < ROUNDING and not _walks(motion, bodies[0], reference):
         yield (
-            "On most frames the source points sideways or down, and this direction was used as up: if it is lying "
-            "down, export it with a T pose as its rest pose"
+            "On most frames the source points sideways or down, but was assumed to be upright: if it is lying down, "
+            "export it with a T pose as its rest pose"
         )
     if len(motion) > 1 and _HARDLY[0] < (turned := np.degrees(_most_turned(motion))) < _HARDLY[1]:
         yield (

@@ -290,7 +290,7 @@ def test_a_limb_whose_control_is_locked_stays_at_its_control():
 @pytest.mark.one_blender
 @pytest.mark.parametrize("make", [arp_like, hand_made, only_ik])
 def test_limbs_that_are_carried_away_from_their_controls_are_named(make):
-    """The body goes where it is dragged, and IK controls stay."""
+    """The body follows the drag, and the IK controls stay in place."""
     rig = open_set_up(make)
     controls = [row.goes_by for row in rig.fabrik.control.carriers if row.goes_by]
     before = np.array([rig.pose.bones[name].matrix for name in controls])

@@ -98,7 +98,7 @@ def test_a_source_that_does_not_show_its_motion_is_refused(moving, change, why):
 
 
 def test_a_mirrored_rig_is_refused(moving):
-    """Fixed: its poses were those of another motion."""
+    """Fixed: the result was a different motion."""
     _, rig = moving
     rig.scale = (-1.0, 1.0, 1.0)
     bpy.context.view_layer.update()
@@ -119,7 +119,7 @@ def test_a_marker_with_the_name_of_a_bone_keeps_its_figures(moving):
 
 
 def test_a_retarget_uses_the_range_that_is_set(moving):
-    """Fixed: its range could not be set in the sidebar, and that of an earlier bake did not count."""
+    """Fixed: the range could not be set in the sidebar, and the range of an earlier bake was ignored."""
     _, rig = moving
     rig.fabrik.retarget.source = bpy.data.objects["Source"]
     scene = bpy.context.scene
