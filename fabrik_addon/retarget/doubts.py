@@ -164,7 +164,7 @@ def _direction_doubts(
     of_bone.append({name: matrices[:, place, :3, 3] for place, name in enumerate(skeleton.names)})
 
     def off(one: tuple[str, str], other: tuple[str, str]) -> float:
-        """Median degrees between rig and source of the line from part `one` to `other`; 0 if a body lacks a part."""
+        """The median angle in degrees between a line in the rig and in the source; 0 if a body lacks an end of it."""
         lines = []
         for body, place in zip(bodies, of_bone, strict=True):
             ends = [body.named(part, side or None) for part, side in (one, other)]

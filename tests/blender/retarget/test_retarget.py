@@ -243,7 +243,7 @@ def test_a_source_that_never_moves_is_reported(moving):
     ids=["rig", "source", "source whose people are at one place at rest"],
 )
 def test_two_bodies_in_one_armature_are_reported_and_nothing_changes(clean_scene, first, second, apart):
-    """Only a map can determine which one to use."""
+    """Both bodies have hips. Only a map can determine which one to use."""
     beside = [
         (f"B:{name}", f"B:{parent}" if parent else "", (head[0] + apart, *head[1:]), (tail[0] + apart, *tail[1:]))
         for name, parent, head, tail in PERSON
