@@ -209,7 +209,7 @@ def channels(rig, but):
 @pytest.mark.parametrize("make", [arp_like, hand_made, only_ik])
 @pytest.mark.parametrize(("bone", "shift"), [("foot.R", (0.0, 0.0, -0.3)), ("hand.L", (0.3, -0.5, -0.4))])
 def test_solve_and_live_leave_limbs_on_ik_at_their_controls(make, bone, shift):
-    """Fixed: a hand met its target by tearing the other one off its control, as did a foot."""
+    """Fixed: a hand that reached for its target pulled the other hand off its control, and a foot the other foot."""
     rig = open_set_up(make)
     before = channels(rig, bone)
     target = target_of_limb(rig, bone, shift)
