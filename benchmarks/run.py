@@ -98,7 +98,7 @@ def main():
 
 
 def _named(parser, asked):
-    """The parts of a name, which is a part's or that of a module with several."""
+    """The parts with a name: one part, or all parts of a module."""
     found = [asked] if asked in PARTS else [name for name, place in PARTS.items() if place.split(".")[0] == asked]
     return found or parser.error(f"no part {asked!r}; there are {', '.join(PARTS)}")
 

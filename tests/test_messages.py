@@ -17,7 +17,7 @@ HANDED_ON = re.compile(r"(: \{\}(; \{\})?|property \{\} \{\})$")
 
 @pytest.fixture(scope="module")
 def errors():
-    """(where, message) of each."""
+    """(where, message) of each error."""
     return [*refusals(), *reasons()]
 
 

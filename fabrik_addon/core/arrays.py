@@ -58,7 +58,7 @@ def wrapped(angles: FloatArray) -> FloatArray:
 
 
 def running_signs(vectors: FloatArray, before: npt.ArrayLike) -> FloatArray:
-    """(F, ..., 1) factors 1 or -1 that keep vectors (F, ..., n) on the side of the previous one, at first `before`."""
+    """(F, ..., 1) signs that keep each vector (F, ..., n) on the side of the one before it; `before` comes first."""
     earlier = np.concatenate((np.broadcast_to(before, vectors.shape[1:])[None], vectors[:-1]))
     turned = (vectors * earlier).sum(axis=-1, keepdims=True) < 0.0
     return np.cumprod(np.where(turned, -1.0, 1.0), axis=0)

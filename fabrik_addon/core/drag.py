@@ -590,7 +590,7 @@ class DragSolver:
         self.posture.shift = self.bounds.shift(min(1.0, max(lifted, float(shares.max(initial=0.0)))), carried)
 
     def _moved_distance(self, state: _State) -> float:
-        """The largest distance that a target has moved since the last call; a rotation moves the end of the body."""
+        """The largest distance that a target has moved since the last call; a radian counts as the body's size."""
         before, wanted = self._wanted, state.wanted
         if before is None:
             errors, turns = self.goals.missed(state.residual)

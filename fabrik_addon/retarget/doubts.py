@@ -104,8 +104,8 @@ def retarget_doubts(
         )
     if reference.frame is not None and reference.axes.up[2] < ROUNDING and not _walks(motion, bodies[0], reference):
         yield (
-            "On most frames the source points sideways or down, and this direction was used as up: if it is lying "
-            "down, export it with a T pose as its rest pose"
+            "On most frames the source points sideways or down, but was assumed to be upright: if it is lying down, "
+            "export it with a T pose as its rest pose"
         )
     if len(motion) > 1 and _HARDLY[0] < (turned := np.degrees(_most_turned(motion))) < _HARDLY[1]:
         yield (
@@ -175,7 +175,7 @@ def _direction_doubts(
     of_bone.append({name: matrices[:, place, :3, 3] for place, name in enumerate(skeleton.names)})
 
     def off(one: tuple[str, str], other: tuple[str, str]) -> float:
-        """Median degrees between rig and source of the line from part `one` to `other`; 0 if a body lacks a part."""
+        """The median angle in degrees between a line in the rig and in the source; 0 if a body lacks an end of it."""
         lines = []
         for body, place in zip(bodies, of_bone, strict=True):
             ends = [body.named(part, side or None) for part, side in (one, other)]

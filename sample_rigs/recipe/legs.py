@@ -16,7 +16,7 @@ from .trunk import FIRST_PHASE, START, STRIDE
 CROSSING = 0.235  # share of the cycle after heel strike at which the pelvis passes over the foot's ankle
 ANKLE_X = 0.060  # distance from the line of walking
 TOE_OUT = np.radians(6.0)
-STRIKE_SPEED = 0.1  # share of the speed, relative to the free leg, that the foot has lost when it strikes
+STRIKE_SPEED = 0.1  # of the foot, as a share of the free leg's speed
 CLEARANCE = 0.010  # meters that the heel stays above the ground before it strikes
 _TICK = 1e-4  # share of a cycle, for speeds by finite differences
 

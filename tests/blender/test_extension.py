@@ -31,7 +31,7 @@ def extension_zip(pytestconfig, tmp_path_factory):
 
 @pytest.fixture
 def installed(pytestconfig):
-    """The package of the installed extension; the test is for such a run only."""
+    """The package of the installed extension; the test is skipped if none is installed."""
     if not pytestconfig.option.extension_zip:
         pytest.skip("the checkout is tested, not an installed zip")
     return fabrik_addon.__name__

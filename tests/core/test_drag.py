@@ -289,7 +289,7 @@ def center_of_mass(solver, pose):
 
 
 def test_balance_keeps_the_center_of_mass_over_the_feet_as_far_as_goals_allow():
-    """A far reach to the front takes the center of mass past the toes; with a support it stays over them, goal met."""
+    """A far reach forward takes the center of mass past the toes. With a support it stays over them."""
     corners = np.array([(-0.15, -0.05, 0.0), (0.15, -0.05, 0.0), (0.15, 0.1, 0.0), (-0.15, 0.1, 0.0)])
     way, ahead = straight(np.array((-0.5, -0.8, -0.3)), 0.04), []
     for support in (None, Support(corners, (0.0, 0.0, 1.0))):

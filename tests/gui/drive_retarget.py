@@ -44,7 +44,7 @@ def squat_and_wave(frame):
 
 
 def bvh_text():
-    """The file."""
+    """The text of a BVH file."""
     lines = ["HIERARCHY"]
 
     def write(name, depth):

@@ -91,7 +91,7 @@ class TestPlaces:
         ],
     )
     def test_a_marker_unlike_that_of_the_other_side_gives_a_warning(self, left, right, named) -> None:
-        """Both feet of a rig may be longer than those of the person, but not one of them."""
+        """Both feet of a rig may be longer than the person's, but not only one of them."""
         moved = vectors({"LTOE": left, "RTOE": right, "C7": (0, 0, 0.01)})
         doubts = list(placing_doubts(moved, at_origin(moved), 1.5, {"LTOE": "RTOE", "RTOE": "LTOE"}))
         assert [doubt.split(": ")[1].split(";")[0] for doubt in doubts] == [named] * bool(named)

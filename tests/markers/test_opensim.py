@@ -89,7 +89,7 @@ def test_nothing_pops(solution):
 
 
 def test_without_limits_a_take_neither_pops_nor_fits_worse(model, rig, targets):
-    """Solved frame by frame, a foot rotates by 113 degrees, since without limits a leg may fold either way."""
+    """If frames are solved one by one, a foot rotates by 113 degrees: without limits a leg may fold either way."""
     solver = Solver(rig.skeleton, rig.effectors, root="FREE")
     found = solve_take(solver, targets, TakeSettings(60.0)).solution
     turns = angle_between(found.rotations[1:], found.rotations[:-1])

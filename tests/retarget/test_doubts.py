@@ -159,7 +159,7 @@ def test_someone_who_lies_and_has_no_rest_pose_gives_a_warning():
     local[:, 0] = product(quaternion_from_rotation_vector(np.radians([-90.0, 0.0, 0.0])), local[:, 0])
     assert not any("as its rest pose" in doubt for doubt in doubts(source(local)))
     (doubt,) = doubts(source(local, rest=False))
-    assert doubt.startswith("On most frames the source points sideways or down, and this direction was used as up: ")
+    assert doubt.startswith("On most frames the source points sideways or down, but was assumed to be upright: ")
 
 
 def kicked(standing):
@@ -200,7 +200,7 @@ def test_the_frame_on_which_the_whole_body_stands_is_the_reported_reference():
 
 @pytest.mark.parametrize("reference", [None, 5, 17, 31])
 def test_hips_and_chest_face_as_the_source_does_with_any_reference_frame(reference):
-    """If the person stands on no frame, the hips and the shoulders of that frame are each compared with the rig's."""
+    """If the person never stands, hips and shoulders of the reference frame are each compared with the rig's."""
     local = kicked(standing=slice(0, 0))
     found = retarget(source(local, rest=False), PERSON, RetargetSettings(places=0.0, reference=reference))
     _, wanted = motions.turned_by(PERSON, local)

@@ -607,7 +607,7 @@ class Drag(DragBase):
         )
 
     def _find_ik_offsets(self) -> dict[str, FloatArray]:
-        """By bone of a limb on IK, (3,) the dragged point in the solver's pose minus the rig's; armature space.
+        """By bone of a limb on IK, (3,) from the dragged point in the rig to that in the solver's pose; armature space.
 
         They differ if IK stretches the limb, because the solver does not stretch it.
         """

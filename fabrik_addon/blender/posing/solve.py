@@ -53,7 +53,7 @@ from ..settings.why_not import why_no_rig, why_no_solve
 def store_base(rig: Object) -> None:
     """Store the current channels of all bones, and a control rig's switches, for the base pose.
 
-    Tries which limbs IK holds, or would hold. In a handler, Blender may crash after an evaluation.
+    Finds by trial which limbs IK holds, or would hold. Not for handlers: Blender may crash after an evaluation in one.
     """
     stored = rig_settings(rig).stored_pose
     _store(read_channels(rig), stored)

@@ -162,7 +162,7 @@ class Bodies:
         return self.above.T.astype(float)
 
     def pose(self, local: FloatArray, root: FloatArray, factors: FloatArray | None = None) -> Pose:
-        """The pose of local rotations (..., B, 4), the root's head at (..., 3), and length factors (..., B)."""
+        """The pose with these local rotations (..., B, 4), root's head (..., 3) and length factors (..., B)."""
         heads, orientations = self.placed(local, root, factors)
         carried = np.empty_like(orientations)
         carried[...] = self.rest_turns

@@ -295,7 +295,7 @@ class _Balls:
         self._bodies: IntArray = np.array([body for body, _ in balls], dtype=np.int64)
         cones = np.array([limit.angles for _, limit in balls]).reshape(-1, 4)
         self._positive, self._negative = cones[:, None, :2], cones[:, None, 2:]
-        # A cone of π has no outline. Each half-axis of zero has a side of its own.
+        # A cone of π has no outline. Otherwise, each direction whose angle is zero has a straight side.
         self._least = cones.min(axis=1, initial=np.pi)
         self._open = self._least >= np.pi
         self._axis_gaps = np.where(cones > 0.0, np.inf, 0.0)

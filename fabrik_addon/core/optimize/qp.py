@@ -45,7 +45,7 @@ _MAX_CAP_STEPS: Final = 20
 
 
 class QpStep(NamedTuple):
-    """The solution.
+    """The solution of a quadratic program.
 
     Attributes:
         step: (D,). forces: (R,) of the equations. pushes: (K,) of the inequalities, above zero if active.

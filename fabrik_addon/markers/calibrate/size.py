@@ -196,8 +196,8 @@ def uniform_scale(rest_points: FloatArray, pairs: Sequence[tuple[int, int]], pos
     usable = [(pair, length) for pair, length in zip(pairs, apart, strict=True) if length > shortest]
     if not usable:
         raise CalibrationError(
-            "the distance between any two matched markers changes: match at least two markers to one bone, or to both "
-            "ends of it, so that the sizes of rig and recording can be compared"
+            "no two matched markers keep their distance: match at least two to one bone, or to both ends of it, so "
+            "that the sizes of rig and recording can be compared"
         )
     ratios = []
     for (i, j), length in usable:

@@ -139,7 +139,7 @@ class Recording:
     def errors(self, *, solved: bool = True) -> FloatArray:
         """(F, E) errors of all visible samples, outliers included; NaN if missing.
 
-        solved: all poses are those that the solver has found. It has measured the errors of the samples that it used.
+        solved: the poses are those that the solver has found, and it has measured the errors of the samples it used.
         """
         self.solution.errors[~self.seen] = np.nan
         frames = np.flatnonzero(self.outliers.any(axis=1) | (not solved))

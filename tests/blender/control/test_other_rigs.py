@@ -209,7 +209,7 @@ def channels(rig, but):
 @pytest.mark.parametrize("make", [arp_like, hand_made, only_ik])
 @pytest.mark.parametrize(("bone", "shift"), [("foot.R", (0.0, 0.0, -0.3)), ("hand.L", (0.3, -0.5, -0.4))])
 def test_solve_and_live_leave_limbs_on_ik_at_their_controls(make, bone, shift):
-    """Fixed: a hand met its target by tearing the other one off its control, as did a foot."""
+    """Fixed: a hand that reached for its target pulled the other hand off its control, and a foot the other foot."""
     rig = open_set_up(make)
     before = channels(rig, bone)
     target = target_of_limb(rig, bone, shift)
@@ -290,7 +290,7 @@ def test_a_limb_whose_control_is_locked_stays_at_its_control():
 @pytest.mark.one_blender
 @pytest.mark.parametrize("make", [arp_like, hand_made, only_ik])
 def test_limbs_that_are_carried_away_from_their_controls_are_named(make):
-    """The body goes where it is dragged, and IK controls stay."""
+    """The body follows the drag, and the IK controls stay in place."""
     rig = open_set_up(make)
     controls = [row.goes_by for row in rig.fabrik.control.carriers if row.goes_by]
     before = np.array([rig.pose.bones[name].matrix for name in controls])

@@ -251,7 +251,7 @@ def test_controls_of_a_renamed_bone_mean_themselves():
 
 @pytest.mark.one_blender
 def test_targets_and_pins_that_a_rig_had_before_are_those_of_its_body():
-    """Fixed: Solve refused them: the controls were no longer solved."""
+    """Fixed: Solve refused them, because it no longer solved the controls."""
     rig = open_rigify(HUMAN)
     bpy.ops.object.mode_set(mode="POSE")
     bpy.ops.fabrik.add_effector(bone="hand_ik.L")

@@ -144,7 +144,7 @@ class TestFloor:
 
 
 def test_the_heel_bones_of_a_rig_are_between_its_floor_points(clean_scene):
-    """Fixed: the guessed heel was half as wide as that of Rigify's meta-rig, which went 15 mm through the floor."""
+    """Fixed: the guessed heel was half as wide as Rigify's, so feet sank 15 mm into the floor."""
     rig = open_metarig()
     rig.fabrik.use_floor = True
     bones = rig.data.bones

@@ -1,4 +1,4 @@
-"""Solving and baking a limited rig: what Blender shows keeps every limit, by the independent checker."""
+"""Solving and baking a limited rig: an independent checker finds every pose in Blender inside its limits."""
 
 from math import radians
 

@@ -1,4 +1,4 @@
-"""The pose that a rig prefers: that of the start, rest, or a stored one."""
+"""The preferred pose: the pose at the start, the rest pose, or a stored one."""
 
 import bpy
 import numpy as np

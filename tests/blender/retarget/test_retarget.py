@@ -98,7 +98,7 @@ def test_a_source_that_does_not_show_its_motion_is_refused(moving, change, why):
 
 
 def test_a_mirrored_rig_is_refused(moving):
-    """Fixed: its poses were those of another motion."""
+    """Fixed: the result was a different motion."""
     _, rig = moving
     rig.scale = (-1.0, 1.0, 1.0)
     bpy.context.view_layer.update()
@@ -119,7 +119,7 @@ def test_a_marker_with_the_name_of_a_bone_keeps_its_figures(moving):
 
 
 def test_a_retarget_uses_the_range_that_is_set(moving):
-    """Fixed: its range could not be set in the sidebar, and that of an earlier bake did not count."""
+    """Fixed: the range could not be set in the sidebar, and the range of an earlier bake was ignored."""
     _, rig = moving
     rig.fabrik.retarget.source = bpy.data.objects["Source"]
     scene = bpy.context.scene
@@ -243,7 +243,7 @@ def test_a_source_that_never_moves_is_reported(moving):
     ids=["rig", "source", "source whose people are at one place at rest"],
 )
 def test_two_bodies_in_one_armature_are_reported_and_nothing_changes(clean_scene, first, second, apart):
-    """Only a map can determine which one to use."""
+    """Both bodies have hips. Only a map can determine which one to use."""
     beside = [
         (f"B:{name}", f"B:{parent}" if parent else "", (head[0] + apart, *head[1:]), (tail[0] + apart, *tail[1:]))
         for name, parent, head, tail in PERSON

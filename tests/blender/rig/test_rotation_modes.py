@@ -94,7 +94,7 @@ def test_axis_angle_channels_agree_with_mathutils(angle, axis):
 @given(order=st.sampled_from(EULER_ORDERS), quaternion=quaternions, previous=st.tuples(angles, angles, angles))
 def test_euler_angles_are_as_near_to_the_frame_before_as_mathutils_gets_them(order, quaternion, previous):
     theirs = Quaternion(quaternion).to_euler(order, Euler(previous, order))
-    # Nearer to gimbal lock single precision leaves too little of mathutils' first and third angle.
+    # Nearer to gimbal lock, mathutils' first and third angle are inaccurate, because they have single precision.
     assume(abs(np.cos(theirs["XYZ".index(order[1])])) > 1e-3)
 
     _, ours = to_channels(order, quaternion[None], previous=np.array(previous))
@@ -128,7 +128,7 @@ def test_channels_of_a_smooth_motion_do_not_jump(mode, seed):
 
 @pytest.mark.parametrize("order", EULER_ORDERS)
 def test_an_angle_continues_through_gimbal_lock(order):
-    frames = np.linspace(0.0, 3.0 * np.pi, 301)  # the right angles are among them
+    frames = np.linspace(0.0, 3.0 * np.pi, 301)  # includes the right angles of gimbal lock
     expected = np.zeros((len(frames), 3))
     expected[:, "XYZ".index(order[1])] = frames
     expected[:, "XYZ".index(order[0])] = 0.3

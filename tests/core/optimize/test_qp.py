@@ -53,7 +53,7 @@ def test_the_solution_is_the_best_of_all_active_sets(seed, columns, count, sides
 
 
 def nearly_parallel(rng, joints, columns):
-    """Constraints like those of outlines of cones: for each joint nine that are a few degrees apart."""
+    """Nearly parallel constraints, as for outlines of cones: nine for each joint, a few degrees apart."""
     angles = np.radians([0.0, -3.0, 3.0, -9.0, 9.0, -20.0, 20.0, -45.0, 45.0])
     constraints = np.zeros((9 * joints, columns))
     for joint in range(joints):

@@ -16,7 +16,7 @@ GOALS = [Effector(name) for name in ("head", "hand.L", "hand.R", "foot.L", "foot
 
 
 def beside(base, middle, end, pole):
-    """(F,) degrees between a limb's middle and its pole, about the line from base to end; all (F, 3)."""
+    """(F,) degrees between a limb's middle and its pole, about the line from base to end; the points are (F, 3)."""
     axis = (end - base) / np.linalg.norm(end - base, axis=-1, keepdims=True)
     side, wish = (arm - axis * (arm * axis).sum(-1, keepdims=True) for arm in (middle - base, pole - base))
     return np.degrees(np.arctan2((axis * np.cross(side, wish)).sum(-1), (side * wish).sum(-1)))

@@ -143,7 +143,7 @@ class TestUniformScale:
     @pytest.mark.parametrize(
         ("pairs", "positions", "message"),
         [
-            ((), SHAPE[None], "the distance between any two matched markers changes"),
+            ((), SHAPE[None], "no two matched markers keep their distance"),
             (ALL_PAIRS, np.full((4, 5, 3), np.nan), "ever seen on the same frame"),
             (ALL_PAIRS, np.zeros((0, 5, 3)), "ever seen on the same frame"),
             (ALL_PAIRS, np.ones((4, 5, 3)), "ever seen on the same frame"),

@@ -10,7 +10,7 @@ from fabrik_addon.markers.calibrate.size import points_on
 from fabrik_addon.markers.solving.outliers import near_jumps
 from fabrik_addon.markers.take import TakeSettings, solve_take
 
-# Every bone has a keypoint at its end, as videos give them.
+# Every bone has a keypoint at its end, as in keypoints from video.
 FRAMES = 100
 
 

@@ -69,7 +69,7 @@ def read(content, rate=None):
 
 
 def assert_is(body, rows, **how):
-    """The motion is that of the rows."""
+    """Check that the motion has the poses of the rows."""
     motion = body.motion("walk")
     heads, turns = posed(rows, **how)
     np.testing.assert_allclose(motion.heads, heads, atol=1e-9)

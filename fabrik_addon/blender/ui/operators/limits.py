@@ -24,7 +24,7 @@ else:
 
 
 def _value(declare: Any, name: str, field: str, **more: Any) -> Any:
-    """Declare a keyword for a value of a limit. Blender must not reuse it: bones keep values that are not given."""
+    """Declare an argument for a value of a limit. Blender must not reuse it: bones keep values that aren't given."""
     return declare(name, DESCRIPTIONS[field], options=ASIDE, **more)
 
 

@@ -328,7 +328,7 @@ class FABRIK_OT_marker_bone(OnRig, Operator):
     def why_not(rig: Object) -> str:
         if not len(rig_settings(rig).capture.markers):
             return "There is no marker in the list: match the markers first"
-        return "" if rig.data.bones.active is not None else "No bone is active: click one in Pose mode"
+        return "" if rig.data.bones.active is not None else "No bone is active: click one in Pose mode first"
 
     def run(self, context: Context, rig: Object) -> Done:
         capture = rig_settings(rig).capture
