@@ -31,7 +31,7 @@ _OPTIMAL = 3e-3
 # prevented a gain of at most _KEPT_BACK of that cost. Without the second condition, a marker that had fallen off
 # displaced a joint by 29 mm. Without expected rotations, limits may still change, so no single joint may then be able
 # to gain more than NEARLY_OPTIMAL² of the cost.
-_PREDICTABLE, _KEPT_BACK, NEARLY_OPTIMAL = 1e-4, 3e-3, 0.03
+_PREDICTABLE, _KEPT_BACK, NEARLY_OPTIMAL = 1e-5, 3e-3, 0.03
 # After a step that gained at most this fraction of the cost, the next one includes the derivative of the goals' forces
 # (Newton's method). Farther away that matrix is often indefinite.
 _NEAR_END = 0.1
