@@ -24,7 +24,7 @@ from ..state import State
 from .chain import NO_CHANGE
 from .limbs import Attachment, Body, HingeLimb, SweepPose, carried_frame, carried_head, place_bodies
 
-_FIT_STEPS = 2
+# The weight of a body's current head in a fit, relative to its aims.
 _HEAD_SHARE = 0.05
 
 
@@ -178,16 +178,14 @@ class Passes:
         return wanted - turned @ middle, turned
 
     def _rotate_onto(self, pairs: list[tuple[Vector, Vector, Scalar]], frame: Quaternion) -> Quaternion:
-        """Rotate a frame about a center so that its points (the first of each pair) match the wanted points best."""
-        for _ in range(_FIT_STEPS):
-            arms = [(frame @ offset, wanted, weight) for offset, wanted, weight in pairs]
-            torque = sum_vectors([arm.cross(wanted) * weight for arm, wanted, weight in arms])
-            grip = sum(arm.dot(wanted) * weight for arm, wanted, weight in arms)
-            # Use the angle: the simpler torque / |grip| grows without bound as the grip vanishes, which causes pops.
-            size = torque.length
-            angle = self.backend.atan2(size, grip)
-            frame = (self.backend.exp_map(torque * (angle / (size + TINY))) @ frame).normalized()
-        return frame
+        """Rotate a frame about a center so that its points (the first of each pair) are closer to the wanted points."""
+        arms = [(frame @ offset, wanted, weight) for offset, wanted, weight in pairs]
+        torque = sum_vectors([arm.cross(wanted) * weight for arm, wanted, weight in arms])
+        grip = sum(arm.dot(wanted) * weight for arm, wanted, weight in arms)
+        # Use the angle: the simpler torque / |grip| grows without bound as the grip vanishes, which causes pops.
+        size = torque.length
+        angle = self.backend.atan2(size, grip)
+        return (self.backend.exp_map(torque * (angle / (size + TINY))) @ frame).normalized()
 
     def _meet_limb(self, index: int, aim: Aim, pose: SweepPose, bound: list[Condition]) -> None:
         """Forward step of a limb: move its head along the line from its aim until the distance is a possible length."""
