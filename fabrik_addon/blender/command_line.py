@@ -86,10 +86,10 @@ _ADVICE: Final = {
 
 @dataclass(frozen=True)
 class BakeFileResult:
-    """The baked recording (its first frame), the scale factor of its positions, and the result of the bake.
+    """A baked recording, the scale factor of its positions, and the result of the bake.
 
-    what: the recording in one line. matched: the matched labels, None if there was a map. calibration: None if there
-    was none. guessed: the bones of labels that were guessed from motion.
+    clip: only the first frame. what: describes the recording in one line. matched: the matched labels; None if there
+    was a map. calibration: None if there was none. guessed: the bones of labels that were guessed from motion.
     """
 
     clip: Clip
@@ -126,7 +126,7 @@ def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> BakeFileResu
     recorded = import_clip(context, clip, timing=timing, start_frame=start, scale=scale, keyed=False)
     what = f"{clip.source}: {len(clip.names)} markers, {clip.frame_count} frames at {clip.rate:g} Hz, {clip.units}"
     last = start + len(UNKEYED[recorded.objects[0].name_full].locations) - 1
-    # Memory for all samples is needed once only.
+    # Don't keep all samples in memory twice.
     clip = part_of(clip, 1, 1)
     capture, matched = rig_settings(rig).capture, None
     if entries is None:
@@ -448,7 +448,7 @@ def _add_bake_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--map", dest="mapping", type=Path, metavar="MAP.json", help=text)
     text = f"the marker set: {', '.join(PRESETS)} (default: the one that fits best)"
     group.add_argument("--marker-set", dest="preset", choices=PRESETS, default="AUTO", metavar="NAME", help=text)
-    text = "keep the animated markers in the output; without them, it is two thirds smaller (default: on)"
+    text = "keep the animated markers in the output; without them, files are a third of the size (default: on)"
     group.add_argument("--keep-markers", action=argparse.BooleanOptionalAction, default=True, help=text)
     text = "measure the positions of the markers on their bones, even if there is a map"
     group.add_argument("--calibrate", action="store_true", default=None, help=text)

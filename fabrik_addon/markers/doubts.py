@@ -77,8 +77,8 @@ _LYING: Final = 60.0
 # Degrees, and a fraction of the frames: if the trunk is tilted by less on more of the frames, the person also stands.
 _UPRIGHT: Final = 20.0
 _SOMETIMES: Final = 0.1
-# Degrees by which walking people lean back, ahead and aside at most, on average. In six recordings, they lean up to 10
-# ahead and up to 2 aside.
+# Degrees: the largest mean angles by which walking people lean back, forward and sideways. In six recordings, they lean
+# up to 10 forward and 2 sideways.
 _BACK, _AHEAD, _ASIDE = -4.0, 12.0, 6.0
 _FEET, _HIPS, _SHOULDERS = ("foot",), ("thigh",), ("upper_arm", "shoulder")
 # Degrees between trunk and legs at rest, above which a rig is an animal: people have at most 9, animals at least 60.
@@ -264,7 +264,7 @@ def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
 def _lean_in_walk(solution: Solution, matrices: FloatArray) -> float:
     """Degrees by which a person leans while walking; 0 if that is usual, or if the person does not walk.
 
-    Examines frames in a row in the middle of the take.
+    Examines consecutive frames in the middle of the take.
     """
     middle, roles = len(matrices) // 2, match(solution.skeleton.names)
     part = slice(max(middle - 2 * LOOKED_AT, 0), middle + 2 * LOOKED_AT)

@@ -126,7 +126,7 @@ def cadence_doubts(
 
 
 def find_walk(between: FloatArray, heights: FloatArray, up: FloatArray) -> tuple[slice, int, float] | None:
-    """The longest walk or run of a person: its frames, the number of its steps, the length of a leg; None without one.
+    """A person's longest walk or run: its frames, the number of steps and the length of a leg; None if there is none.
 
     between: (F, 3) vectors from the right foot to the left. heights: (F,) of the hips above the lower foot. NaN where
     not seen. up: (3,).

@@ -139,7 +139,7 @@ class Report:
         return self._part(slice(None))[0]
 
     def _part(self, part: Any) -> tuple[FloatArray, BoolArray]:
-        """The errors that are used, of some samples, and whether these samples are seen."""
+        """The errors of some samples, NaN if a sample is not used, and whether the samples are seen."""
         errors = self.errors[part]
         used = errors if self.outliers is None else np.where(self.outliers[part], np.nan, errors)
         return used, ~np.isnan(errors)

@@ -43,8 +43,8 @@ _MISSED: Final = 0.06
 _MOSTLY: Final = 0.5
 # Arms or trunk differ in size if they differ by more than this factor after scaling to equal legs.
 _OTHER_SIZE: Final = 2.5
-# Degrees: if the axis of a knee's or elbow's hinge is farther from that of the joint, the bone had another roll. Human
-# limits are hinges only up to 20 degrees.
+# Degrees: if the axis of a hinge is farther from the axis of the knee or elbow, the bone had another roll. Human limits
+# use hinges only up to 20 degrees.
 _ROLLED: Final = 30.0
 # Feet point backward if the cosine of their angle to the body's back exceeds this.
 _BACKWARD: Final = 0.3
@@ -90,7 +90,7 @@ def retarget_doubts(
     folds = {name: (axis, Fold.of(limits.get(name))) for name, axis in bend_axes(target).items()}
     rolled = {name: float(degrees_between(fold.axis, axis)) for name, (axis, fold) in folds.items() if fold is not None}
     if hinges := named_figures({name: min(off, 180.0 - off) for name, off in rolled.items()}, _ROLLED, "°"):
-        yield (f"Hinges have other axes than the joints: {hinges}; apply Human Limits again, as bone rolls may differ")
+        yield f"Hinge axes differ from those of the joints: {hinges}; apply Human Limits again if bone rolls changed"
     if reference.trunk_tilt > MAX_TILT:
         yield (
             f"The source leans by {reference.trunk_tilt:.0f}° in the pose that is compared with the rig's rest pose: "

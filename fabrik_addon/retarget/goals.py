@@ -532,7 +532,7 @@ class LegReach:
 # Weight of the take's usual twist: the squared sine of a fold by 27 degrees. It is large because recorded knees are up
 # to 15 degrees beyond straight.
 _USUAL: Final = 0.2
-# Radians: a polygon at most this wide is a hinge about an axis that is none of the bone's own.
+# Radians: a polygon limit that is at most this wide is a hinge about any axis across the bone.
 _NARROW: Final = 0.04
 
 

@@ -61,7 +61,7 @@ def test_hinges_that_do_not_fit_the_rolls_of_bones_give_a_warning(roll, doubted)
     rows = humans.human(arms=45.0, fingers=False, rolls={"shin.L": roll})
     limits = {**human_limits(humans.rest_bones(ROWS)).limits}
     found = doubts(source(walked()), motions.skeleton_of(rows), limits=limits)
-    hinges = [doubt for doubt in found if doubt.startswith("Hinges have other axes than the joints: shin.L (")]
+    hinges = [doubt for doubt in found if doubt.startswith("Hinge axes differ from those of the joints: shin.L (")]
     assert bool(hinges) is doubted
 
 

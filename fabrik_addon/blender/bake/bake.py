@@ -88,7 +88,7 @@ class BakeError(FabrikError):
 class BakeSettings(KeyOptions, BakeOptions, MarkerOptions):
     """The settings of a bake: frames, options, and the name of a new action ("" to derive it from the rig).
 
-    is_shown: whether the rig shows a new action; otherwise only saved files do, which takes half the memory.
+    is_shown: whether a new action is assigned to the rig. If not, only saved files assign it, which halves the memory.
 
     `KeyOptions`, `BakeOptions` and `MarkerOptions` describe the options: words in capitals, angles in radians,
     distances in world meters, rates in Hz. Raises BakeError for an empty range, unknown options or choices, and invalid

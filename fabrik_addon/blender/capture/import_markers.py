@@ -76,7 +76,7 @@ def import_clip(
             keeps its rate, and the clip is resampled. "KEEP_FRAMES": one sample per frame; the rate is ignored.
         start_frame: frame of the first sample.
         scale: factor for positions.
-        keyed: whether the empties get keys now; otherwise `key_take` makes them.
+        keyed: whether to key the empties now; if not, `key_take` does it later.
 
     Raises:
         ImportMarkersError: if the clip has no frames or markers, or exceeds Blender's limits.

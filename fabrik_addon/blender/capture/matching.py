@@ -119,7 +119,7 @@ def find_markers(
             )
         return {bone.name: (take_armature, bone.name) for bone in take_armature.data.bones}
     if take is None:
-        # The last non-static one, or else the last.
+        # The last one that is not static, or else the last one.
         take = max(reversed(imported_takes(context.scene)), key=lambda each: not each[TAKE_STATIC], default=None)
     if take is not None:
         return in_collection(take)

@@ -107,7 +107,7 @@ class PlainRig:
         return set()
 
     def leaves_ik(self, bone: str) -> bool:
-        """Whether a bone is on IK now, and its limb is switched to FK when it is posed."""
+        """Whether a bone's limb is on IK now, but is switched to FK if the bone is posed."""
         return False
 
     def resting_limbs(self, dragged: Collection[str]) -> set[str]:

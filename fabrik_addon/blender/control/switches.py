@@ -151,7 +151,7 @@ def limbs_of(setup: FabrikControlRig) -> dict[str, list[FabrikCarrier]]:
 
 
 def with_linked_values(setup: FabrikControlRig, values: Mapping[str, float]) -> dict[str, float]:
-    """The values of some limbs' switches, by limb, and of the properties that are set with them, by path."""
+    """The values of some limbs' switches, and of the properties that are set with them, by path."""
     found = {setup.switches[limb].path: value for limb, value in values.items()}
     for row in setup.along:
         if row.switch in values:
@@ -171,7 +171,7 @@ def keyed_switches(setup: FabrikControlRig, values: Mapping[str, float]) -> dict
 def _driving(rig: Object) -> dict[str, set[str]]:
     """By path of a custom property from 0 to 1: the bones whose constraints it drives.
 
-    A property that is itself driven by another one is represented by that one.
+    If another property drives such a property, that one is listed instead.
     """
     found: dict[str, set[str]] = {}
     drivers = list(rig.animation_data.drivers) if rig.animation_data else []

@@ -93,7 +93,7 @@ class RigMotion:
         frames: (F,) in rising order. rotations: (F, J, 4) local. roots: (F, 3) the root's head in armature space.
         channels: (F, 3 or 4) values of the rotation channels by keyed bone; on a control rig, by control.
         own: (F, 4) the same rotations as quaternions.
-        locations: (F, 3) values of the location channel, by name of the bone that moves the root, or of a limb on IK.
+        locations: (F, 3) values of the location channels, by name: the bone that moves the root, and IK controls.
         matrices: for a control rig, (F, 4, 4) matrices of the bones and controls in armature space, by name.
     """
 

@@ -399,8 +399,8 @@ def check_on_ik(take: EditedTake, bone: str) -> None:
     on_ik = next((name for name in above if name in posed.on_ik), "")
     if on_ik and posed.leaves_ik(on_ik):
         raise RigError(
-            f"Bone {posed.shown(on_ik)!r} is on IK here, but its limb is posed on FK: switch it to FK and key it, or "
-            "set Limbs on IK to Automatic"
+            f"Bone {posed.shown(on_ik)!r} is on IK here, but would be posed on FK: switch its limb to FK and key it, "
+            "or set Limbs on IK to Automatic"
         )
     if on_ik and on_ik not in take.keyed:
         raise RigError(f"{posed.shown(on_ik)!r} has no keys to edit: bake or key some motion first")

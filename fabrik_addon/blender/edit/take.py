@@ -74,7 +74,7 @@ class EditedTake:
     def key_frames(
         self, bones: Sequence[str], *, root: bool = True, within: tuple[float, float] | None = None
     ) -> FloatArray:
-        """(K,) frames with a key of the pose of some of the bones; with `root`, also with a key of its location.
+        """(K,) frames with keys of the pose of some bones and, with `root`, of the location of the root.
 
         within: the first and the last frame between which the keys of cyclic curves are repeated.
         """

@@ -291,8 +291,8 @@ _HINGE_TOLERANCE: Final = pi / 60.0
 def window_around(swings: FloatArray, margin: float) -> FloatArray:
     """(C, 2) corners of an outline that contains (F, 2) swings and a margin around them, counterclockwise.
 
-    Each edge touches the swings with their margin. The edges have the directions of those of a regular polygon that was
-    stretched like the swings. If a corner would be more than 180° from rest, the outline is the widest one possible.
+    Each edge touches the swings with their margin. The edges are parallel to those of a regular polygon that is
+    stretched as the swings are. If a corner would be more than 180° from rest, the outline is the widest one possible.
     """
     margin = max(margin, _LEAST_MARGIN)
     azimuths = tau * np.arange(_CORNERS) / _CORNERS

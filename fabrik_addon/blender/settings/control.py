@@ -75,7 +75,7 @@ class FabrikSwitch(PropertyGroup):
     It is a custom property, or the influence of a limb's IK if the rig has no other.
     """
 
-    # The path of the number, if it switches several limbs; then the names of their switches end differently.
+    # The path of the number, if it switches several limbs. Their names are this path with different endings.
     shared: String()
     fk: Float()
     ik: Float()

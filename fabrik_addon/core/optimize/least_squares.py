@@ -26,11 +26,11 @@ _FIRST = 1e-3
 _EASE, _TIGHTEN = 1.0 / 3.0, 2.0
 # A frame is stationary if no single joint can gain more than _OPTIMAL² of the cost.
 _OPTIMAL = 3e-3
-# A frame is also stationary after a step with at most the damping _FIRST if the next step would gain at most
-# _PREDICTABLE of the remaining cost (about error² / gain, with the error of this step's prediction), and if damping
-# prevented a gain of at most _KEPT_BACK of that cost. Without the second condition, a marker that had fallen off
-# displaced a joint by 29 mm. Without expected rotations, limits may still change, so no single joint may then be able
-# to gain more than NEARLY_OPTIMAL² of the cost.
+# A frame is also stationary after a step that was damped by at most _FIRST, if two fractions of the remaining cost are
+# small. The next step would gain at most _PREDICTABLE: about error² / gain, with the error of this step's prediction.
+# The damping prevented a gain of at most _KEPT_BACK; otherwise a marker that had fallen off displaced a joint by 29 mm.
+# Without expected rotations, limits may still change, so no single joint may be able to gain more than NEARLY_OPTIMAL²
+# of the cost.
 _PREDICTABLE, _KEPT_BACK, NEARLY_OPTIMAL = 1e-5, 3e-3, 0.03
 # After a step that gained at most this fraction of the cost, the next one includes the derivative of the goals' forces
 # (Newton's method). Farther away that matrix is often indefinite.

@@ -12,9 +12,9 @@ The conditions of Karush, Kuhn and Tucker are
 Eliminating x leaves a linear complementarity problem in f and p with a matrix of R + K rows. Lawson and Hanson's method
 (*Solving Least Squares Problems*, 1974, chapter 23) solves it. It begins with a guess of the active set (Bro, de Jong,
 J. Chemometrics 11, 1997). It adds several inequalities at once, but from nearly parallel ones only the one violated
-most. The energy falls with each active set, so none is tried twice. If cones of limits gave nine nearly parallel
-inequalities each, this method took 14 rounds in the median, and at most 29. Block principal pivoting (Júdice and Pires
-1994; Kim and Park 2011) took 95, and often 200.
+most. The energy falls with each active set, so none is tried twice. With nine nearly parallel inequalities for each
+cone, this method took 14 rounds in the median, and at most 29. Block principal pivoting (Júdice and Pires 1994; Kim and
+Park 2011) took 95, and often 200.
 
 A force can have a cap. Rows then come in threes, the components of one goal, and the compliance of a goal whose force
 would be longer than its cap grows until the force is as long as the cap. The goal then costs its cap times its

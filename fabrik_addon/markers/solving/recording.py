@@ -139,7 +139,7 @@ class Recording:
     def errors(self, *, solved: bool = True) -> FloatArray:
         """(F, E) errors of all visible samples, outliers included; NaN if missing.
 
-        solved: the poses are those that the solver has found, and it has measured the errors of the samples it used.
+        solved: whether the poses are the solver's; then the errors of the samples that it used are known already.
         """
         self.solution.errors[~self.seen] = np.nan
         frames = np.flatnonzero(self.outliers.any(axis=1) | (not solved))
