@@ -448,7 +448,7 @@ def _add_bake_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--map", dest="mapping", type=Path, metavar="MAP.json", help=text)
     text = f"the marker set: {', '.join(PRESETS)} (default: the one that fits best)"
     group.add_argument("--marker-set", dest="preset", choices=PRESETS, default="AUTO", metavar="NAME", help=text)
-    text = "keep the animated markers in the output; without them, files are a third of the size (default: on)"
+    text = "keep the animated markers in the output; without them, long takes need a third of the space (default: on)"
     group.add_argument("--keep-markers", action=argparse.BooleanOptionalAction, default=True, help=text)
     text = "measure the positions of the markers on their bones, even if there is a map"
     group.add_argument("--calibrate", action="store_true", default=None, help=text)

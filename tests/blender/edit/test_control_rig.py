@@ -155,7 +155,7 @@ def test_a_limb_on_ik_is_refused_with_the_remedy(human):
     with pytest.raises(RigError, match=r"'hand_ik\.R' has no keys to edit"):
         begin_spread(bpy.context, human, "hand_fk.R", Spread(SPREAD))
     human.fabrik.control.limbs = "FK"
-    with pytest.raises(RigError, match=r"Bone 'hand_ik\.R' is on IK here, .*: switch it to FK and key it"):
+    with pytest.raises(RigError, match=r"Bone 'hand_ik\.R' is on IK here, .*: switch its limb to FK and key it"):
         begin_spread(bpy.context, human, "hand_fk.R", Spread(SPREAD))
     # Users don't know the names of mechanism bones.
     with pytest.raises(RigError, match=r"Bone 'forearm_fk\.R' is on IK here"):
