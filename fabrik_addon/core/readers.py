@@ -17,7 +17,7 @@ _LONGEST_TEXT: Final = 60
 
 def number(value: object) -> float:
     """A real number of Python or numpy, or an array of shape (); NaN for anything else, including booleans."""
-    if type(value) is float and abs(value) >= TINY:  # The usual case takes a tenth of the time.
+    if type(value) is float and abs(value) >= TINY:  # Checking the usual case first takes a tenth of the time.
         return value
     array = np.asarray(value if isinstance(value, int | float | np.number | np.ndarray) else np.nan)
     found = numbers(array) if array.shape == () and array.dtype.kind in "iuf" else None

@@ -143,8 +143,8 @@ class FootPlan:
         near = np.clip(1.0 - (heights + low) / (_NEAR * standing.height), 0.0, 1.0)
         self._move(ends, low[..., None] * up, np.maximum(shares, near))
         pivots = self._points(ends)[:, 1]
-        # Roll it until neither side of the ball is below the ground: about the ball, or about the pivot if the heel is
-        # not planted. The point about which it rolls does not move sideways.
+        # Roll the foot until neither side of the ball is below the ground: about the ball, or about the pivot if the
+        # heel is not planted. The point about which it rolls does not move sideways.
         balls = self._points(grounds)[:, 1]
         aside = matrix_from_quaternion(self.rotations) @ sole.aside
         height, most = aside @ up, np.maximum(floor.above(balls), 0.0)

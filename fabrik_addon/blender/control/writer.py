@@ -709,7 +709,7 @@ class ControlWriter:
         return {limb: fk for limb, fk in self.on_fk.items() if self._before_switches[paths[limb]] != fk}
 
     def write(self, rotations: FloatArray, head: FloatArray | None) -> None:
-        """Pose the body by local rotations (J, 4) and its root's head (3,) in armature space; None: its rest head."""
+        """Pose the body by local rotations (J, 4) and its root's head (3,) in armature space, or at rest if None."""
         wanted = self._matrices.copy()
         wanted[self._inside] = forward_kinematics(self._posed, rotations, head)
         self.apply(wanted, *self.ready_model().pose(wanted))

@@ -195,7 +195,7 @@ class TestDask:
         assert len(list((tmp_path / "out").iterdir())) < 2 * TAKES
 
     def test_a_killed_worker_is_replaced(self, cluster, call, addon_folder, tmp_path):
-        """The other worker processes its take: none is lost, and none is processed twice. Must be the last test."""
+        """Another worker takes over: no take is lost, and none is processed twice. Must be the last test."""
         address, workers = cluster
         running = start([*call, *SHORT], "--dask", address, folder=addon_folder)
         # This one fails at once. Then both workers have a take.

@@ -163,7 +163,7 @@ def test_upside_down_arms_follow_the_trunk_and_nothing_spins():
 
 
 def knee_up(limits, floor=None):
-    """The pose in which the left knee is raised by 30 cm, the right foot held."""
+    """The pose in which the left knee is raised by 30 cm and the right foot is held."""
     bones = skeleton()
     masses = Masses(
         np.array(WEIGHTS) / sum(WEIGHTS), np.full(10, 0.5), np.ones(10), hanging=np.array([0.0] * 7 + [1.0, 0.0, 1.0])

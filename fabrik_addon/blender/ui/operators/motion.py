@@ -573,7 +573,7 @@ class FABRIK_OT_remove_hold(OnRig, Operator):
 
 
 class FABRIK_OT_hold_contacts(OnRig, Operator):
-    """Hold the feet while they are in contact with the floor. Replaces holds that this operator added before"""
+    """Hold the feet while they touch the floor in the scene's frame range. Replaces holds that it added there before"""
 
     bl_label = "Hold Planted Feet"
 
