@@ -22,7 +22,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from ..core.arrays import FloatArray
-from .body_parts import Role
+from .naming_schemes import Role
 from .rest_body import ALONG, BodyAxes, Palm, RestBody, length, signed_angle, square, unit
 
 

@@ -22,8 +22,8 @@ import numpy as np
 from ..core import Ball, Fixed, Hinge, Polygon
 from ..core.arrays import FloatArray
 from ..core.limits import Limit
-from .body_parts import TRUNK, Role
 from .joints import JOINTS, BallJoint, HingeJoint, UnplacedError, perpendicular_unit
+from .naming_schemes import TRUNK, Role
 from .rest_body import ALONG, RestBody, RestBone, signed_angle
 
 # A bone's axes may differ from those of its joint by this many degrees without a report. Thumbs are excluded, since

@@ -17,7 +17,7 @@ from ..core import Skeleton
 from ..core.arrays import evenly_spread
 from ..core.limits import Limit
 from ..core.rotations import IDENTITY
-from ..human.body_parts import Role
+from ..human.naming_schemes import Role
 from ..human.rest_body import RestBone
 from .calibrate.calibrate import positions_of
 from .calibrate.expected_pose import ExpectedPose

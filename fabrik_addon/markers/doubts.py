@@ -10,8 +10,7 @@ import numpy as np
 from ..core import Solution, forward_kinematics
 from ..core.arrays import ROUNDING, FloatArray, evenly_spread
 from ..core.errors import first_few
-from ..human.body_parts import ARM, LEG, Role
-from ..human.naming_schemes import match
+from ..human.naming_schemes import ARM, LEG, Role, match
 from ..human.rest_body import degrees_between, length, square, unit
 from .mapping.labels import is_named
 from .person import find_walk

@@ -22,8 +22,7 @@ from ...core.kernel.bounds import Floor
 from ...core.model.effector import effector_offset
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import matrix_from_quaternion, product, quaternion_from_rotation_vector
-from ...human.body_parts import Role
-from ...human.naming_schemes import match
+from ...human.naming_schemes import Role, match
 from ...markers.feet import find_stances, foot_points
 from ..bake.bake import check_still
 from ..capture.matching import scene_rate

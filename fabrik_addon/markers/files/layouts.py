@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from ...core.arrays import lengths
-from ...human.body_parts import FINGER_JOINTS, FINGERS
+from ...human.naming_schemes import FINGER_JOINTS, FINGERS
 from ..clip import FloatArray, MarkerFileError
 from .suffixes import LAYOUTS
 

@@ -29,7 +29,7 @@ from ...core.rotations import (
     quaternion_from_matrix,
     quaternion_from_rotation_vector,
 )
-from ...human.body_parts import FINGERS
+from ...human.naming_schemes import FINGERS
 from ...markers.clip import LOOKED_AT
 from ...markers.files.arrays import RATES, arrays_in, rate_in
 from ...markers.files.reading import IN_PLACE, rate_or_usual, unknown_up
