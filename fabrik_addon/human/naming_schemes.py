@@ -1,4 +1,4 @@
-"""Recognizes the bones of a human by name, in the usual naming schemes.
+"""The parts of a human body, and the bones that represent them, recognized by name in the usual naming schemes.
 
 Known: the sample person, Rigify's meta-rig, Mixamo, MakeHuman and MPFB (default and game-engine rigs), VRM (VRoid's
 bones and the humanoid names), Unreal's mannequin, DAZ, Poser, Character Creator and Biped; of motion files: BVH from
