@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrays import CLOSE, BoolArray, FloatArray, IntArray, lengths
-from .attempt import attempt, bend_straight_limbs
+from .attempt import STEPS, attempt, bend_straight_limbs, restart, take_better
 from .backend import array
 from .kernel.bodies import Pose
 from .kernel.goals import PRIORITY
@@ -29,7 +29,6 @@ from .rotations import angle_between, quaternion_from_matrix
 from .solution import Solution, Status
 from .state import State
 from .strategy.chains import ChainSolver
-from .strategy.restarts import STEPS, restart, take_better
 from .strategy.temporal import repair_pops
 
 # Weight of a priority relative to the previous one. It applies to squared distances, and `PRIORITY` to distances.

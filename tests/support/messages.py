@@ -19,7 +19,7 @@ TELLING = (
     "blender/[!su]*/**/*.py",
     "blender/ui/operators/**/*.py",
     "human/preset.py",
-    "markers/doubts.py",
+    "markers/report.py",
     "markers/person.py",
     "markers/report.py",
     "markers/files/*.py",

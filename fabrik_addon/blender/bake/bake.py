@@ -25,10 +25,9 @@ from ...core.model.effector import effector_offset
 from ...core.rotations import angle_between
 from ...human.naming_schemes import match
 from ...markers.clip import true_spans
-from ...markers.doubts import listed, posture_doubts, result_doubts
 from ...markers.feet import Stance
 from ...markers.gaps import fill_points, fill_rotations
-from ...markers.report import Report, ReportError, csv_text, rotations_line
+from ...markers.report import Report, ReportError, csv_text, listed, posture_doubts, result_doubts, rotations_line
 from ...markers.signals import low_pass
 from ...markers.solving.course import FilledSpan
 from ...markers.steps import finish, within
@@ -43,7 +42,7 @@ from ..goals.effectors import check_followed, followed, follows_markers
 from ..goals.places import SampledTargets, has_other_drivers, sampled_steps
 from ..goals.problem import RigProblem, find_problems
 from ..limits.action import legal_pose
-from ..limits.constraints import is_own
+from ..limits.editing import is_own
 from ..posing import live
 from ..rig import keyframes
 from ..rig.armature import RigError, check_rig, object_scale, root_location_channel, root_place

@@ -18,10 +18,10 @@ from ...markers.calibrate.calibrate import Calibration, Scale, calibrate_steps, 
 from ...markers.calibrate.expected_pose import Kind
 from ...markers.calibrate.size import guessed_offsets
 from ...markers.clip import Clip
-from ...markers.doubts import calibration_doubts
 from ...markers.feet import lift_off_floor
 from ...markers.mapping.labels import match, parts_of
 from ...markers.mapping.marker_map import MappedMarker
+from ...markers.report import calibration_doubts
 from ...markers.steps import at_once, within
 from ..goals.effectors import check_followed
 from ..limits.editing import read_rest

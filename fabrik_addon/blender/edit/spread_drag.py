@@ -37,8 +37,16 @@ from ..rig.keying import is_auto_keying
 from ..rig.locks import OTHERWISE
 from ..settings.control import solved_parents
 from ..settings.rig import rig_settings
-from .keys import changed_channels, changes_of, copies_in_holds, write_changes, write_layer
-from .take import EditedTake, is_animated, tree_of
+from .take import (
+    EditedTake,
+    changed_channels,
+    changes_of,
+    copies_in_holds,
+    is_animated,
+    tree_of,
+    write_changes,
+    write_layer,
+)
 
 # Meters. A contact ends when a point of the foot is more than this above or below its height in the middle of the
 # contact. Markers have 1 to 2 mm of noise. When the heel leaves the floor in the sample walk, it rises by 5 mm within

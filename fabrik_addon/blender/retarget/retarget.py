@@ -17,13 +17,12 @@ from ...core import Effector
 from ...core.arrays import FloatArray, IntArray
 from ...core.rotations import conjugate, matrix_from_quaternion, product, quaternion_from_matrix
 from ...human.naming_schemes import match
-from ...markers.doubts import listed
+from ...markers.report import listed
 from ...markers.signals import Timing
 from ...markers.steps import finish, within
 from ...retarget.files.any_file import RECORDED_SUFFIXES, read_recorded
-from ...retarget.files.recorded import Recorded
 from ...retarget.goals import RetargetSettings
-from ...retarget.motion import Motion, RetargetError
+from ...retarget.motion import Motion, Recorded, RetargetError
 from ...retarget.pairs import Pair, check_bone_map, find_pairs, read_bone_map, two_bodies_error, write_bone_map
 from ...retarget.take import retarget_steps
 from ..bake.bake import BakedTree, BakeSettings, FindSteps, Steps, check_root_motion, keyed_steps, timed

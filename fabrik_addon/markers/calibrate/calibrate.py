@@ -13,10 +13,10 @@ from typing import Literal
 import numpy as np
 
 from ...core import Effector, Options, Skeleton, Solution, Solver
-from ...core.arrays import evenly_spread, lengths
+from ...core.arrays import FloatArray, evenly_spread, lengths
 from ...core.limits import Limit
 from ...human.naming_schemes import match
-from ..clip import Clip, FloatArray
+from ..clip import Clip
 from ..mapping.marker_map import MappedMarker
 from ..steps import at_once, within
 from .expected_pose import Kind, any_pose, given_pose, moving_pose

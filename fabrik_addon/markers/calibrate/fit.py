@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from ...core import Effector, Options, Skeleton, Solution, Solver
-from ...core.arrays import ROUNDING, lengths, times
+from ...core.arrays import ROUNDING, BoolArray, FloatArray, lengths, times
 from ...core.limits import Limit
 from ...core.model.effector import participants
 from ...core.model.targets import PosePrior
@@ -22,7 +22,6 @@ from ...core.rotations import (
     quaternion_from_rotation_vector,
     rotation_vector_from_quaternion,
 )
-from ..clip import BoolArray, FloatArray
 from ..mapping.marker_map import MappedMarker
 from ..signals import MEDIAN_DISTANCE, medians, outlier_weights
 from .expected_pose import ExpectedPose

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from ...core.arrays import ROUNDING, lengths
+from ...core.arrays import ROUNDING, FloatArray, lengths
 from ...core.errors import first_few
-from ..clip import LOOKED_AT, Clip, ClipError, FloatArray, MarkerFileError, true_spans
+from ..clip import LOOKED_AT, Clip, ClipError, MarkerFileError, true_spans
 from ..mapping.labels import SIDES, landmarks_of
 from ..mapping.landmarks import LANDMARKS, is_mirrored, is_stretched, limb_vectors, limbs_on_other_sides
 from ..person import GRAVITY, cadence_doubts

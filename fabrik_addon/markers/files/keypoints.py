@@ -20,8 +20,9 @@ from typing import Final
 
 import numpy as np
 
+from ...core.arrays import FloatArray
 from ...core.errors import first_few
-from ..clip import Clip, FloatArray, MarkerFileError
+from ..clip import Clip, MarkerFileError
 from ..person import up_of_markers
 from .arrays import array_in
 from .layouts import hand_names, names_of

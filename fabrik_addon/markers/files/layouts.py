@@ -12,9 +12,9 @@ from typing import Final
 
 import numpy as np
 
-from ...core.arrays import lengths
+from ...core.arrays import FloatArray, lengths
 from ...human.naming_schemes import FINGER_JOINTS, FINGERS
-from ..clip import FloatArray, MarkerFileError
+from ..clip import MarkerFileError
 from .suffixes import LAYOUTS
 
 _BODY_33: Final = (

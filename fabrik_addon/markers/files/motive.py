@@ -20,9 +20,10 @@ from typing import Final
 
 import numpy as np
 
+from ...core.arrays import FloatArray
 from ...core.errors import first_few
 from ...core.rotations import IDENTITY, matrix_from_quaternion, product, quaternion_from_rotation_vector
-from ..clip import Clip, FloatArray, MarkerFileError
+from ..clip import Clip, MarkerFileError
 from .reading import (
     METERS,
     Chosen,

@@ -14,7 +14,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..clip import FEWEST_MARKERS, BoolArray, Clip, FloatArray, MarkerFileError, UpAxis, up_axis_by_markers
+from ...core.arrays import BoolArray, FloatArray
+from ..clip import FEWEST_MARKERS, Clip, MarkerFileError, UpAxis, up_axis_by_markers
 from ..mapping.labels import is_unlabelled
 from ..person import up_of_markers
 

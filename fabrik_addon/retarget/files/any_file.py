@@ -9,10 +9,9 @@ from ...core.errors import FabrikError
 from ...markers.files.arrays import NPZ_START
 from ...markers.files.reading import file_bytes
 from ...markers.files.suffixes import POSE_SUFFIXES
-from ..motion import RetargetError
+from ..motion import Recorded, RetargetError
 from .bvh import parse_bvh
 from .mvnx import parse_mvnx
-from .recorded import Recorded
 from .smpl import has_poses, parse_smpl
 
 RECORDED_SUFFIXES: Final = (*POSE_SUFFIXES, ".bvh")

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from ....markers.files import any_file as marker_files
     from ....markers.files import layouts
     from ....retarget.files import any_file as pose_files
-    from ....retarget.files.recorded import Recorded
+    from ....retarget.motion import Recorded
     from ...bake import bake as baking
     from ...capture import calibrate as calibrating
     from ...capture import import_markers as importing
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from ...edit import holds as holding
     from ...retarget import retarget as retargeting
     from ...settings import selection
-    from ..overlays import motion as trails
+    from ..overlays import drawing
 else:
     errors, clips = map(OnUse, ("..core.errors", "..markers.clip"))
     marker_files, layouts = map(OnUse, ("..markers.files.any_file", "..markers.files.layouts"))
@@ -66,7 +66,7 @@ else:
     calibrating, importing, matching = (
         OnUse(f".capture.{name}") for name in ("calibrate", "import_markers", "matching")
     )
-    holding, selection, trails = map(OnUse, (".edit.holds", ".settings.selection", ".ui.overlays.motion"))
+    holding, selection, drawing = map(OnUse, (".edit.holds", ".settings.selection", ".ui.overlays.drawing"))
 
 _TIMINGS = (
     ("AUTO", "Automatic", "Set the scene to the recording's frame rate, unless the scene is already animated"),
@@ -596,7 +596,7 @@ class FABRIK_OT_work_out_trails(OnRig, Operator):
         return "" if seen(rig).show_trails else f"No trails of {rig.name!r} are shown: turn on Trails first"
 
     def run(self, context: Context, rig: Object) -> Done:
-        if not trails.update_trails(context, rig):
+        if not drawing.update_trails(context, rig):
             raise errors.FabrikError(f"{rig.name!r} has no keys, so nothing moves: bake or key a motion first")
         return f"Updated the trails of {rig.name!r}", []
 
