@@ -17,13 +17,13 @@ WHY_NOT = re.compile(r"_?why_(no|not)(_|$)")
 TELLING = (
     "core/errors.py",
     "blender/[!su]*/**/*.py",
+    "blender/retarget.py",
     "blender/ui/operators/**/*.py",
     "human/preset.py",
-    "markers/report.py",
     "markers/person.py",
     "markers/report.py",
     "markers/files/*.py",
-    "retarget/[ad]*.py",
+    "retarget/[amt]*.py",
     "retarget/files/*.py",
 )
 # Names, headings of tables, types, patterns, and the text of files.

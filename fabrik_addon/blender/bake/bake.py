@@ -34,7 +34,6 @@ from ...markers.steps import finish, within
 from ...markers.take import TakeSettings, solve_take_steps
 from ...markers.whole_files import write_text
 from ..capture.matching import matching_doubts_of, of_take, recorded_range, scene_rate, why_another_speed
-from ..capture.takes import take_name
 from ..control.posed_rig import posed_rig
 from ..control.writer import TakeChannels
 from ..goals.body import collision_of
@@ -53,7 +52,7 @@ from ..settings.control import solved_bone
 from ..settings.limit_properties import NUMBERS, read_extra_field
 from ..settings.limit_values import NO_SLIDE
 from ..settings.motion import OPTIONS, BakeOptions, KeyOptions, MarkerOptions
-from ..settings.rig import rig_settings
+from ..settings.rig import rig_settings, take_name
 from ..settings.selection import selected_bones
 from ..settings.why_not import mapped_markers
 

@@ -28,9 +28,8 @@ from ..limits.editing import read_rest
 from ..rig.armature import RigError, check_editable, check_rig, meters_per_unit
 from ..rig.pose_writer import PoseKeeper, in_object_mode, set_mode
 from ..settings.limit_properties import read_limits
-from ..settings.rig import rig_settings
+from ..settings.rig import rig_settings, take_name
 from . import matching
-from .takes import take_name
 
 Frames: TypeAlias = tuple[int, int]
 

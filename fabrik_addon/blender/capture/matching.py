@@ -31,8 +31,7 @@ from ..rig.keyframes import bone_path
 from ..settings.in_use import add_item
 from ..settings.limit_properties import read_limits
 from ..settings.motion import MARKER_NAME, TAKE_DOUBTS, TAKE_RATE, TAKE_STATIC, FabrikCapture, FabrikMarker
-from ..settings.rig import rig_settings
-from .takes import follow_take, imported_takes
+from ..settings.rig import follow_take, imported_takes, rig_settings
 
 
 class MarkerError(FabrikError):

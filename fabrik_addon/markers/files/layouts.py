@@ -15,7 +15,7 @@ import numpy as np
 from ...core.arrays import FloatArray, lengths
 from ...human.naming_schemes import FINGER_JOINTS, FINGERS
 from ..clip import MarkerFileError
-from .suffixes import LAYOUTS
+from . import LAYOUTS
 
 _BODY_33: Final = (
     "nose left_eye_inner left_eye left_eye_outer right_eye_inner right_eye right_eye_outer left_ear right_ear"

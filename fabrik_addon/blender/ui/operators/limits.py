@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import bpy
 from bpy.types import Context, Event, Object, Operator
 
-from ...first_use import OnUse
+from ... import OnUse
 from ...settings.in_use import Bool, Enum, Float, FloatVector, Int, String
 from ...settings.limit_values import DESCRIPTIONS, LIMIT_AXES, LIMIT_TYPES
 from ...settings.rig import ASIDE

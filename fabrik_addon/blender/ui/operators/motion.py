@@ -10,10 +10,9 @@ import bpy
 from bpy.types import Context, Event, Object, Operator, OperatorFileListElement
 from bpy_extras.io_utils import ExportHelper, ImportHelper
 
-from ....markers.files.suffixes import POSE_SUFFIXES, SUFFIXES
+from ....markers.files import POSE_SUFFIXES, SUFFIXES
 from ....markers.mapping.marker_sets import PRESETS
-from ...capture.takes import follow_take, imported_takes, take_name
-from ...first_use import OnUse
+from ... import OnUse
 from ...settings.in_use import Bool, Enum, Float, Int, List, String, seen
 from ...settings.motion import (
     CALIBRATION_OPTIONS,
@@ -25,7 +24,7 @@ from ...settings.motion import (
     ImportOptions,
     MarkerOptions,
 )
-from ...settings.rig import ASIDE, rig_settings
+from ...settings.rig import ASIDE, follow_take, imported_takes, rig_settings, take_name
 from ...settings.why_not import rig_at_hand, why_no_bake, why_no_mapped, why_no_rig
 from ..translations import ui_message, ui_text
 from .base import (
@@ -49,20 +48,20 @@ if TYPE_CHECKING:
     from ....markers import clip as clips
     from ....markers.files import any_file as marker_files
     from ....markers.files import layouts
-    from ....retarget.files import any_file as pose_files
+    from ....retarget import files as pose_files
     from ....retarget.motion import Recorded
+    from ... import retarget as retargeting
     from ...bake import bake as baking
     from ...capture import calibrate as calibrating
     from ...capture import import_markers as importing
     from ...capture import matching
     from ...edit import holds as holding
-    from ...retarget import retarget as retargeting
     from ...settings import selection
     from ..overlays import drawing
 else:
     errors, clips = map(OnUse, ("..core.errors", "..markers.clip"))
     marker_files, layouts = map(OnUse, ("..markers.files.any_file", "..markers.files.layouts"))
-    pose_files, retargeting, baking = map(OnUse, ("..retarget.files.any_file", ".retarget.retarget", ".bake.bake"))
+    pose_files, retargeting, baking = map(OnUse, ("..retarget.files", ".retarget", ".bake.bake"))
     calibrating, importing, matching = (
         OnUse(f".capture.{name}") for name in ("calibrate", "import_markers", "matching")
     )

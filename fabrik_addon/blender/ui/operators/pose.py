@@ -9,7 +9,7 @@ import bpy
 from bpy.types import Context, Event, Object, Operator, Timer
 from mathutils import Quaternion, Vector
 
-from ...first_use import OnUse
+from ... import OnUse
 from ...posing import live
 from ...settings.control import solved_bone
 from ...settings.in_use import Bool, Enum, FloatVector, Int, String

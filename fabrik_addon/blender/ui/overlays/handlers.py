@@ -11,7 +11,7 @@ import bpy
 from bpy.app.handlers import persistent
 from bpy.types import Context, Object, Panel
 
-from ...first_use import OnUse
+from ... import OnUse
 from ...settings import in_use
 from ...settings.in_use import Bool, call_later, seen, stop_timers
 from ...settings.why_not import ARMATURES, shown_motion
