@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core import Skeleton, Solution
 from ...core.arrays import FloatArray
-from ...core.model.targets import PosePrior
+from ...core.model.effector import PosePrior
 from ...core.rotations import IDENTITY, angle_between, conjugate, product, quaternion_from_matrix, rotation_between
 from ...human.naming_schemes import match
 from ...human.rest_body import RestBody, bones_of, degrees_between

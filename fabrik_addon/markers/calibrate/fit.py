@@ -14,8 +14,7 @@ import numpy as np
 from ...core import Effector, Options, Skeleton, Solution, Solver
 from ...core.arrays import ROUNDING, BoolArray, FloatArray, lengths, times
 from ...core.limits import Limit
-from ...core.model.effector import participants
-from ...core.model.targets import PosePrior
+from ...core.model.effector import PosePrior, participants
 from ...core.rotations import (
     conjugate,
     product,

@@ -8,8 +8,7 @@ import numpy as np
 
 from ...core import Solution, Solver, forward_kinematics
 from ...core.arrays import TINY, BoolArray, FloatArray, IntArray, evenly_spread, running_signs
-from ...core.model.effector import participants
-from ...core.model.targets import PosePrior
+from ...core.model.effector import PosePrior, participants
 from ...core.rotations import IDENTITY
 from ..calibrate.expected_pose import moving_pose
 from ..calibrate.size import effector_points, joint_columns

@@ -8,8 +8,7 @@ import numpy as np
 
 from ...core import Skeleton, Solution, Solver, Status, forward_kinematics
 from ...core.arrays import TINY, BoolArray, FloatArray, IntArray, lengths
-from ...core.model.effector import effector_offset
-from ...core.model.targets import PosePrior
+from ...core.model.effector import PosePrior, effector_offset
 from ..calibrate.size import points_on
 from ..signals import bridge
 

@@ -7,8 +7,7 @@ from typing import Final
 
 from ...core.errors import FabrikError
 from ...markers.files import POSE_SUFFIXES
-from ...markers.files.arrays import NPZ_START
-from ...markers.files.reading import file_bytes
+from ...markers.files.reading import NPZ_START, file_bytes
 from ..motion import Recorded, RetargetError
 from .bvh import parse_bvh
 from .mvnx import parse_mvnx

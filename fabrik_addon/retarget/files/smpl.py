@@ -31,8 +31,7 @@ from ...core.rotations import (
 )
 from ...human.naming_schemes import FINGERS
 from ...markers.clip import LOOKED_AT
-from ...markers.files.arrays import RATES, arrays_in, rate_in
-from ...markers.files.reading import IN_PLACE, rate_or_usual, unknown_up
+from ...markers.files.reading import IN_PLACE, RATES, arrays_in, rate_in, rate_or_usual, unknown_up
 from ...markers.person import FLOOR_OFF, up_of_person
 from ..motion import Recorded, RetargetError, in_meters, in_other_axes, whole_frames
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from ....core import errors
     from ....markers import clip as clips
     from ....markers.files import any_file as marker_files
-    from ....markers.files import layouts
+    from ....markers.files import keypoints
     from ....retarget import files as pose_files
     from ....retarget.motion import Recorded
     from ... import retarget as retargeting
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from ..overlays import drawing
 else:
     errors, clips = map(OnUse, ("..core.errors", "..markers.clip"))
-    marker_files, layouts = map(OnUse, ("..markers.files.any_file", "..markers.files.layouts"))
+    marker_files, keypoints = map(OnUse, ("..markers.files.any_file", "..markers.files.keypoints"))
     pose_files, retargeting, baking = map(OnUse, ("..retarget.files", ".retarget", ".bake.bake"))
     calibrating, importing, matching = (
         OnUse(f".capture.{name}") for name in ("calibrate", "import_markers", "matching")
@@ -147,10 +147,10 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
         """Read all files, then import them. If a file can't be read, the scene does not change."""
         try:
             recordings = [(path, self._read(path)) for path in _paths(self)]
-        except (importing.SeveralPerformersError, layouts.LayoutError) as error:
+        except (importing.SeveralPerformersError, keypoints.LayoutError) as error:
             if bpy.app.background or not self.options.is_invoke:
                 raise
-            if isinstance(error, layouts.LayoutError):
+            if isinstance(error, keypoints.LayoutError):
                 return self._ask("The points have no names: choose their layout", keypoints=error.choices[0])
             count = len(error.names)
             message = f"There are {count} performers: choose whose markers to import"
