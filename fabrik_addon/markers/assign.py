@@ -20,8 +20,7 @@ from ..core.rotations import IDENTITY
 from ..human.naming_schemes import Role
 from ..human.rest_body import RestBone
 from .calibrate.calibrate import positions_of
-from .calibrate.expected_pose import ExpectedPose
-from .calibrate.fit import Fit, at_best_scale
+from .calibrate.fit import ExpectedPose, Fit, at_best_scale
 from .calibrate.size import first_scale, guessed_offsets, measured_offsets
 from .clip import Clip
 from .mapping.landmarks import ON_THE_BODY, RigBody, carrier

@@ -45,8 +45,7 @@ from ..limits.editing import is_own
 from ..posing import live
 from ..rig import keyframes
 from ..rig.armature import RigError, check_rig, object_scale, root_location_channel, root_place
-from ..rig.locks import unlocked_location, unlocked_rotation
-from ..rig.pose_writer import PoseKeeper
+from ..rig.pose_writer import PoseKeeper, unlocked_location, unlocked_rotation
 from ..rig.rotation_modes import from_channels, to_channels
 from ..settings.control import solved_bone
 from ..settings.limit_properties import NUMBERS, read_extra_field

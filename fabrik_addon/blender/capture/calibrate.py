@@ -15,7 +15,7 @@ from ...core.errors import FabrikError
 from ...core.limits import Limit
 from ...human.naming_schemes import match as match_bones
 from ...markers.calibrate.calibrate import Calibration, Scale, calibrate_steps, refined_steps
-from ...markers.calibrate.expected_pose import Kind
+from ...markers.calibrate.fit import Kind
 from ...markers.calibrate.size import guessed_offsets
 from ...markers.clip import Clip
 from ...markers.feet import lift_off_floor

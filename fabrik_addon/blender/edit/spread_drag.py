@@ -34,7 +34,7 @@ from ..posing.drag import Drag, DragBase, DragSettings, DragSetup, StepResult, b
 from ..rig.armature import BONE_HEAD, SHOWN, RigError, bone_offset, check_unscaled, length_text
 from ..rig.keyframes import SAME_FRAME, check_action, check_not_shared
 from ..rig.keying import is_auto_keying
-from ..rig.locks import OTHERWISE
+from ..rig.pose_writer import OTHERWISE
 from ..settings.control import solved_parents
 from ..settings.rig import rig_settings
 from .take import (
