@@ -10,7 +10,7 @@ from support import takes
 from benchmarks.tables import Aim, Part, interleaved, table
 from fabrik_addon.blender.edit.spread_drag import Spread, begin_spread
 from fabrik_addon.blender.settings.selection import selected_bones
-from fabrik_addon.blender.ui.overlays import handlers, motion
+from fabrik_addon.blender.ui.overlays import drawing, handlers
 
 HERE, MOVES = 200, 20
 UP = np.array((0.0, 0.0, 0.2))
@@ -70,7 +70,7 @@ def _redraw(rig):
         view.show_trails = True
         bpy.context.scene.frame_current += frame
         handlers_part = handlers.shown_motion(bpy.context)
-        motion.drawing_of(bpy.context, handlers_part)
+        drawing.drawing_of_trails(bpy.context, handlers_part)
 
     def off():
         view.show_trails = False

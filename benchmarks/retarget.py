@@ -11,14 +11,14 @@ from support.recordings import DATA
 from benchmarks.retarget_rigs import RIGS, TAKES, body, motion, open_named
 from benchmarks.tables import Aim, Part, table
 from fabrik_addon.blender.limits.action import legal_pose
-from fabrik_addon.blender.retarget.retarget import add_recorded, retarget_from
+from fabrik_addon.blender.retarget import add_recorded, retarget_from
 from fabrik_addon.blender.rig.keyframes import curves, keys
 from fabrik_addon.core import forward_kinematics
 from fabrik_addon.core.rotations import angle_between, quaternion_from_matrix
 from fabrik_addon.markers.feet import drift
 from fabrik_addon.markers.steps import finish
 from fabrik_addon.retarget.alignment import leg_length
-from fabrik_addon.retarget.files.any_file import read_recorded
+from fabrik_addon.retarget.files import read_recorded
 from fabrik_addon.retarget.goals import RetargetSettings, RigFloor, find_soles
 from fabrik_addon.retarget.pairs import find_bodies
 from fabrik_addon.retarget.take import retarget

@@ -13,7 +13,7 @@ from fabrik_addon.blender.goals.problem import rig_problem
 from fabrik_addon.blender.limits.editing import apply_preset
 from fabrik_addon.blender.rig.armature import read_trees
 from fabrik_addon.core import Effector, solve
-from fabrik_addon.retarget.files.any_file import read_recorded
+from fabrik_addon.retarget.files import read_recorded
 
 TAKES = ("dab", "wave_hello", "dance", "clap", "hands on hips")
 # Synthetic takes: two positions, meters, between which the left hand moves; the right one is mirrored.

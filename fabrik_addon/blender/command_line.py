@@ -24,8 +24,8 @@ from ..core.errors import FabrikError
 from ..markers.calibrate.calibrate import positions_of
 from ..markers.calibrate.size import first_scale, guessed_offsets
 from ..markers.clip import Clip, part_of
+from ..markers.files import ARMATURE_SUFFIXES, SUFFIXES
 from ..markers.files.any_file import read_markers
-from ..markers.files.suffixes import ARMATURE_SUFFIXES, SUFFIXES
 from ..markers.mapping.labels import Matched
 from ..markers.mapping.marker_map import check_map, read_map
 from ..markers.mapping.marker_sets import PRESETS
@@ -40,15 +40,14 @@ from .bake.bake import BakeResult, BakeSettings, bake_steps
 from .capture.calibrate import CalibrationResult, calibrate_markers
 from .capture.import_markers import choose_performer, import_clip, key_take, remove_take
 from .capture.matching import guess_markers, marked_skeletons, match_markers, scaled_entry, set_entry
-from .capture.takes import follow_take
 from .control.set_up import set_up_first
 from .goals.places import UNKEYED
-from .retarget.retarget import is_file, retarget_from
+from .retarget import is_file, retarget_from
 from .rig.armature import check_editable, check_rig, meters_per_unit
 from .rig.keyframes import set_aside
 from .settings.in_use import add_item
 from .settings.motion import CALIBRATION_OPTIONS, IMPORT_OPTIONS, KEY_OPTIONS, MARKER_NAME, OPTIONS, RETARGET_OPTIONS
-from .settings.rig import rig_settings
+from .settings.rig import follow_take, rig_settings
 
 _VIDEO: Final = "is a video: convert it to a .trc file with Pose2Sim or OpenCap"
 _PICKLED: Final = (

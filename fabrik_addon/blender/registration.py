@@ -1,7 +1,7 @@
 """Registers everything with Blender when the extension is enabled, and unregisters it when it is disabled.
 
 Blender waits for this at every start. So the modules that are imported here only declare settings, operators, panels
-and handlers. They import numpy and the code that does the work when it is first used, see `first_use`.
+and handlers. They import numpy and the code that does the work when it is first used, see `OnUse`.
 """
 
 from functools import partial

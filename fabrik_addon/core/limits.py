@@ -19,8 +19,7 @@ import numpy.typing as npt
 from .arrays import CLOSE, ROUNDING, ROUNDS, SINGLE, FloatArray, lengths, squares
 from .backend import Backend, array
 from .backend.array import Quaternion, Scalar
-from .errors import LimitError
-from .readers import numbers, shown
+from .errors import LimitError, numbers, shown
 from .rotations import IDENTITY
 
 Range = tuple[float, float]

@@ -7,14 +7,15 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrays import CLOSE, BoolArray, FloatArray, IntArray, lengths
-from .attempt import attempt, bend_straight_limbs
+from .attempt import STEPS, attempt, bend_straight_limbs, restart, take_better
 from .backend import array
+from .chains import ChainSolver
 from .kernel.bodies import Pose
 from .kernel.goals import PRIORITY
 from .limits import Limit
-from .model.effector import Effector, Options
-from .model.skeleton import Skeleton
-from .model.targets import (
+from .model.effector import (
+    Effector,
+    Options,
     PosePrior,
     Start,
     Targets,
@@ -23,14 +24,13 @@ from .model.targets import (
     checked_start,
     checked_targets,
 )
+from .model.skeleton import Skeleton
 from .optimize.least_squares import NEARLY_OPTIMAL
 from .problem import Problem, one_pose_backend
 from .rotations import angle_between, quaternion_from_matrix
 from .solution import Solution, Status
 from .state import State
-from .strategy.chains import ChainSolver
-from .strategy.restarts import STEPS, restart, take_better
-from .strategy.temporal import repair_pops
+from .temporal import repair_pops
 
 # Weight of a priority relative to the previous one. It applies to squared distances, and `PRIORITY` to distances.
 _GRADE = PRIORITY**-2.0

@@ -7,7 +7,7 @@ import numpy as np
 from .arrays import BoolArray, FloatArray, IntArray, lengths, squares
 from .kernel.bodies import Pose
 from .kernel.goals import Wanted
-from .model.targets import Frames, PosePrior
+from .model.effector import Frames, PosePrior
 
 
 @dataclass

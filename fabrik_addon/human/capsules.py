@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.arrays import FloatArray, lengths
 from ..core.kernel.capsules import Capsule, Place, SelfCollision, closest
-from .body_parts import MIDDLE, TRUNK
+from .naming_schemes import MIDDLE, TRUNK
 from .rest_body import BodyAxes, RestBody, RestBone, square, unit
 
 # Half the trunk's width and depth as fractions of the height, from the sample person.

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from math import radians
 from typing import Final, NamedTuple
 
-from .body_parts import Role
-from .naming_schemes import match
+from .naming_schemes import Role, match
 
 
 class BoneMass(NamedTuple):

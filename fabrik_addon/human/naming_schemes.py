@@ -1,4 +1,4 @@
-"""Recognizes the bones of a human by name, in the usual naming schemes.
+"""The parts of a human body, and the bones that represent them, recognized by name in the usual naming schemes.
 
 Known: the sample person, Rigify's meta-rig, Mixamo, MakeHuman and MPFB (default and game-engine rigs), VRM (VRoid's
 bones and the humanoid names), Unreal's mannequin, DAZ, Poser, Character Creator and Biped; of motion files: BVH from
@@ -8,10 +8,41 @@ CMU, Rokoko and MVN, MVNX, SMPL, and exports of Auto-Rig Pro and Cascadeur. Plai
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from .body_parts import FINGERS, MIDDLE, Role
+FINGERS: Final = ("thumb", "index", "middle", "ring", "pinky")
+# The joints of each finger, from the hand outward, as keypoints name them.
+FINGER_JOINTS: Final = {"thumb": ("cmc", "mcp", "ip", "tip")} | dict.fromkeys(FINGERS[1:], ("mcp", "pip", "dip", "tip"))
+PARTS: Final = (
+    "hips", "spine", "chest", "neck", "head",
+    "shoulder", "upper_arm", "forearm", "hand", "palm", "finger",
+    "thigh", "shin", "foot", "toe",
+    "rigid",
+)  # fmt: skip
+# Groups of parts, each from the root of the body outward.
+TRUNK: Final = ("hips", "spine", "chest")
+MIDDLE: Final = (*TRUNK, "neck", "head")
+ARM: Final = ("upper_arm", "forearm", "hand")
+LEG: Final = ("thigh", "shin", "foot", "toe")
+
+
+@dataclass(frozen=True)
+class Role:
+    """The role of a bone in a body.
+
+    Attributes:
+        part: one of PARTS; "rigid" is a bone without a joint of its own: half a pelvis, the far half of a limb's bone.
+        side: "L" or "R"; "" in the middle, or if the name does not show the side.
+        finger: one of FINGERS, for fingers and palms.
+        number: the position of a bone in its finger or toe, 1 at the root; 0 for other parts.
+    """
+
+    part: str
+    side: str = ""
+    finger: str = ""
+    number: int = 0
+
 
 # The rest of a name without prefix, side, separators and numbers.
 _WORDS: Final = {

@@ -14,8 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from ..core.arrays import ROUNDING, SINGLE, FloatArray, IntArray, lengths
-from .body_parts import FINGERS, Role
-from .naming_schemes import match
+from .naming_schemes import FINGERS, Role, match
 
 # The fields of a role other than its part.
 _TOLD: Final = ("side", "finger", "number")

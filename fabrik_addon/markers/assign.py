@@ -14,16 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core import Skeleton
-from ..core.arrays import evenly_spread
+from ..core.arrays import FloatArray, evenly_spread
 from ..core.limits import Limit
 from ..core.rotations import IDENTITY
-from ..human.body_parts import Role
+from ..human.naming_schemes import Role
 from ..human.rest_body import RestBone
 from .calibrate.calibrate import positions_of
-from .calibrate.expected_pose import ExpectedPose
-from .calibrate.fit import Fit, at_best_scale
+from .calibrate.fit import ExpectedPose, Fit, at_best_scale
 from .calibrate.size import first_scale, guessed_offsets, measured_offsets
-from .clip import Clip, FloatArray
+from .clip import Clip
 from .mapping.landmarks import ON_THE_BODY, RigBody, carrier
 from .mapping.marker_map import MappedMarker
 from .steps import finish

@@ -5,12 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from ..core.arrays import BoolArray, FloatArray
 from ..core.errors import FabrikError
 
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 UpAxis = Literal["Y", "Z"]
 
 # Fewer markers than this do not show which axis is up.

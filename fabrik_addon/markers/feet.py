@@ -7,13 +7,13 @@ from typing import Final
 import numpy as np
 
 from ..core import Effector, Options, Skeleton, Solution, Solver, forward_kinematics
-from ..core.arrays import IntArray, smoothstep
+from ..core.arrays import FloatArray, IntArray, smoothstep
 from ..core.limits import Limit
-from ..core.model.targets import PosePrior
+from ..core.model.effector import PosePrior
 from ..human.naming_schemes import match
 from ..human.rest_body import Point, RestBody, bones_of, soles_of
 from .calibrate.size import effector_points, points_on
-from .clip import FloatArray, true_spans
+from .clip import true_spans
 
 # A point's height on the floor is this percentile of its heights.
 _FLOOR_PERCENT: Final = 5.0

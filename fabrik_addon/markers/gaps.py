@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from ..core.arrays import ROUNDING, smoothstep
+from ..core.arrays import ROUNDING, BoolArray, FloatArray, smoothstep
 from ..core.rotations import (
     angle_between,
     conjugate,
@@ -12,7 +12,7 @@ from ..core.rotations import (
     quaternion_from_rotation_vector,
     rotation_vector_from_quaternion,
 )
-from .clip import BoolArray, FloatArray, true_spans
+from .clip import true_spans
 from .signals import hermite
 
 # Seconds: in longer gaps, the speeds at the edges have less influence.

@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from ..core.arrays import ROUNDING, IntArray, lengths
-from .clip import LOOKED_AT, FloatArray, true_spans
+from ..core.arrays import ROUNDING, FloatArray, IntArray, lengths
+from .clip import LOOKED_AT, true_spans
 from .mapping.labels import landmarks_of
 from .mapping.landmarks import LANDMARKS
 from .signals import middle_of

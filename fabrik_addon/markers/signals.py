@@ -11,8 +11,8 @@ from typing import Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ..core.arrays import ROUNDING
-from .clip import BoolArray, Clip, ClipError, FloatArray, check_rate, true_spans
+from ..core.arrays import ROUNDING, BoolArray, FloatArray
+from .clip import Clip, ClipError, check_rate, true_spans
 
 Timing = Literal["KEEP_TIME", "KEEP_FRAMES", "SET_SCENE_RATE"]
 

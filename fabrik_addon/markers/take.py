@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..core import Solution, Solver
+from ..core.arrays import BoolArray, FloatArray
 from .calibrate.size import height_factor, with_factors
-from .clip import BoolArray, FloatArray
 from .feet import Stance, StandingSettings, foot_points, plant_feet
 from .solving.course import FilledSpan, Gaps, fill_gaps, filled_spans, solve_every_frame
 from .solving.outliers import reject_implausible_samples, reject_outliers, smooth_jumps

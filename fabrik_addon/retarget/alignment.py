@@ -22,7 +22,7 @@ from ..core.rotations import (
     rotation_between,
     slerp,
 )
-from ..human.body_parts import LEG
+from ..human.naming_schemes import LEG
 from ..human.rest_body import ALONG, FLAT_FOOT, BodyAxes, RestBody, RestBone, degrees_between, length, square, unit
 from .motion import Motion, RetargetError
 from .pairs import Pair, above, depth

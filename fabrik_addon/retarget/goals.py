@@ -19,7 +19,7 @@ import numpy as np
 from ..core import Effector, Fixed, Hinge, Options, Polygon, Skeleton, Solver, forward_kinematics
 from ..core.arrays import ROUNDING, FloatArray, IntArray, lengths, smoothstep, squares, times, wrapped
 from ..core.limits import Limit
-from ..core.model.targets import PosePrior
+from ..core.model.effector import PosePrior
 from ..core.rotations import (
     IDENTITY,
     conjugate,

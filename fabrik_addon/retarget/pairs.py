@@ -10,9 +10,8 @@ import numpy as np
 
 from ..core import Skeleton
 from ..core.arrays import ROUNDING, SINGLE, FloatArray, lengths
-from ..core.readers import shown
-from ..human.body_parts import ARM, LEG, Role
-from ..human.naming_schemes import match
+from ..core.errors import shown
+from ..human.naming_schemes import ARM, LEG, Role, match
 from ..human.rest_body import RestBody, RestBone, bones_of
 from ..markers.mapping.marker_map import MapError, read_json_map, unknown_names, write_json_map
 from .motion import Motion, RetargetError

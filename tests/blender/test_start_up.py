@@ -5,7 +5,7 @@ from pathlib import Path
 from support.processes import run_python
 
 ROOT = Path(__file__).parents[2]
-TABLES = {"markers.files", "markers.files.suffixes", "markers.mapping", "markers.mapping.marker_sets"}
+TABLES = {"markers.files", "markers.mapping", "markers.mapping.marker_sets"}
 REGISTER = """
 import os, sys
 import bpy, numpy

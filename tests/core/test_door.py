@@ -28,7 +28,7 @@ from fabrik_addon.core import (
     forward_kinematics,
     solve,
 )
-from fabrik_addon.core.model.targets import PosePrior
+from fabrik_addon.core.model.effector import PosePrior
 
 CHAIN = straight_chain(3)
 TRIANGLE = [(-0.5, -0.5), (0.5, -0.4), (0.1, 0.6)]

@@ -5,7 +5,7 @@ import pytest
 from support.families import limb
 
 from fabrik_addon.core import Effector, Options, Solver, TargetError
-from fabrik_addon.core.model.targets import PosePrior
+from fabrik_addon.core.model.effector import PosePrior
 
 REST = np.array([1.0, 0.0, 0.0, 0.0])
 

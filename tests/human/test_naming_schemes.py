@@ -3,8 +3,7 @@
 import pytest
 from support import humans
 
-from fabrik_addon.human.body_parts import FINGERS, PARTS, Role
-from fabrik_addon.human.naming_schemes import match, role_of
+from fabrik_addon.human.naming_schemes import FINGERS, PARTS, Role, match, role_of
 
 
 @pytest.mark.parametrize("scheme", humans.SCHEMES)

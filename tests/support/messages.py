@@ -10,20 +10,20 @@ ADDON = Path(__file__).parents[2] / "fabrik_addon"
 NOTES = {"UnplacedError"}
 # Errors that only scripts can cause, and texts of the command line.
 BY_SCRIPTS = re.compile(
-    r"core/(model|kernel/kinematics|fabrik|least_squares|strategy|posture|backend)|command_line|bake/(file|batch)\.py"
+    r"core/(model|kernel/kinematics|fabrik|chains|temporal|backend)|command_line|bake/(file|batch)\.py"
 )
 WHY_NOT = re.compile(r"_?why_(no|not)(_|$)")
 # Functions that assemble sentences shown in the window.
 TELLING = (
     "core/errors.py",
     "blender/[!su]*/**/*.py",
+    "blender/retarget.py",
     "blender/ui/operators/**/*.py",
     "human/preset.py",
-    "markers/doubts.py",
     "markers/person.py",
     "markers/report.py",
     "markers/files/*.py",
-    "retarget/[ad]*.py",
+    "retarget/[amt]*.py",
     "retarget/files/*.py",
 )
 # Names, headings of tables, types, patterns, and the text of files.

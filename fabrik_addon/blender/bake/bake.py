@@ -25,17 +25,15 @@ from ...core.model.effector import effector_offset
 from ...core.rotations import angle_between
 from ...human.naming_schemes import match
 from ...markers.clip import true_spans
-from ...markers.doubts import listed, posture_doubts, result_doubts
 from ...markers.feet import Stance
 from ...markers.gaps import fill_points, fill_rotations
-from ...markers.report import Report, ReportError, csv_text, rotations_line
+from ...markers.report import Report, ReportError, csv_text, listed, posture_doubts, result_doubts, rotations_line
 from ...markers.signals import low_pass
 from ...markers.solving.course import FilledSpan
 from ...markers.steps import finish, within
 from ...markers.take import TakeSettings, solve_take_steps
 from ...markers.whole_files import write_text
 from ..capture.matching import matching_doubts_of, of_take, recorded_range, scene_rate, why_another_speed
-from ..capture.takes import take_name
 from ..control.posed_rig import posed_rig
 from ..control.writer import TakeChannels
 from ..goals.body import collision_of
@@ -43,18 +41,17 @@ from ..goals.effectors import check_followed, followed, follows_markers
 from ..goals.places import SampledTargets, has_other_drivers, sampled_steps
 from ..goals.problem import RigProblem, find_problems
 from ..limits.action import legal_pose
-from ..limits.constraints import is_own
+from ..limits.editing import is_own
 from ..posing import live
 from ..rig import keyframes
 from ..rig.armature import RigError, check_rig, object_scale, root_location_channel, root_place
-from ..rig.locks import unlocked_location, unlocked_rotation
-from ..rig.pose_writer import PoseKeeper
+from ..rig.pose_writer import PoseKeeper, unlocked_location, unlocked_rotation
 from ..rig.rotation_modes import from_channels, to_channels
 from ..settings.control import solved_bone
 from ..settings.limit_properties import NUMBERS, read_extra_field
 from ..settings.limit_values import NO_SLIDE
 from ..settings.motion import OPTIONS, BakeOptions, KeyOptions, MarkerOptions
-from ..settings.rig import rig_settings
+from ..settings.rig import rig_settings, take_name
 from ..settings.selection import selected_bones
 from ..settings.why_not import mapped_markers
 

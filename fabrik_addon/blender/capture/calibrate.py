@@ -15,22 +15,21 @@ from ...core.errors import FabrikError
 from ...core.limits import Limit
 from ...human.naming_schemes import match as match_bones
 from ...markers.calibrate.calibrate import Calibration, Scale, calibrate_steps, refined_steps
-from ...markers.calibrate.expected_pose import Kind
+from ...markers.calibrate.fit import Kind
 from ...markers.calibrate.size import guessed_offsets
 from ...markers.clip import Clip
-from ...markers.doubts import calibration_doubts
 from ...markers.feet import lift_off_floor
 from ...markers.mapping.labels import match, parts_of
 from ...markers.mapping.marker_map import MappedMarker
+from ...markers.report import calibration_doubts
 from ...markers.steps import at_once, within
 from ..goals.effectors import check_followed
 from ..limits.editing import read_rest
 from ..rig.armature import RigError, check_editable, check_rig, meters_per_unit
 from ..rig.pose_writer import PoseKeeper, in_object_mode, set_mode
 from ..settings.limit_properties import read_limits
-from ..settings.rig import rig_settings
+from ..settings.rig import rig_settings, take_name
 from . import matching
-from .takes import take_name
 
 Frames: TypeAlias = tuple[int, int]
 

@@ -17,9 +17,9 @@ from ...human.naming_schemes import match as match_bones
 from ...human.rest_body import RestBody, RestBone
 from ...markers.assign import Guess, assign_by_motion
 from ...markers.clip import Clip
-from ...markers.doubts import matching_doubts, placing_doubts
 from ...markers.mapping.labels import Matched, is_unlabelled, is_virtual, match, other_sides, parts_of
 from ...markers.mapping.marker_map import MappedMarker, read_map, write_map
+from ...markers.report import matching_doubts, placing_doubts
 from ...markers.steps import finish
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import Target
@@ -31,8 +31,7 @@ from ..rig.keyframes import bone_path
 from ..settings.in_use import add_item
 from ..settings.limit_properties import read_limits
 from ..settings.motion import MARKER_NAME, TAKE_DOUBTS, TAKE_RATE, TAKE_STATIC, FabrikCapture, FabrikMarker
-from ..settings.rig import rig_settings
-from .takes import follow_take, imported_takes
+from ..settings.rig import follow_take, imported_takes, rig_settings
 
 
 class MarkerError(FabrikError):

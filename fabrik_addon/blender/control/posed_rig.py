@@ -26,8 +26,18 @@ from ...core.rotations import (
 )
 from ..rig import armature as plain
 from ..rig.keyframes import ROTATION_CHANNELS
-from ..rig.locks import WithLocks, bones_with_locks, constrained_bones, hinge_of_locks, unkeyable_bones, with_locks
-from ..rig.pose_writer import PoseKeeper, PoseWriter, has_property, read_switch
+from ..rig.pose_writer import (
+    PoseKeeper,
+    PoseWriter,
+    WithLocks,
+    bones_with_locks,
+    constrained_bones,
+    has_property,
+    hinge_of_locks,
+    read_switch,
+    unkeyable_bones,
+    with_locks,
+)
 from ..rig.rotation_modes import from_channels, local_rotation, property_name
 from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig, solved_parents
 from . import writer as writing

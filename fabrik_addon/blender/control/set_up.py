@@ -18,8 +18,15 @@ from ...core.rotations import product, quaternion_from_rotation_vector
 from ...human.naming_schemes import match
 from ..rig.armature import RigError, Tree, bone_offset, check_editable, check_rig, rest_matrices
 from ..rig.keyframes import bone_path
-from ..rig.locks import constrained_bones, is_locked, moved_by
-from ..rig.pose_writer import HeldChannels, PoseKeeper, read_switch, write_switches
+from ..rig.pose_writer import (
+    HeldChannels,
+    PoseKeeper,
+    constrained_bones,
+    is_locked,
+    moved_by,
+    read_switch,
+    write_switches,
+)
 from ..settings.control import FabrikCarrier, FabrikControlRig, may_be_control_rig, solved_bone
 from ..settings.in_use import add_item, values_of
 from ..settings.rig import rig_settings

@@ -8,8 +8,7 @@ from typing import Any, Final
 from bpy.types import Context, Object, PoseBone
 
 from ..rig.keyframes import bone_in_path, bone_path
-from ..rig.locks import moved_by
-from ..rig.pose_writer import read_switch, write_switches
+from ..rig.pose_writer import moved_by, read_switch, write_switches
 from ..settings.control import FabrikCarrier, FabrikControlRig, moves
 
 # A constraint of at least this influence overrides those before it.

@@ -11,8 +11,7 @@ from bpy.types import Context, Object, PoseBone
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.rotations import rotation_vector_from_matrix
 from ..rig.armature import matrices, unscaled
-from ..rig.locks import constrained_bones
-from ..rig.pose_writer import HeldChannels
+from ..rig.pose_writer import HeldChannels, constrained_bones
 from .switches import batches
 from .writer import add_to_channels, free_channels, is_additive
 

@@ -28,8 +28,17 @@ from ...core.rotations import (
 )
 from ..rig.armature import Tree, as_array, bone_matrices, meters_per_unit, object_scale, rest_matrices, unscaled
 from ..rig.keying import key_in_steps
-from ..rig.locks import locked_channels, moved_by, with_locks
-from ..rig.pose_writer import ROUNDING, ChannelGroup, HeldChannels, channel_groups, read_switch, write_switches
+from ..rig.pose_writer import (
+    ROUNDING,
+    ChannelGroup,
+    HeldChannels,
+    channel_groups,
+    locked_channels,
+    moved_by,
+    read_switch,
+    with_locks,
+    write_switches,
+)
 from ..rig.rotation_modes import channel_count, from_channels, local_rotation, property_name, to_channels
 from ..settings.control import FabrikControlRig, control_rig, moves
 from ..settings.why_not import enabled_effectors

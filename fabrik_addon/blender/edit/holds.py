@@ -26,9 +26,18 @@ from ..rig.keyframes import check_action, check_not_shared, every_curve
 from ..rig.pose_writer import PoseKeeper
 from ..settings.control import solved_bone
 from ..settings.rig import FabrikHold, rig_settings
-from .keys import Shift, changed_channels, changes_of, recorded, restore_keys, write_changes
 from .spread_drag import PointContact, Span, check_on_ik, find_contacts, span_over
-from .take import EditedTake, is_animated, tree_of
+from .take import (
+    EditedTake,
+    Shift,
+    changed_channels,
+    changes_of,
+    is_animated,
+    recorded,
+    restore_keys,
+    tree_of,
+    write_changes,
+)
 
 # Fraction of the rig's size. A human's foot visibly slides if its error exceeds a millimeter or two.
 _MISSED: Final = 1e-3

@@ -22,8 +22,7 @@ from ...core.kernel.bounds import Floor
 from ...core.model.effector import effector_offset
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import matrix_from_quaternion, product, quaternion_from_rotation_vector
-from ...human.body_parts import Role
-from ...human.naming_schemes import match
+from ...human.naming_schemes import Role, match
 from ...markers.feet import find_stances, foot_points
 from ..bake.bake import check_still
 from ..capture.matching import scene_rate
@@ -35,11 +34,19 @@ from ..posing.drag import Drag, DragBase, DragSettings, DragSetup, StepResult, b
 from ..rig.armature import BONE_HEAD, SHOWN, RigError, bone_offset, check_unscaled, length_text
 from ..rig.keyframes import SAME_FRAME, check_action, check_not_shared
 from ..rig.keying import is_auto_keying
-from ..rig.locks import OTHERWISE
+from ..rig.pose_writer import OTHERWISE
 from ..settings.control import solved_parents
 from ..settings.rig import rig_settings
-from .keys import changed_channels, changes_of, copies_in_holds, write_changes, write_layer
-from .take import EditedTake, is_animated, tree_of
+from .take import (
+    EditedTake,
+    changed_channels,
+    changes_of,
+    copies_in_holds,
+    is_animated,
+    tree_of,
+    write_changes,
+    write_layer,
+)
 
 # Meters. A contact ends when a point of the foot is more than this above or below its height in the middle of the
 # contact. Markers have 1 to 2 mm of noise. When the heel leaves the floor in the sample walk, it rises by 5 mm within

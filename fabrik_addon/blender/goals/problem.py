@@ -35,7 +35,7 @@ from ..rig.armature import (
     solved_slides,
     stretched,
 )
-from ..rig.locks import WithLocks
+from ..rig.pose_writer import WithLocks
 from ..settings.limit_properties import read_limits
 from ..settings.limit_values import AXES
 from ..settings.rig import rig_settings

@@ -34,8 +34,7 @@ from ..limits.editing import opposite_bone
 from ..rig import armature as armatures
 from ..rig.keyframes import KeyframeError, check_action
 from ..rig.keying import is_auto_keying, key_channels, locked_note, unkeyed_note, why_no_key
-from ..rig.locks import OTHERWISE
-from ..rig.pose_writer import PoseKeeper
+from ..rig.pose_writer import OTHERWISE, PoseKeeper
 from ..settings.rig import FabrikEffector, rig_settings
 from ..settings.why_not import enabled_effectors
 from . import live

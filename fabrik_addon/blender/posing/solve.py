@@ -40,8 +40,15 @@ from ..rig.armature import (
     write_stretches,
 )
 from ..rig.keyframes import RigCurves, curves, strip_curves
-from ..rig.locks import WithLocks
-from ..rig.pose_writer import HeldChannels, PoseKeeper, channel_groups, pose_bytes, switches_of, write_switches
+from ..rig.pose_writer import (
+    HeldChannels,
+    PoseKeeper,
+    WithLocks,
+    channel_groups,
+    pose_bytes,
+    switches_of,
+    write_switches,
+)
 from ..rig.rotation_modes import from_channels, property_name, to_channels
 from ..settings.control import solved_parents
 from ..settings.in_use import add_item

@@ -26,8 +26,7 @@ from .keyframes import (
     strip_curves,
     values_at,
 )
-from .locks import unlocked_location, unlocked_rotation
-from .pose_writer import PoseKeeper, has_property, read_switch
+from .pose_writer import PoseKeeper, has_property, read_switch, unlocked_location, unlocked_rotation
 
 # Values count as equal if they differ by less than this fraction of the value, or by less than this number if the value
 # is below 1. The pose hardly changes.

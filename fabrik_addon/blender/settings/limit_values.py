@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from math import hypot, isfinite, pi, tau
 from typing import TYPE_CHECKING, Any, Final
 
-from ..first_use import OnUse
+from .. import OnUse
 
 if TYPE_CHECKING:
     from ... import core

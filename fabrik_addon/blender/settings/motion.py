@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from bpy.types import Action, Collection, Object, PropertyGroup, Text
 
-from ...markers.files.suffixes import LAYOUTS
+from ...markers.files import LAYOUTS
 from .in_use import (
     Bool,
     Enum,

@@ -14,8 +14,8 @@ import numpy as np
 
 from ..arrays import TINY, BoolArray, FloatArray, IntArray, lengths, times
 from ..limits import Limit
+from ..model.effector import Frames
 from ..model.skeleton import Skeleton
-from ..model.targets import Frames
 from ..rotations import CROSSING, matrix_from_quaternion, product, quaternion_from_rotation_vector
 
 # (..., D, 3) the axis of each column and (..., D, 3) the velocity of the point at the armature's origin.

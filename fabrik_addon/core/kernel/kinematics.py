@@ -6,9 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import FloatArray
-from ..errors import SkeletonError
+from ..errors import LARGEST, SkeletonError, shaped, shown
 from ..model.skeleton import Skeleton
-from ..readers import LARGEST, shaped, shown
 from .bodies import Bodies
 
 # Components of unit quaternions are at most 1. This allows rounding errors, but not quaternions that would scale bones.

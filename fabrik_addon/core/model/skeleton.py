@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import CLOSE, SINGLE, BoolArray, FloatArray, IntArray
-from ..errors import SkeletonError
-from ..readers import LARGEST, flags, numbers, shown
+from ..errors import LARGEST, SkeletonError, flags, numbers, shown
 
 
 class Skeleton:

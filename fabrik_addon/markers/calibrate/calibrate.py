@@ -13,14 +13,13 @@ from typing import Literal
 import numpy as np
 
 from ...core import Effector, Options, Skeleton, Solution, Solver
-from ...core.arrays import evenly_spread, lengths
+from ...core.arrays import FloatArray, evenly_spread, lengths
 from ...core.limits import Limit
 from ...human.naming_schemes import match
-from ..clip import Clip, FloatArray
+from ..clip import Clip
 from ..mapping.marker_map import MappedMarker
 from ..steps import at_once, within
-from .expected_pose import Kind, any_pose, given_pose, moving_pose
-from .fit import Fit, at_best_scale, in_clusters, over_reference, over_take
+from .fit import Fit, Kind, any_pose, at_best_scale, given_pose, in_clusters, moving_pose, over_reference, over_take
 from .size import CalibrationError, bones_of, first_scale, guessed_offsets, make_effectors
 
 Scale = Literal["uniform", "limbs"] | float

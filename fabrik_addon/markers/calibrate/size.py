@@ -7,11 +7,10 @@ from typing import Final
 import numpy as np
 
 from ...core import Effector, Skeleton
-from ...core.arrays import lengths, times
+from ...core.arrays import BoolArray, FloatArray, lengths, times
 from ...core.errors import FabrikError
 from ...core.limits import Limit
 from ...core.model.effector import effector_offset, participants
-from ..clip import BoolArray, FloatArray
 from ..mapping.marker_map import MappedMarker
 from ..signals import weighted_location
 

@@ -8,19 +8,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from ...core.arrays import ROUNDING, lengths
+from ...core.arrays import ROUNDING, FloatArray, lengths
 from ...core.errors import first_few
-from ..clip import LOOKED_AT, Clip, ClipError, FloatArray, MarkerFileError, true_spans
+from ..clip import LOOKED_AT, Clip, ClipError, MarkerFileError, true_spans
 from ..mapping.labels import SIDES, landmarks_of
 from ..mapping.landmarks import LANDMARKS, is_mirrored, is_stretched, limb_vectors, limbs_on_other_sides
 from ..person import GRAVITY, cadence_doubts
-from .arrays import NPY_START, NPZ_START, PICKLE_START, PICKLED, parse_npz
+from . import ARMATURE_SUFFIXES, SUFFIXES
 from .c3d import MAGIC, parse_c3d
+from .csv_exports import has_sections, is_motive, parse_motive, parse_nexus
 from .keypoints import parse_csv, parse_npy
-from .motive import is_motive, parse_motive
-from .nexus import has_sections, parse_nexus
-from .reading import Chosen, Parser, extent, read_file
-from .suffixes import ARMATURE_SUFFIXES, SUFFIXES
+from .reading import NPY_START, NPZ_START, PICKLE_START, PICKLED, Chosen, Parser, extent, parse_npz, read_file
 from .trc import parse_trc
 
 _PARSERS: Final[Mapping[str, Parser]] = {".trc": parse_trc, ".c3d": parse_c3d, ".npy": parse_npy, ".npz": parse_npz}

@@ -11,8 +11,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from ...core.arrays import FloatArray
 from ...core.errors import first_few
-from ..clip import Clip, FloatArray, MarkerFileError, UpAxis, up_axis_by_markers
+from ..clip import Clip, MarkerFileError, UpAxis, up_axis_by_markers
 from .reading import Chosen, extent, frame_count_doubt, to_clip
 
 BLOCK: Final = 512

@@ -20,7 +20,8 @@ from typing import Final
 
 import numpy as np
 
-from ..clip import Clip, FloatArray, MarkerFileError
+from ...core.arrays import FloatArray
+from ..clip import Clip, MarkerFileError
 from .reading import (
     Chosen,
     CsvRows,

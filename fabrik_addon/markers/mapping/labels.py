@@ -14,7 +14,7 @@ from itertools import dropwhile
 from typing import Final, NamedTuple, TypeAlias
 
 from ...core.errors import FabrikError
-from ...human.body_parts import Role
+from ...human.naming_schemes import Role
 from ...human.rest_body import RestBone
 from .landmarks import LANDMARKS, RigBody, Spot, carrier, simple_end
 from .marker_map import MappedMarker

@@ -13,10 +13,9 @@ from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-from ...core.arrays import ROUNDING, lengths
-from ...human.body_parts import ARM, FINGERS, LEG, MIDDLE, Role
+from ...core.arrays import ROUNDING, FloatArray, lengths
+from ...human.naming_schemes import ARM, FINGERS, LEG, MIDDLE, Role
 from ...human.rest_body import RestBody, RestBone, square, unit
-from ..clip import FloatArray
 from ..signals import middle_of
 
 End = Literal["HEAD", "TAIL"]

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
-from ...core.errors import FabrikError
-from ...core.readers import number, shown, three_numbers
+from ...core.errors import FabrikError, number, shown, three_numbers
 from ..whole_files import write_text
 
 Point = Literal["HEAD", "TAIL", "OFFSET"]

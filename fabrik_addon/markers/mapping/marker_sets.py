@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ...human.body_parts import FINGER_JOINTS
+from ...human.naming_schemes import FINGER_JOINTS
 
 
 @dataclass(frozen=True, eq=False)

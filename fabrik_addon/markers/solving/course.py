@@ -7,13 +7,12 @@ from typing import Final, Literal
 import numpy as np
 
 from ...core import Solution, Solver, forward_kinematics
-from ...core.arrays import TINY, IntArray, evenly_spread, running_signs
-from ...core.model.effector import participants
-from ...core.model.targets import PosePrior
+from ...core.arrays import TINY, BoolArray, FloatArray, IntArray, evenly_spread, running_signs
+from ...core.model.effector import PosePrior, participants
 from ...core.rotations import IDENTITY
-from ..calibrate.expected_pose import moving_pose
+from ..calibrate.fit import moving_pose
 from ..calibrate.size import effector_points, joint_columns
-from ..clip import BoolArray, FloatArray, true_spans
+from ..clip import true_spans
 from ..gaps import fill_from_motion, fill_points, hold
 from ..signals import between, medians
 from ..steps import within

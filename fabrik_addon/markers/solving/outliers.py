@@ -4,9 +4,9 @@ from typing import Final
 
 import numpy as np
 
-from ...core.arrays import lengths
+from ...core.arrays import BoolArray, FloatArray, lengths
 from ...core.rotations import angle_between
-from ..clip import BoolArray, FloatArray, true_spans
+from ..clip import true_spans
 from ..gaps import CARRIED, fill_points, fill_rotations
 from ..signals import medians, outlier_weights
 from .course import FROM_COURSE, NOISE, SPACING, prior_weight, usual_rotations

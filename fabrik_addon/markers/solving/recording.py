@@ -7,11 +7,9 @@ from typing import Any, Final
 import numpy as np
 
 from ...core import Skeleton, Solution, Solver, Status, forward_kinematics
-from ...core.arrays import TINY, IntArray, lengths
-from ...core.model.effector import effector_offset
-from ...core.model.targets import PosePrior
+from ...core.arrays import TINY, BoolArray, FloatArray, IntArray, lengths
+from ...core.model.effector import PosePrior, effector_offset
 from ..calibrate.size import points_on
-from ..clip import BoolArray, FloatArray
 from ..signals import bridge
 
 # Frames solved together: their arrays fit the processor's cache, and memory does not grow with the take.

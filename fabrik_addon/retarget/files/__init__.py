@@ -1,1 +1,54 @@
-"""Readers of files of poses: BVH, MVNX and SMPL. No bpy."""
+"""Reads files of poses, BVH, MVNX and SMPL; their content shows the format."""
+
+import math
+import os
+from pathlib import Path
+from typing import Final
+
+from ...core.errors import FabrikError
+from ...markers.files import POSE_SUFFIXES
+from ...markers.files.reading import NPZ_START, file_bytes
+from ..motion import Recorded, RetargetError
+from .bvh import parse_bvh
+from .mvnx import parse_mvnx
+from .smpl import has_poses, parse_smpl
+
+RECORDED_SUFFIXES: Final = (*POSE_SUFFIXES, ".bvh")
+"""Files of poses that `read_recorded` reads."""
+
+
+def read_recorded(path: str | os.PathLike[str], up_axis: str | None = None, rate: float | None = None) -> Recorded:
+    """The body in a BVH file, an MVNX file or a .npz file of SMPL poses.
+
+    up_axis: "Y" or "Z" in a .npz file; None: detected from the poses. rate: frames per second, overrides the
+    file's. Raises RetargetError, one sentence that names the file, if it cannot be read.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix not in RECORDED_SUFFIXES:
+        kinds = ", ".join(RECORDED_SUFFIXES)
+        raise RetargetError(f"{path.name}: it has no poses: import its markers, or choose one of {kinds}")
+    if up_axis not in (None, "Y", "Z"):
+        raise RetargetError(f"the up axis is {up_axis!r}: it must be Y or Z")
+    if rate is not None and not 0.0 < rate < math.inf:
+        raise RetargetError(f"the rate is {rate}: it must be a positive number of frames per second")
+    try:
+        content = file_bytes(path)
+        if suffix == ".npz":
+            return parse_smpl(content, up_axis, rate)
+        return (parse_mvnx if suffix == ".mvnx" else parse_bvh)(content, rate)
+    except FabrikError as trouble:
+        raise RetargetError(f"{path.name}: {trouble}") from None
+
+
+def holds_poses(path: str | os.PathLike[str]) -> bool:
+    """Whether a file contains poses, judged by its suffix or, for .npz files, by its content."""
+    path = Path(path)
+    if path.suffix.lower() != ".npz":
+        return path.suffix.lower() == ".mvnx"
+    try:
+        content = path.read_bytes()
+        return content.startswith(NPZ_START) and has_poses(content)
+    except (OSError, FabrikError):
+        # The error is reported when the file is read.
+        return True

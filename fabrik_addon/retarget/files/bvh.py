@@ -18,8 +18,7 @@ import numpy as np
 from ...core.arrays import FloatArray
 from ...core.rotations import IDENTITY, product
 from ...markers.files.reading import decoded, frame_count_doubt, number_in, plausible_rate
-from ..motion import RetargetError
-from .recorded import Recorded
+from ..motion import Recorded, RetargetError
 
 _MOTION: Final = re.compile(r"^[ \t]*MOTION[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _FRAMES: Final = re.compile(r"^[ \t]*Frames:[ \t]*(.*?)[ \t]*$", re.IGNORECASE | re.MULTILINE)

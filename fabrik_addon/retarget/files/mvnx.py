@@ -26,8 +26,7 @@ from ...core.arrays import FloatArray, IntArray, lengths, times
 from ...core.errors import first_few
 from ...core.rotations import matrix_from_quaternion
 from ...markers.files.reading import rate_in_cell
-from ..motion import RetargetError
-from .recorded import Recorded, in_meters, in_other_axes, local_rotations, whole_frames
+from ..motion import Recorded, RetargetError, in_meters, in_other_axes, local_rotations, whole_frames
 
 # X to the front becomes -Y: a rotation by 90° to the right about Z.
 _TO_FRONT: Final = np.array([math.sqrt(0.5), 0.0, 0.0, -math.sqrt(0.5)])

@@ -29,13 +29,11 @@ from ...core.rotations import (
     quaternion_from_matrix,
     quaternion_from_rotation_vector,
 )
-from ...human.body_parts import FINGERS
+from ...human.naming_schemes import FINGERS
 from ...markers.clip import LOOKED_AT
-from ...markers.files.arrays import RATES, arrays_in, rate_in
-from ...markers.files.reading import IN_PLACE, rate_or_usual, unknown_up
+from ...markers.files.reading import IN_PLACE, RATES, arrays_in, rate_in, rate_or_usual, unknown_up
 from ...markers.person import FLOOR_OFF, up_of_person
-from ..motion import RetargetError
-from .recorded import Recorded, in_meters, in_other_axes, whole_frames
+from ..motion import Recorded, RetargetError, in_meters, in_other_axes, whole_frames
 
 # The keys of each part; the first one that a file has is used.
 _WHOLE: Final = ("poses", "fullpose", "pose_world", "bodyPose", "smpl_poses", "pose")

@@ -16,10 +16,10 @@ from support import scenes
 from support.processes import run_python
 
 from fabrik_addon.blender import command_line as cli
-from fabrik_addon.blender.capture.takes import follow_take, imported_takes
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.rig.pose_writer import pose_bytes
 from fabrik_addon.blender.settings.motion import CALIBRATION_OPTIONS, IMPORT_OPTIONS, OPTIONS, RETARGET_OPTIONS
+from fabrik_addon.blender.settings.rig import follow_take, imported_takes
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 

@@ -8,7 +8,7 @@ from support import scenes, takes
 from fabrik_addon.blender.bake.bake import bake
 from fabrik_addon.blender.control.posed_rig import posed_rig
 from fabrik_addon.blender.goals.body import collision_of
-from fabrik_addon.blender.retarget.retarget import retarget_from
+from fabrik_addon.blender.retarget import retarget_from
 from fabrik_addon.core.kernel.bodies import Bodies
 from fabrik_addon.core.kernel.capsules import Capsules
 from fabrik_addon.markers.steps import finish

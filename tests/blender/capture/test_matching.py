@@ -10,7 +10,7 @@ from support import scenes
 
 from fabrik_addon.blender.capture.import_markers import import_clip
 from fabrik_addon.blender.capture.matching import MarkerError, find_markers, load_map, match_markers, save_map
-from fabrik_addon.blender.capture.takes import follow_take
+from fabrik_addon.blender.settings.rig import follow_take
 from fabrik_addon.core.errors import FabrikError
 from fabrik_addon.markers.clip import Clip
 from fabrik_addon.markers.files.any_file import read_markers

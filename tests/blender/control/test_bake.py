@@ -12,7 +12,7 @@ from fabrik_addon.blender.bake.bake import BakeSettings, bake, bake_steps
 from fabrik_addon.blender.control import writer
 from fabrik_addon.blender.control.posed_rig import posed_rig
 from fabrik_addon.blender.control.switches import with_linked_values
-from fabrik_addon.blender.retarget.retarget import retarget_from
+from fabrik_addon.blender.retarget import retarget_from
 from fabrik_addon.blender.rig.pose_writer import write_switches
 from fabrik_addon.core import forward_kinematics
 from fabrik_addon.core.rotations import product, quaternion_from_rotation_vector

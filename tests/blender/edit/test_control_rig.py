@@ -14,7 +14,7 @@ from fabrik_addon.blender.rig.armature import RigError
 from fabrik_addon.blender.rig.keyframes import bone_path, new_action, write_curves
 from fabrik_addon.blender.rig.pose_writer import write_switches
 from fabrik_addon.blender.rig.rotation_modes import property_name, to_channels
-from fabrik_addon.blender.ui.overlays import motion
+from fabrik_addon.blender.ui.overlays import drawing
 from fabrik_addon.core.rotations import quaternion_from_rotation_vector
 
 FRAMES = np.arange(1, 32)
@@ -183,7 +183,7 @@ def test_trails_of_controls_are_those_of_their_bones(human):
     human.fabrik.show_trails, human.fabrik.trail_frames = True, 5
     select(human, ("hand_fk.R",), "hand_fk.R")
     bpy.ops.fabrik.work_out_trails()
-    ((bone, frames, points),) = motion.trail_points(bpy.context, human)
+    ((bone, frames, points),) = drawing.trail_points(bpy.context, human)
     assert bone == human.fabrik.control.controls["hand_fk.R"].stands_for
     assert frames.tolist() == list(range(HERE - 5, HERE + 6))
     for frame in (HERE - 3, HERE, HERE + 5):
@@ -195,21 +195,21 @@ def test_trails_of_controls_follow_their_keys(human):
     """Fixed: they stayed as they were when keys changed."""
     human.fabrik.show_trails, human.fabrik.trail_frames = True, 5
     select(human, ("hand_fk.R",), "hand_fk.R")
-    assert motion.drawing_of(bpy.context, human) is None
-    assert bpy.app.timers.is_registered(motion.refresh_trails), "nobody has to ask for the trails"
-    motion.refresh_trails()
-    ((_, _, before),) = motion.trail_points(bpy.context, human)
-    drawn = motion.drawing_of(bpy.context, human)
+    assert drawing.drawing_of_trails(bpy.context, human) is None
+    assert bpy.app.timers.is_registered(drawing.refresh_trails), "nobody has to ask for the trails"
+    drawing.refresh_trails()
+    ((_, _, before),) = drawing.trail_points(bpy.context, human)
+    drawn = drawing.drawing_of_trails(bpy.context, human)
     go_to(HERE)
     hand = human.pose.bones["hand_fk.R"].parent
     hand.rotation_quaternion = (0.8, 0.6, 0.0, 0.0)
     hand.keyframe_insert(property_name(hand.rotation_mode))
-    assert motion.drawing_of(bpy.context, human) is None, "what is not so any more is not drawn"
-    assert motion.refresh_trails() is None
-    ((_, _, after),) = motion.trail_points(bpy.context, human)
+    assert drawing.drawing_of_trails(bpy.context, human) is None, "what is not so any more is not drawn"
+    assert drawing.refresh_trails() is None
+    ((_, _, after),) = drawing.trail_points(bpy.context, human)
     assert np.abs(after - before).max() > 0.01
-    assert motion.drawing_of(bpy.context, human) is not drawn
-    assert motion.drawing_of(bpy.context, human) is motion.drawing_of(bpy.context, human)
+    assert drawing.drawing_of_trails(bpy.context, human) is not drawn
+    assert drawing.drawing_of_trails(bpy.context, human) is drawing.drawing_of_trails(bpy.context, human)
 
 
 def without_keys(rig):

@@ -8,7 +8,7 @@ from support.dragging import world
 from support.takes import go_to
 
 from fabrik_addon.blender.edit.take import PathKeeper
-from fabrik_addon.blender.ui.overlays import motion
+from fabrik_addon.blender.ui.overlays import drawing
 
 FRAMES = np.arange(1, 82)
 HERE, SPREAD = 41, 20
@@ -111,12 +111,12 @@ def test_trails_include_nla_strips(walk):
     assert PathKeeper().paths(walk, HERE)[0] is not None
     drag()
     assert PathKeeper().paths(walk, HERE)[0] is None
-    paths, state = motion.KEEPER.paths(walk, HERE)
+    paths, state = drawing.KEEPER.paths(walk, HERE)
     assert paths.frames.tolist() == list(range(11, 72))
     assert np.abs(paths.tails[30, paths.names.index("hand.R")] - hand(walk)).max() < 1e-5
     walk.animation_data.nla_tracks[-1].mute = True
     assert bpy.ops.fabrik.work_out_trails() == {"FINISHED"}
-    lower, other = motion.KEEPER.paths(walk, HERE)
+    lower, other = drawing.KEEPER.paths(walk, HERE)
     assert other != state
     assert np.abs((paths.tails - lower.tails)[30, paths.names.index("hand.R")] - UP).max() < 1e-4
     assert bpy.context.scene.frame_current == HERE

@@ -11,9 +11,8 @@ from support.takes import go_to
 
 from fabrik_addon.blender.edit.take import PathKeeper
 from fabrik_addon.blender.rig import keyframes
-from fabrik_addon.blender.ui.overlays import motion
-from fabrik_addon.blender.ui.overlays.drawing import Drawing
-from fabrik_addon.blender.ui.overlays.motion import HELD, KEY, TICK, TRAIL, trail_lines
+from fabrik_addon.blender.ui.overlays import drawing
+from fabrik_addon.blender.ui.overlays.drawing import HELD, KEY, TICK, TRAIL, Drawing, trail_lines
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -61,7 +60,7 @@ def test_a_rig_without_keys_has_no_paths(clean_scene):
     rig = takes.active_human()
     assert PathKeeper().paths(rig, 1)[0] is None
     rig.fabrik.show_trails = True
-    assert motion.drawing_of(bpy.context, rig) is None
+    assert drawing.drawing_of_trails(bpy.context, rig) is None
 
 
 @pytest.mark.parametrize("layered", [False, True])
@@ -75,9 +74,9 @@ def test_a_rig_that_cannot_be_read_has_no_trails(walk, layered):
         animation.action = None
     walk.scale = (1.0, 2.0, 1.0)
     bpy.context.view_layer.update()
-    assert motion.drawing_of(bpy.context, walk) is None
-    motion.refresh_trails()
-    assert motion.trail_points(bpy.context, walk) == []
+    assert drawing.drawing_of_trails(bpy.context, walk) is None
+    drawing.refresh_trails()
+    assert drawing.trail_points(bpy.context, walk) == []
 
 
 def test_keys_have_dots_and_other_frames_ticks():
@@ -92,20 +91,20 @@ def test_keys_have_dots_and_other_frames_ticks():
 def test_held_frames_are_drawn_on_their_trail(walk):
     select(walk, "hand.R")
     walk.fabrik.show_trails = True
-    assert HELD not in motion.drawing_of(bpy.context, walk).lines
+    assert HELD not in drawing.drawing_of_trails(bpy.context, walk).lines
     bpy.ops.fabrik.add_hold(bone="hand.R", first=15, last=25, ease=5)
-    ends, _ = motion.drawing_of(bpy.context, walk).lines[HELD]
+    ends, _ = drawing.drawing_of_trails(bpy.context, walk).lines[HELD]
     assert len(ends) == 2 * 10 + 2 * 4
     assert np.linalg.norm(ends - world(walk, "hand.R"), axis=1).max() < 0.02
 
 
 def test_trails_are_drawn_only_if_enabled_and_for_selected_bones(walk):
     select(walk, "hand.R", "hand.L")
-    assert not motion.drawing_of(bpy.context, walk).lines
+    assert not drawing.drawing_of_trails(bpy.context, walk).lines
     walk.fabrik.show_trails = True
-    trails = motion.drawing_of(bpy.context, walk)
-    assert motion.drawing_of(bpy.context, walk) is trails
-    points = {bone: places for bone, _, places in motion.trail_points(bpy.context, walk)}
+    trails = drawing.drawing_of_trails(bpy.context, walk)
+    assert drawing.drawing_of_trails(bpy.context, walk) is trails
+    points = {bone: places for bone, _, places in drawing.trail_points(bpy.context, walk)}
     assert set(points) == {"hand.R", "hand.L"}
     assert np.abs(points["hand.R"][20] - world(walk, "hand.R")).max() < 1e-5
 
@@ -120,10 +119,10 @@ def test_another_file_has_its_own_trail(tmp_path):
     select(rig, "hand.R")
     rig.fabrik.show_trails = True
     bpy.ops.fabrik.work_out_trails()
-    assert motion.trail_points(bpy.context, rig)
+    assert drawing.trail_points(bpy.context, rig)
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "walk.blend"))
     bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "walk.blend"))
-    assert not motion.trail_points(bpy.context, bpy.data.objects["Rig"])
+    assert not drawing.trail_points(bpy.context, bpy.data.objects["Rig"])
 
 
 @pytest.mark.parametrize("bone", ["foot.L", "hand.R"])
@@ -136,13 +135,13 @@ def test_the_current_frame_is_dragged_where_the_trail_passes_the_same_point_agai
     context = SimpleNamespace(
         **bpy.context.copy() | {"preferences": SimpleNamespace(system=SimpleNamespace(ui_scale=1.0))}
     )
-    ((_, frames, points),) = motion.trail_points(bpy.context, walk)
+    ((_, frames, points),) = drawing.trail_points(bpy.context, walk)
     for frame in range(5, 37):
         go_to(frame)
         mouse = np.rint(view.on_screen(world(walk, bone)))
-        assert motion.nearest_on_trails(context, walk, view, mouse) is None, frame
+        assert drawing.nearest_on_trails(context, walk, view, mouse) is None, frame
     farthest = int(np.argmax(np.linalg.norm(points - world(walk, bone), axis=1)))
     mouse = np.rint(view.on_screen(points[farthest]))
-    name, found = motion.nearest_on_trails(context, walk, view, mouse)
+    name, found = drawing.nearest_on_trails(context, walk, view, mouse)
     assert name == bone
     assert np.linalg.norm(points[frames == found] - points[farthest]) < 3e-3

@@ -10,7 +10,7 @@ from support import checker, limited, scenes
 from support.limited import write_limit
 
 from fabrik_addon.blender.bake.bake import bake
-from fabrik_addon.blender.limits.constraints import CONSTRAINT_NAME
+from fabrik_addon.blender.limits.editing import CONSTRAINT_NAME
 from fabrik_addon.blender.posing.solve import solve_frame
 from fabrik_addon.blender.settings.limit_properties import HINGE, LIMIT, read_limit
 from fabrik_addon.core import Ball, Fixed, Hinge, Polygon

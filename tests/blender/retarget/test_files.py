@@ -10,11 +10,11 @@ import pytest
 from support.scenes import SNAKE, make_active, make_rig, pose, smooth_motion
 
 from fabrik_addon.blender.command_line import run_command
-from fabrik_addon.blender.retarget.retarget import add_recorded, imported, is_file
+from fabrik_addon.blender.retarget import add_recorded, imported, is_file
 from fabrik_addon.blender.rig.keyframes import curves
 from fabrik_addon.blender.settings.rig import rig_settings
-from fabrik_addon.markers.files.suffixes import ARMATURE_SUFFIXES, SUFFIXES
-from fabrik_addon.retarget.files.any_file import read_recorded
+from fabrik_addon.markers.files import ARMATURE_SUFFIXES, SUFFIXES
+from fabrik_addon.retarget.files import read_recorded
 
 FRAMES = 12
 # The exporter's add-on, and its operator.

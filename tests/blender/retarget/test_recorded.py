@@ -8,11 +8,11 @@ from support.poses import UPRIGHT, mvnx_text
 from support.scenes import make_active, make_rig
 
 from fabrik_addon.blender.command_line import run_command
-from fabrik_addon.blender.retarget.retarget import add_recorded
+from fabrik_addon.blender.retarget import add_recorded
 from fabrik_addon.blender.rig.keyframes import curves, keys
 from fabrik_addon.blender.settings.rig import rig_settings
 from fabrik_addon.blender.ui.entries import FABRIK_FH_markers
-from fabrik_addon.retarget.files.any_file import read_recorded
+from fabrik_addon.retarget.files import read_recorded
 
 FRAMES = 8
 

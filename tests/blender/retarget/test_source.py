@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from support.scenes import make_rig, place, pose, smooth_motion
 
-from fabrik_addon.blender.retarget.retarget import plain_poses, sample_source
+from fabrik_addon.blender.retarget import plain_poses, sample_source
 from fabrik_addon.blender.rig.keyframes import curves
 from fabrik_addon.core.rotations import matrix_from_quaternion
 from fabrik_addon.markers.steps import finish

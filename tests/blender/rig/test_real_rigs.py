@@ -14,7 +14,7 @@ from fabrik_addon.blender.goals.problem import find_problems
 from fabrik_addon.blender.posing import live
 from fabrik_addon.blender.posing.solve import solve_frame
 from fabrik_addon.blender.rig.armature import RigError, cut_tree, freeze, read_trees
-from fabrik_addon.blender.rig.locks import constrained_bones, unkeyable_bones
+from fabrik_addon.blender.rig.pose_writer import constrained_bones, unkeyable_bones
 from fabrik_addon.core import forward_kinematics
 
 pytestmark = pytest.mark.usefixtures("clean_scene")

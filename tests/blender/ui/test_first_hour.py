@@ -62,7 +62,7 @@ def test_a_target_that_loses_its_object_does_not_move_its_bone():
     rig.fabrik.live = True
     bpy.context.scene.frame_set(2)
     assert np.array_equal(np.array(rig.pose.bones["hand.L"].matrix), before)
-    assert rig.fabrik.live_trouble
+    assert live.trouble_of(rig)
 
 
 @pytest.mark.one_blender

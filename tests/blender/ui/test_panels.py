@@ -9,9 +9,8 @@ import pytest
 from support import limited, scenes
 from support.layouts import SIDEBAR, Layout, drawn, width_of
 
-from fabrik_addon.blender.capture.takes import state_of_take
 from fabrik_addon.blender.settings.motion import BAD, FAIR, TAKE_STATIC
-from fabrik_addon.blender.settings.rig import rig_settings
+from fabrik_addon.blender.settings.rig import rig_settings, state_of_take
 from fabrik_addon.blender.settings.why_not import rig_at_hand
 from fabrik_addon.blender.ui import panels
 from fabrik_addon.blender.ui.panels import base

@@ -13,7 +13,7 @@ from support.keypoints import array, csv_text, person, y_down, y_up
 
 from fabrik_addon.markers.clip import MarkerFileError, to_z_up
 from fabrik_addon.markers.files.any_file import read_markers
-from fabrik_addon.markers.files.layouts import LayoutError, hand_names, names_of
+from fabrik_addon.markers.files.keypoints import LayoutError, hand_names, names_of
 from fabrik_addon.markers.files.reading import IN_PLACE
 from fabrik_addon.markers.mapping.labels import landmarks_of
 

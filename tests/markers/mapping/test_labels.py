@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support import humans
 
 from fabrik_addon.human import naming_schemes
-from fabrik_addon.human.body_parts import FINGER_JOINTS, Role
+from fabrik_addon.human.naming_schemes import FINGER_JOINTS, Role
 from fabrik_addon.markers.files.any_file import read_markers
 from fabrik_addon.markers.mapping.labels import (
     PRESETS,

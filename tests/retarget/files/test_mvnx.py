@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.poses import MVN, mvn_positions, mvnx_text
 
 from fabrik_addon.human.naming_schemes import match
-from fabrik_addon.retarget.files.any_file import read_recorded
+from fabrik_addon.retarget.files import read_recorded
 from fabrik_addon.retarget.motion import RetargetError
 
 FRAMES = 6

@@ -8,7 +8,7 @@ from support.poses import SMPL, SMPL_PARENTS, UPRIGHT, places, rotation
 
 from fabrik_addon.human.naming_schemes import match
 from fabrik_addon.markers.files.reading import IN_PLACE
-from fabrik_addon.retarget.files.any_file import holds_poses, read_recorded
+from fabrik_addon.retarget.files import holds_poses, read_recorded
 from fabrik_addon.retarget.motion import RetargetError
 
 NAMES = SMPL.split()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 import bpy
 from bpy.types import Context, Event, Object, PoseBone, Timer, UILayout
 
-from ...first_use import OnUse
+from ... import OnUse
 from ...settings.in_use import String, listen
 from ...settings.rig import ASIDE
 from ...settings.why_not import rig_at_hand, why_no_rig

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import bpy
 from bpy.types import Context, Event, Object, Operator
 
-from ...first_use import OnUse
+from ... import OnUse
 from ...settings.in_use import Bool, Enum, Float, FloatVector, Int, String
 from ...settings.limit_values import DESCRIPTIONS, LIMIT_AXES, LIMIT_TYPES
 from ...settings.rig import ASIDE
@@ -15,11 +15,11 @@ from ..translations import ui_message, ui_text
 from .base import Bones, Done, OnBones, ask_first
 
 if TYPE_CHECKING:
-    from ...limits import action, constraints, editing
+    from ...limits import action, editing
     from ...rig import armature
     from ...settings import selection
 else:
-    action, constraints, editing = map(OnUse, (".limits.action", ".limits.constraints", ".limits.editing"))
+    action, editing = map(OnUse, (".limits.action", ".limits.editing"))
     armature, selection = OnUse(".rig.armature"), OnUse(".settings.selection")
 
 
@@ -136,7 +136,7 @@ class FABRIK_OT_limits_from_ik(OnBones, Operator):
     bl_label = "Limits from IK and Constraints"
 
     def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
-        return constraints.limits_from_ik(bones)
+        return editing.limits_from_ik(bones)
 
 
 class FABRIK_OT_limits_from_action(OnBones, Operator):
@@ -210,7 +210,7 @@ class FABRIK_OT_limits_to_constraints(OnBones, Operator):
     bl_label = "Limits to Constraints"
 
     def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
-        return constraints.limits_to_constraints(bones)
+        return editing.limits_to_constraints(bones)
 
 
 class FABRIK_OT_limit_preset(OnBones, Operator):

@@ -10,10 +10,9 @@ import bpy
 from bpy.types import Context, Event, Object, Operator, OperatorFileListElement
 from bpy_extras.io_utils import ExportHelper, ImportHelper
 
-from ....markers.files.suffixes import POSE_SUFFIXES, SUFFIXES
+from ....markers.files import POSE_SUFFIXES, SUFFIXES
 from ....markers.mapping.marker_sets import PRESETS
-from ...capture.takes import follow_take, imported_takes, take_name
-from ...first_use import OnUse
+from ... import OnUse
 from ...settings.in_use import Bool, Enum, Float, Int, List, String, seen
 from ...settings.motion import (
     CALIBRATION_OPTIONS,
@@ -25,7 +24,7 @@ from ...settings.motion import (
     ImportOptions,
     MarkerOptions,
 )
-from ...settings.rig import ASIDE, rig_settings
+from ...settings.rig import ASIDE, follow_take, imported_takes, rig_settings, take_name
 from ...settings.why_not import rig_at_hand, why_no_bake, why_no_mapped, why_no_rig
 from ..translations import ui_message, ui_text
 from .base import (
@@ -48,25 +47,25 @@ if TYPE_CHECKING:
     from ....core import errors
     from ....markers import clip as clips
     from ....markers.files import any_file as marker_files
-    from ....markers.files import layouts
-    from ....retarget.files import any_file as pose_files
-    from ....retarget.files.recorded import Recorded
+    from ....markers.files import keypoints
+    from ....retarget import files as pose_files
+    from ....retarget.motion import Recorded
+    from ... import retarget as retargeting
     from ...bake import bake as baking
     from ...capture import calibrate as calibrating
     from ...capture import import_markers as importing
     from ...capture import matching
     from ...edit import holds as holding
-    from ...retarget import retarget as retargeting
     from ...settings import selection
-    from ..overlays import motion as trails
+    from ..overlays import drawing
 else:
     errors, clips = map(OnUse, ("..core.errors", "..markers.clip"))
-    marker_files, layouts = map(OnUse, ("..markers.files.any_file", "..markers.files.layouts"))
-    pose_files, retargeting, baking = map(OnUse, ("..retarget.files.any_file", ".retarget.retarget", ".bake.bake"))
+    marker_files, keypoints = map(OnUse, ("..markers.files.any_file", "..markers.files.keypoints"))
+    pose_files, retargeting, baking = map(OnUse, ("..retarget.files", ".retarget", ".bake.bake"))
     calibrating, importing, matching = (
         OnUse(f".capture.{name}") for name in ("calibrate", "import_markers", "matching")
     )
-    holding, selection, trails = map(OnUse, (".edit.holds", ".settings.selection", ".ui.overlays.motion"))
+    holding, selection, drawing = map(OnUse, (".edit.holds", ".settings.selection", ".ui.overlays.drawing"))
 
 _TIMINGS = (
     ("AUTO", "Automatic", "Set the scene to the recording's frame rate, unless the scene is already animated"),
@@ -148,10 +147,10 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
         """Read all files, then import them. If a file can't be read, the scene does not change."""
         try:
             recordings = [(path, self._read(path)) for path in _paths(self)]
-        except (importing.SeveralPerformersError, layouts.LayoutError) as error:
+        except (importing.SeveralPerformersError, keypoints.LayoutError) as error:
             if bpy.app.background or not self.options.is_invoke:
                 raise
-            if isinstance(error, layouts.LayoutError):
+            if isinstance(error, keypoints.LayoutError):
                 return self._ask("The points have no names: choose their layout", keypoints=error.choices[0])
             count = len(error.names)
             message = f"There are {count} performers: choose whose markers to import"
@@ -596,7 +595,7 @@ class FABRIK_OT_work_out_trails(OnRig, Operator):
         return "" if seen(rig).show_trails else f"No trails of {rig.name!r} are shown: turn on Trails first"
 
     def run(self, context: Context, rig: Object) -> Done:
-        if not trails.update_trails(context, rig):
+        if not drawing.update_trails(context, rig):
             raise errors.FabrikError(f"{rig.name!r} has no keys, so nothing moves: bake or key a motion first")
         return f"Updated the trails of {rig.name!r}", []
 

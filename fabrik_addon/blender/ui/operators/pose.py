@@ -9,7 +9,7 @@ import bpy
 from bpy.types import Context, Event, Object, Operator, Timer
 from mathutils import Quaternion, Vector
 
-from ...first_use import OnUse
+from ... import OnUse
 from ...posing import live
 from ...settings.control import solved_bone
 from ...settings.in_use import Bool, Enum, FloatVector, Int, String
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from ...rig import armature, pose_writer
     from ...settings import selection
     from ..overlays import drawing
-    from ..overlays import motion as trails
 else:
     np, errors, set_up = map(OnUse, ("numpy", "..core.errors", ".control.set_up"))
     spread_drag, effectors = map(OnUse, (".edit.spread_drag", ".goals.effectors"))
@@ -43,7 +42,7 @@ else:
         OnUse(f".posing.{name}") for name in ("drag", "key_pose", "mouse", "snap_targets", "solve")
     )
     armature, pose_writer, selection = map(OnUse, (".rig.armature", ".rig.pose_writer", ".settings.selection"))
-    drawing, trails = map(OnUse, (".ui.overlays.drawing", ".ui.overlays.motion"))
+    drawing = OnUse(".ui.overlays.drawing")
 
 _PINNING = (
     ("TOGGLE", "Toggle", "Unpin the bones if all of them are pinned, otherwise pin them"),
@@ -413,7 +412,7 @@ class FABRIK_OT_drag(OnControls, Operator):
 
     def _pick_trail(self, context: Context) -> bool:
         """Choose the point of a trail under the mouse; returns whether there is one."""
-        found = trails.nearest_on_trails(context, rig_at_hand(context), self._view, self._mouse)
+        found = drawing.nearest_on_trails(context, rig_at_hand(context), self._view, self._mouse)
         if found is not None:
             self.bone, self.frame = found
             self.point = "TAIL"
@@ -493,10 +492,10 @@ class FABRIK_OT_drag(OnControls, Operator):
 
     def _finished(self, context: Context, drag: "spread_drag.AnyDrag", line: str) -> set[str]:
         count = drag.finish(context)
-        # A drag over time has changed other frames. Blender may have to play them to update the trails.
+        # A drag over time has changed other frames. Blender may have to play them to update the drawing.
         rig = shown_motion(context) if self.spread else None
         if rig is not None and is_played(rig):
-            trails.update_trails(context, rig)
+            drawing.update_trails(context, rig)
         moved = f"{errors.bones_of(count)} rotated"
         done = f"{self.bone}: {ui_message(', '.join(filter(None, [moved, line])))}"
         return report_all(self, done, map(ui_message, drag.left_alone))

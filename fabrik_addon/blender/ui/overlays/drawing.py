@@ -1,17 +1,26 @@
-"""Shapes, lines and texts that overlays draw, and the lines shown while a drag runs."""
+"""The shapes and lines that overlays draw, the lines shown while a drag runs, and trails, the paths of bones."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import bpy
 import numpy as np
 import numpy.typing as npt
-from bpy.types import Context, Region
+from bpy.types import Context, Object, Region
 
 from ....core.arrays import FloatArray, IntArray
+from ....core.errors import FabrikError
 from ...edit.spread_drag import SpreadDrag
-from ...posing.mouse import DragInput
+from ...edit.take import PathKeeper, Paths
+from ...posing.mouse import DragInput, DragView
+from ...settings.control import solved_bone
+from ...settings.in_use import call_later, seen
+from ...settings.rig import rig_settings
+from ...settings.selection import selected_bones
+from ...settings.why_not import shown_motion
 
 Color: TypeAlias = tuple[float, ...]
 # RGBA. The colors of goals are from the palette of Okabe and Ito, whose colors color-blind people can distinguish.
@@ -140,3 +149,154 @@ def draw_drag_paths(drag: object) -> None:
     if isinstance(drag, SpreadDrag):
         lines = zip(_WIDTHS, drag.paths_before_and_after(), (_BEFORE, COLORS["pinned"]), strict=True)
         draw_over(Drawing.of(Lines(width, path, along(len(path)), color) for width, path, color in lines), bpy.context)
+
+
+# Widths in pixels: lines of trails, ticks of frames, dots of keys, lines of holds.
+TRAIL, TICK, KEY, HELD = 1.5, 3.0, 6.0, 4.0
+_WHITE: Final = (1.0, 1.0, 1.0)
+# Okabe and Ito's orange and blue, which color-blind people can distinguish.
+BEFORE, AFTER = (0.90, 0.62, 0.0), COLORS["met"][:3]
+# The opacity of a trail at its ends.
+_FAINT: Final = 0.25
+# Ticks and dots are short crosses with thick lines. Their length is this fraction of a bone's.
+_CROSS: Final = 0.01
+
+
+def trail_lines(paths: Paths, bones: Sequence[str], frame: float, about: int) -> Iterator[Lines]:
+    """The paths of the tails of bones around a frame, in armature space: lines, ticks on frames, and dots on keys."""
+    rows = paths.rows(frame - about, frame + about)
+    frames = paths.frames[rows]
+    if len(frames) < 2:
+        return
+    share = 1.0 - (1.0 - _FAINT) * np.abs(frames - frame)[:, None] / about
+    tint = np.where((frames < frame)[:, None], BEFORE, AFTER)
+    rgba = np.concatenate([tint, share], axis=1)
+    white = np.concatenate([np.broadcast_to(_WHITE, (len(frames), 3)), share], axis=1)
+    for bone in bones:
+        place = paths.names.index(bone)
+        path = paths.tails[rows, place]
+        size = _CROSS * float(paths.lengths[place])
+        keyed = paths.keyed[rows, place]
+        yield Lines(TRAIL, path, along(len(path)), rgba)
+        yield Lines(TICK, *_crosses(path[~keyed], 0.5 * size, rgba[~keyed]))
+        yield Lines(TICK if keyed.all() else KEY, *_crosses(path[keyed], size, white[keyed]))
+
+
+def held_lines(paths: Paths, bone: str, first: float, last: float) -> Iterator[Lines]:
+    """The path of a bone's tail during a hold, in armature space, with a cross at each end."""
+    path = paths.tails[paths.rows(first, last), paths.names.index(bone)]
+    if len(path):
+        size = 2.0 * _CROSS * float(paths.lengths.max())
+        yield Lines(HELD, path, along(len(path)), COLORS["pinned"])
+        yield Lines(HELD, *_crosses(path[[0, -1]], size, np.tile(COLORS["pinned"], (2, 1))))
+
+
+def _crosses(points: FloatArray, size: float, rgba: FloatArray) -> Part:
+    """Crosses at `points` (P, 3), with colors `rgba` (P, 4)."""
+    arms = size * np.array([(-1, 0, 0), (1, 0, 0), (0, 0, -1), (0, 0, 1)], dtype=np.float64)
+    ends = (points[:, None] + arms).reshape(-1, 3)
+    return ends, np.arange(len(ends)), np.repeat(rgba, 4, axis=0)
+
+
+# Seconds between checks for changed keys: longer than the time between the keys of two bones that are keyed together.
+_PAUSE: Final = 0.3
+# The paths of the active rig. Drawings are cached until their data changes.
+KEEPER = PathKeeper()
+_DRAWN: dict[tuple[object, ...], Drawing] = {}
+
+
+def drawing_of_trails(context: Context, rig: Object) -> Drawing | None:
+    """The trails of a rig as arrays for the graphics card; None if it has no motion."""
+    about, frame = rig_settings(rig).trail_frames, context.scene.frame_current_final
+    paths, state = KEEPER.paths(rig, frame)
+    if paths is None:
+        if not KEEPER.is_current(rig):
+            # Update later, because the frame must not change while Blender draws.
+            call_later(refresh_trails, _PAUSE)
+        return None
+    bones = trail_bones(context, rig, paths)
+    world = np.array(rig.matrix_world)
+    holds = tuple((hold.bone, hold.first, hold.last) for hold in rig_settings(rig).holds if hold.bone in bones)
+    key = (state, frame, about, *bones, *holds, world.tobytes())
+    if key not in _DRAWN:
+        _DRAWN.clear()
+        lines = chain(trail_lines(paths, bones, frame, about), *(held_lines(paths, *hold) for hold in holds))
+        turn, shift = world[:3, :3].T, world[:3, 3]
+        _DRAWN[key] = Drawing.of(each._replace(points=each.points @ turn + shift) for each in lines)
+    return _DRAWN[key]
+
+
+def trail_bones(context: Context, rig: Object, paths: Paths) -> list[str]:
+    """The names of the bones with trails: the selected bones, if trails are on."""
+    if not rig_settings(rig).show_trails:
+        return []
+    chosen = dict.fromkeys(solved_bone(rig, bone.name) for bone in selected_bones(context, rig))
+    return [name for name in chosen if name in paths.names]
+
+
+def update_trails(context: Context, rig: Object) -> bool:
+    """Update the trails of a rig whose frames Blender must play; returns whether there are paths."""
+    return KEEPER.sample(rig, context.scene.frame_current, float(rig_settings(rig).trail_frames)) is not None
+
+
+def refresh_trails() -> float | None:
+    """Update the trails of the active rig if its keys have changed. This timer waits while other operations run.
+
+    Returns the seconds until the next call.
+    """
+    context = bpy.context
+    rig = shown_motion(context)
+    if rig is None or KEEPER.is_current(rig):
+        return None
+    windows = context.window_manager.windows
+    if any(len(window.modal_operators) or window.screen.is_animation_playing for window in windows):
+        return _PAUSE
+    with suppress(FabrikError):
+        update_trails(context, rig)
+        for area in (area for window in windows for area in window.screen.areas if area.type == "VIEW_3D"):
+            area.tag_redraw()
+    return None
+
+
+def trail_points(context: Context, rig: Object) -> list[tuple[str, FloatArray, FloatArray]]:
+    """The name of each bone with a trail, its frames (F,), and the world positions (F, 3) of its tail."""
+    frame = context.scene.frame_current_final
+    paths, _ = KEEPER.paths(rig, frame)
+    if paths is None:
+        return []
+    about = rig_settings(rig).trail_frames
+    rows, world = paths.rows(frame - about, frame + about), np.array(rig.matrix_world)
+    return [
+        (bone, paths.frames[rows], paths.tails[rows, paths.names.index(bone)] @ world[:3, :3].T + world[:3, 3])
+        for bone in trail_bones(context, rig, paths)
+    ]
+
+
+def draw_motion(rig: Object, context: Context) -> None:
+    """Draw the trails of a rig into the current viewport, in front of everything."""
+    if (drawing := drawing_of_trails(context, rig)) is not None:
+        draw_over(drawing, context)
+
+
+# The maximum distance of the mouse from a point, in pixels.
+_NEAR: Final = 10.0
+
+
+def nearest_on_trails(context: Context, rig: Object, view: DragView, mouse: FloatArray) -> tuple[str, int] | None:
+    """The bone and the frame of the trail's point under the mouse (2,); None if there is none.
+
+    The point on the current frame is on the bone itself, so it is never returned. But it has priority over points at
+    most a pixel closer to the mouse, such as those of other frames on which a foot is planted.
+    """
+    if not seen(rig).show_trails or context.mode != "POSE":
+        return None
+
+    best, found = _NEAR * context.preferences.system.ui_scale, None
+    current = context.scene.frame_current
+    for bone, frames, points in trail_points(context, rig):
+        for frame, point in zip(frames.tolist(), points, strict=True):
+            at = view.on_screen(point)
+            away = np.inf if at is None else float(np.linalg.norm(at - mouse)) - (round(frame) == current)
+            if away < best:
+                best, found = away, (bone, round(frame))
+    return None if found is None or found[1] == current else found

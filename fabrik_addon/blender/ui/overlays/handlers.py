@@ -11,15 +11,15 @@ import bpy
 from bpy.app.handlers import persistent
 from bpy.types import Context, Object, Panel
 
-from ...first_use import OnUse
+from ... import OnUse
 from ...settings import in_use
 from ...settings.in_use import Bool, call_later, seen, stop_timers
 from ...settings.why_not import ARMATURES, shown_motion
 
 if TYPE_CHECKING:
-    from . import goals, limits, motion
+    from . import drawing, goals, limits
 else:
-    goals, limits, motion = map(OnUse, (".ui.overlays.goals", ".ui.overlays.limits", ".ui.overlays.motion"))
+    drawing, goals, limits = map(OnUse, (".ui.overlays.drawing", ".ui.overlays.goals", ".ui.overlays.limits"))
 
 # The names of the scene's properties for the switches.
 LIMITS_SWITCH: Final = "fabrik_show_limits"
@@ -113,7 +113,7 @@ OVERLAYS: Final = DrawingHandlers(
         "POST_VIEW",
     ),
     (_handler(_error_rig, lambda context, rig: goals.draw_errors(rig, context)), "POST_VIEW"),
-    (_handler(shown_motion, lambda context, rig: motion.draw_motion(rig, context)), "POST_VIEW"),
+    (_handler(shown_motion, lambda context, rig: drawing.draw_motion(rig, context)), "POST_VIEW"),
     (_handler(shown_rigs, lambda context, rigs: goals.draw_goals(rigs, context)), "POST_VIEW"),
     (_handler(shown_rigs, lambda context, rigs: goals.draw_labels(rigs, context)), "POST_PIXEL"),
 )

@@ -9,10 +9,9 @@ import blf
 import bpy
 from bpy.types import Context, Object, UILayout
 
-from ...capture.takes import imported_takes
 from ...settings.control import may_be_control_rig
 from ...settings.in_use import seen
-from ...settings.rig import FabrikDragSettings
+from ...settings.rig import FabrikDragSettings, imported_takes
 from ...settings.why_not import mapped_markers, rig_at_hand, why_no_rig
 from ..translations import ui_message
 

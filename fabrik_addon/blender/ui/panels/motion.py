@@ -5,10 +5,9 @@ from typing import Any, Final
 import bpy
 from bpy.types import Context, Menu, Object, Panel, Scene, UILayout, UIList
 
-from ...capture.takes import imported_takes, state_of_take
 from ...settings.in_use import CONTEXT, seen
 from ...settings.motion import FabrikBakeSettings, FabrikBonePair, FabrikMarker
-from ...settings.rig import rig_settings
+from ...settings.rig import imported_takes, rig_settings, state_of_take
 from ...settings.why_not import (
     has_motion,
     is_played,

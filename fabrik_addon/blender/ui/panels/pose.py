@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import bpy
 from bpy.types import Context, Object, Panel, PoseBone, UILayout, UIList
 
-from ...first_use import OnUse
+from ... import OnUse
 from ...posing import live
 from ...settings.control import FabrikCarrier, may_be_control_rig
 from ...settings.in_use import CONTEXT, Factor, seen

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray
-from ..rotations import slerp
-from ..solution import Solution, Status
+from .arrays import BoolArray, FloatArray, IntArray
+from .rotations import slerp
+from .solution import Solution, Status
 
 # A joint pops if it moves this many times as far as the targets.
 FARTHER = 3.0

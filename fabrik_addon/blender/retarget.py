@@ -13,31 +13,30 @@ import bpy
 import numpy as np
 from bpy.types import Context, Object, Scene
 
-from ...core import Effector
-from ...core.arrays import FloatArray, IntArray
-from ...core.rotations import conjugate, matrix_from_quaternion, product, quaternion_from_matrix
-from ...human.naming_schemes import match
-from ...markers.doubts import listed
-from ...markers.signals import Timing
-from ...markers.steps import finish, within
-from ...retarget.files.any_file import RECORDED_SUFFIXES, read_recorded
-from ...retarget.files.recorded import Recorded
-from ...retarget.goals import RetargetSettings
-from ...retarget.motion import Motion, RetargetError
-from ...retarget.pairs import Pair, check_bone_map, find_pairs, read_bone_map, two_bodies_error, write_bone_map
-from ...retarget.take import retarget_steps
-from ..bake.bake import BakedTree, BakeSettings, FindSteps, Steps, check_root_motion, keyed_steps, timed
-from ..capture.import_markers import check_times, set_rate, widen_range
-from ..capture.matching import scene_rate
-from ..control.posed_rig import posed_rig
-from ..goals.places import is_simple, is_still, sample_steps
-from ..goals.problem import rig_problem, root_mode
-from ..limits.action import legal_pose
-from ..rig.armature import Tree, check_rig, check_unscaled, floats, nearest_rotations, object_scale
-from ..rig.keyframes import RigCurves, bone_path, curves, new_action, write_curves
-from ..rig.pose_writer import in_object_mode, set_mode
-from ..rig.rotation_modes import to_channels
-from ..settings.rig import rig_settings
+from ..core import Effector
+from ..core.arrays import FloatArray, IntArray
+from ..core.rotations import conjugate, matrix_from_quaternion, product, quaternion_from_matrix
+from ..human.naming_schemes import match
+from ..markers.report import listed
+from ..markers.signals import Timing
+from ..markers.steps import finish, within
+from ..retarget.files import RECORDED_SUFFIXES, read_recorded
+from ..retarget.goals import RetargetSettings
+from ..retarget.motion import Motion, Recorded, RetargetError
+from ..retarget.pairs import Pair, check_bone_map, find_pairs, read_bone_map, two_bodies_error, write_bone_map
+from ..retarget.take import retarget_steps
+from .bake.bake import BakedTree, BakeSettings, FindSteps, Steps, check_root_motion, keyed_steps, timed
+from .capture.import_markers import check_times, set_rate, widen_range
+from .capture.matching import scene_rate
+from .control.posed_rig import posed_rig
+from .goals.places import is_simple, is_still, sample_steps
+from .goals.problem import rig_problem, root_mode
+from .limits.action import legal_pose
+from .rig.armature import Tree, check_rig, check_unscaled, floats, nearest_rotations, object_scale
+from .rig.keyframes import RigCurves, bone_path, curves, new_action, write_curves
+from .rig.pose_writer import in_object_mode, set_mode
+from .rig.rotation_modes import to_channels
+from .settings.rig import rig_settings
 
 # By suffix, the importer of a file: its add-on ("" for Blender itself), its operator, and the arguments.
 _USD: Final = ("", "wm.usd_import", {"set_frame_range": False})

@@ -11,20 +11,20 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import CLOSE, TINY, FloatArray
-from ..attempt import bend_straight_limbs
-from ..backend import Backend, array
-from ..backend.array import Condition, Quaternion, Scalar, Vector
-from ..fabrik import chain as chains
-from ..fabrik.chain import first_direction
-from ..fabrik.limbs import make_links, place_bodies
-from ..fabrik.passes import sum_vectors
-from ..model.targets import Start, Targets, checked_root_location, checked_start
-from ..optimize.poles import CLEAR
-from ..problem import Problem
-from ..readers import LARGEST, numbers
-from ..rotations import angle_between, quaternion_from_matrix
-from ..solution import Solution, Status
+from .arrays import CLOSE, TINY, FloatArray
+from .attempt import bend_straight_limbs
+from .backend import Backend, array
+from .backend.array import Condition, Quaternion, Scalar, Vector
+from .errors import LARGEST, numbers
+from .fabrik import chain as chains
+from .fabrik.chain import first_direction
+from .fabrik.limbs import make_links, place_bodies
+from .fabrik.passes import sum_vectors
+from .model.effector import Start, Targets, checked_root_location, checked_start
+from .optimize.poles import CLEAR
+from .problem import Problem
+from .rotations import angle_between, quaternion_from_matrix
+from .solution import Solution, Status
 
 
 class _StartPoses(NamedTuple):

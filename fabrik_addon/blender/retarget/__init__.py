@@ -1,1 +1,0 @@
-"""Copies the motion of another armature, or of a file, to a rig."""
