@@ -26,14 +26,14 @@ def human(clean_scene):
     return active_human()
 
 
-def drag(rig, bone, shift, point="TAIL", pinned=FEET, depth=None):
-    """Drag a bone with some bones pinned, in steps of two centimeters.
+def drag(rig, bone, shift, point="TAIL", pinned=FEET, depth=None, per_meter=50.0):
+    """Drag a bone with some bones pinned, by default in steps of two centimeters.
 
     Returns the dragged point's path and the last result.
     """
     bpy.ops.fabrik.pin(bones=",".join(pinned)) if pinned else None
     session = begin_drag(bpy.context, rig, bone, point=point)
-    steps = int(np.ceil(50.0 * np.linalg.norm(shift)))
+    steps = int(np.ceil(per_meter * np.linalg.norm(shift)))
     for share in np.arange(1, steps + 1) / steps:
         result = session.step(session.start + share * np.array(shift), None, depth)
     session.finish(bpy.context)
@@ -401,6 +401,17 @@ def test_elbows_of_hands_that_are_led_sag(human, kind, place, most):
     assert first < most
     drag(rig, hand, (0.0, 0.0, 0.03), pinned=feet)
     assert abs(swivel() - first) < 6.0
+
+
+def test_elbows_bend_as_both_hands_are_led_to_the_head(human):
+    """Wrists that bend too easily bring hands near on straight arms, and then the trunk folds by 82 degrees."""
+    human.pose.use_mirror_x = True
+    shift = (0.1, 0.0, 1.68) - world(human, "hand.L")
+    moved, _ = drag(human, "hand.L", shift, per_meter=100.0)
+    np.testing.assert_allclose(moved, shift, atol=1e-3)
+    assert tilt(human, "chest") < 25.0
+    for side in "LR":
+        assert np.degrees(human.pose.bones[f"forearm.{side}"].rotation_quaternion.angle) > 100.0
 
 
 def test_level_arms_come_down_as_the_chest_tilts_forward(clean_scene):
