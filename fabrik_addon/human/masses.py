@@ -73,7 +73,7 @@ _BENDS: Final = {
     "head": 4.0,
     "shoulder": 5.0,
     "upper_arm": 2.0,
-    "hand": 2.0,
+    "hand": 1.3,
 }
 # The fraction of a trunk's tilt that limbs without targets do not follow: arms and legs hang, and the head looks ahead.
 _HANGS: Final = {"upper_arm": 1.0, "forearm": 1.0, "thigh": 1.0, "shin": 1.0, "neck": 0.4, "head": 0.6}
