@@ -299,8 +299,9 @@ class DragSolver:
         # ends, it would be three times as large for hips whose bone is three times as long.
         torques = caps[self.goals.oriented] * self.goals.shares * LEVER * self.size
         self.caps: FloatArray = np.concatenate([caps, torques / self.goals.arms])
-        # The goals of the lowest priority.
-        self._last_goals: IntArray = np.flatnonzero(caps < 2.0 * caps.min())
+        # Goals that are kept before those of the lowest priority.
+        self._pinned: BoolArray = self.caps > 2.0 * caps.min()
+        self._last_goals: IntArray = np.flatnonzero(~self._pinned[: len(caps)])
         self._last_caps = caps[self._last_goals]
         self.begin(*self.preferred)
 
@@ -767,10 +768,9 @@ class DragSolver:
             near = moved_distance == 0.0 or self._farthest(first, met) <= _DETOUR * max_distance
             if near and not (self._is_missed(met) & kept).any():
                 return met
-        pinned = self.caps > 2.0 * self.caps[: self.goals.count].min()
-        met = self._with_goals_met(held, pinned)
+        met = self._with_goals_met(held, self._pinned)
         # If the two poses are far apart, a pose between them may miss the pins; then use the new pose.
-        return state if (self._is_missed(met) & pinned & ~self._is_missed(state)).any() else met
+        return state if (self._is_missed(met) & self._pinned & ~self._is_missed(state)).any() else met
 
     def _farthest(self, first: _State, state: _State) -> float:
         """The largest distance that a joint, or a bone's center of mass, moves between two states."""
