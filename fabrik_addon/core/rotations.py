@@ -11,7 +11,7 @@ from .arrays import ROUNDING, TINY, FloatArray, lengths
 _FAR_TURNED: Final = -0.9
 IDENTITY: Final = np.eye(4)[0]
 # (3, 3, 3) for each unit vector, the matrix of the cross product with it.
-CROSSING: Final = np.cross(np.eye(3)[:, None], np.eye(3)).swapaxes(1, 2)
+CROSSING: Final = np.cross(np.eye(3), np.eye(3)[:, None])
 # The pairs of a quaternion's components w, x, y, z, each once.
 _FIRST, _SECOND = np.triu_indices(len(IDENTITY))
 

@@ -21,9 +21,7 @@ from ..rotations import CROSSING, matrix_from_quaternion, product, quaternion_fr
 # (..., D, 3) the axis of each column and (..., D, 3) the velocity of the point at the armature's origin.
 Motions: TypeAlias = tuple[FloatArray, FloatArray]
 # (3, 9) the linear map from p to the matrix that maps a to a × p.
-_CROSSING: FloatArray = CROSSING.swapaxes(1, 2).reshape(3, 9)
-# The largest number of entries in the cache of columns, since contact points change with each step.
-_KEPT = 64
+_CROSSING: FloatArray = -CROSSING.reshape(3, 9)
 # Radians. No joint rotates by more than MAX_ROTATION in a step of Newton's method, since the model is inaccurate
 # farther away. A joint that rotates by less than AT_REST is at rest.
 MAX_ROTATION, AT_REST = 0.5, 1e-5
@@ -116,7 +114,6 @@ class Bodies:
         self._spread = np.zeros((len(bones), 3, self.turning))
         self._spread[self._turning_body, :, np.arange(self.turning)] = self.axes
         self._spread = self._spread.reshape(3 * len(bones), self.turning)
-        self._moves_of: dict[bytes, FloatArray] = {}
 
     @cached_property
     def above(self) -> BoolArray:
@@ -245,23 +242,19 @@ class Bodies:
         else:
             crossing = (points @ _CROSSING).reshape(*points.shape[:-2], -1, 3)
             turned = (crossing @ np.swapaxes(axes, -1, -2)).reshape(*points.shape, self.columns)
-        return np.asarray((turned + np.swapaxes(speeds, -1, -2)[..., None, :, :]) * self._moved_columns(on))
+        return np.asarray((turned + np.swapaxes(speeds, -1, -2)[..., None, :, :]) * self._moves[on][:, None])
 
     def turns(self, motions: Motions, on: IntArray) -> FloatArray:
         """(..., n, 3, D) Jacobian of the rotations of bodies `on` (n,), as rotation vectors."""
-        moves = self._moved_columns(on)
+        moves = self._moves[on][:, None]
         if self.breaks_inheritance:
             moves = moves * (self.ends[self.body_of][:, on].T < 0)[:, None]
         return np.asarray(np.swapaxes(motions[0], -1, -2)[..., None, :, :] * moves)
 
-    def _moved_columns(self, on: IntArray) -> FloatArray:
-        """(n, 1, D) 1 if a column moves a body (n,), else 0."""
-        key = on.tobytes()
-        if key not in self._moves_of:
-            if len(self._moves_of) >= _KEPT:
-                self._moves_of.clear()
-            self._moves_of[key] = self.above[self.body_of][:, on].T[:, None].astype(float)
-        return self._moves_of[key]
+    @cached_property
+    def _moves(self) -> FloatArray:
+        """(B, D) 1 if a column moves a body, else 0."""
+        return self.above[self.body_of].T.astype(float)
 
     def below(self, on: IntArray) -> FloatArray:
         """(B, n) 1 if a body is one of `on` (n,) or above it, else 0."""
@@ -334,7 +327,7 @@ class Bodies:
         """
         bent = self.stiffness_factor(pose, motions, points, on, forces)
         if turning is not None:
-            bent += 0.5 * cross(motions[0], self._moved_columns(turning[0])[:, 0].T @ turning[1])
+            bent += 0.5 * cross(motions[0], self._moves[turning[0]].T @ turning[1])
         return self.symmetric(motions[0] @ np.swapaxes(bent, -1, -2))
 
     def stiffness_factor(
@@ -342,7 +335,7 @@ class Bodies:
     ) -> FloatArray:
         """(..., D, 3) the matrix R such that `symmetric` of A Rᵀ is `stiffness`; the axes of the columns are A."""
         products = (points[..., :, None] * forces[..., None, :]).reshape(*points.shape[:-1], 9)
-        below = self._moved_columns(on)[:, 0].T @ np.concatenate([products, forces], axis=-1)
+        below = self._moves[on].T @ np.concatenate([products, forces], axis=-1)
         heads, axes = pose.heads[..., self.body_of, :], motions[0]
         spread = below[..., :9].reshape(*below.shape[:-1], 3, 3) - heads[..., :, None] * below[..., None, 9:]
         trace = spread[..., 0, 0] + spread[..., 1, 1] + spread[..., 2, 2]

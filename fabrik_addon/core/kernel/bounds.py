@@ -7,7 +7,7 @@ import numpy as np
 from ..arrays import ROUNDING, TINY, FloatArray, IntArray, joined, lengths, squares, times
 from .bodies import Bodies, Motions, Pose
 from .capsules import NEAR, Capsules, Contacts, Place, SelfCollision, nearest
-from .joint_limits import AXES, ConstraintRows, Holder
+from .joint_limits import AXES, KEYS, ConstraintRows, Holder
 from .kinematics import forward_kinematics
 from .posture import Away, PostureTerm
 
@@ -17,8 +17,6 @@ _SLOPE = 0.4
 # Points may be below the floor by this fraction of the body's size; otherwise the floor holds feet that pins already
 # hold. With 0, hips that are dragged by 30 cm above pinned feet stop 26 cm too early. Goals have a third of this error.
 _SLACK = 3e-5
-# The first keys of the rows of floor and support, larger than those of all joints.
-_FLOOR_KEYS, _SUPPORT_KEYS = 1_000_000, 2_000_000
 # If a body starts off its support, its center of mass moves into a region of this fraction of the support's size. If a
 # foot is lifted, the center ends 3 mm inside the edge. With 0.6 it ends 12 mm inside, but the hips move 1 cm farther.
 _STANDS_IN = 0.85
@@ -107,6 +105,8 @@ class Bounds:
             turns = np.arccos(np.clip((self._sides * np.roll(self._sides, -1, axis=0)).sum(axis=1), -1.0, 1.0))
             self._strongest = _MOST_FORCE * bodies.skeleton.extent / np.pi * (turns + np.roll(turns, 1))
             self._most = self._strongest
+        # The first keys of the rows of floor, capsules and support, beyond those of all joint limits.
+        self._first = np.cumsum([KEYS * len(bodies.bones), len(self._bones), self.capsules.keys])
 
     def prefer(self, posture: PostureTerm, rotations: FloatArray, location: FloatArray) -> None:
         """Set the preferred pose: (J, 4) local rotations and the root's head at (3,), armature space.
@@ -170,7 +170,8 @@ class Bounds:
         ]
         starts = np.cumsum([0, *(len(rows.gaps) for rows, _ in found)])
         contacts = [each._replace(rows=each.rows + start) for (_, each), start in zip(found, starts, strict=False)]
-        return joined([rows for rows, _ in found]), joined(contacts)
+        rows = [each._replace(keys=each.keys + first) for (each, _), first in zip(found, self._first, strict=True)]
+        return joined(rows), joined(contacts)
 
     def _floor_rows(self, pose: Pose, motions: Motions, within: float) -> tuple[ConstraintRows, Contacts]:
         near, gaps = self._gaps(pose, within, self._upward)
@@ -181,7 +182,7 @@ class Bounds:
         points, on = pose.points(self._on[body], self._points[body, point]), self._on[body]
         gaps = points @ self._normal - self._heights[body, point]
         kept = gaps <= within
-        points, on, gaps, keys = points[kept], on[kept], gaps[kept], _FLOOR_KEYS + self._own[body, point][kept]
+        points, on, gaps, keys = points[kept], on[kept], gaps[kept], self._own[body, point][kept]
         rows = -self._normal @ self._bodies.shifts(pose, motions, points, on)
         contacts = Contacts(points, on, np.broadcast_to(self._normal, points.shape), np.arange(len(points)))
         return ConstraintRows(rows, gaps, keys, np.zeros(len(gaps))), contacts
@@ -210,7 +211,7 @@ class Bounds:
         beyond = out - self._most * _YIELDS
         yielding = np.maximum(_YIELDS, 10.0 / self._most * beyond)
         gaps = -np.where(beyond > 0.0, self._most * yielding, out)
-        rows = ConstraintRows(self._normals @ shift, gaps, _SUPPORT_KEYS + np.arange(count), yielding)
+        rows = ConstraintRows(self._normals @ shift, gaps, np.arange(count), yielding)
         masses = len(posture.shares)
         return rows, Contacts(
             np.tile(away.balanced, (count, 1)),
@@ -225,9 +226,12 @@ class Bounds:
 
     def holder(self, key: int) -> Holder:
         """The constraint that a row belongs to; `key` is the row's key."""
-        if key < _SUPPORT_KEYS:
-            return Holder("FLOOR", self._bodies.skeleton.names[self._bones[key - _FLOOR_KEYS]])
-        return self.capsules.holder(key) or Holder("BALANCE")
+        floor, capsules, support = self._first.tolist()
+        if key >= support:
+            return Holder("BALANCE")
+        if key >= capsules:
+            return self.capsules.holder(key - capsules)
+        return Holder("FLOOR", self._bodies.skeleton.names[self._bones[key - floor]])
 
     def depth(self, pose: Pose) -> float:
         """The largest penetration: of a point into the floor, or of the body into itself."""

@@ -21,8 +21,7 @@ from .kinematics import forward_kinematics
 
 # A step is assumed to close no gap (between capsules, or points and floor) above this fraction of the body's size.
 NEAR = 0.05
-# Keys of these rows, beyond those of joints, floor and support. Each pair has five.
-_KEYS = 3_000_000
+# The rows and keys of each pair: one at the closest points, and one at each end of the two segments.
 _KINDS = 5
 # The end of a segment adds its own row if its closest points differ from the pair's by this fraction of a segment, and
 # if its gap exceeds the pair's by at most this fraction of the distance at which rows are added.
@@ -132,6 +131,11 @@ class Capsules:
     def __bool__(self) -> bool:
         return len(self._radii) > 0
 
+    @property
+    def keys(self) -> int:
+        """The number of keys of rows."""
+        return _KINDS * len(self._radii)
+
     def carry(self, rotations: FloatArray, location: FloatArray) -> None:
         """Set the pose of bones that cannot move: rotations (..., J, 4) and the root's head at (..., 3)."""
         if not self:
@@ -171,13 +175,11 @@ class Capsules:
         kept[0] = True
         kind, pair = np.nonzero(kept)
         rows = self._rows(pose, motions, at[kind, pair], on[kind, pair], segments[:, :, near[pair]], near[pair])
-        return ConstraintRows(rows, found[kind, pair], _KEYS + _KINDS * near[pair] + kind, np.zeros(len(pair)))
+        return ConstraintRows(rows, found[kind, pair], _KINDS * near[pair] + kind, np.zeros(len(pair)))
 
-    def holder(self, key: int) -> Holder | None:
-        """The two bones that a row keeps apart; `key` is the row's key. None for keys of other constraints."""
-        if key < _KEYS:
-            return None
-        first, second = self._pairs[:, (key - _KEYS) // _KINDS]
+    def holder(self, key: int) -> Holder:
+        """The two bones that a row keeps apart; `key` is the row's key."""
+        first, second = self._pairs[:, key // _KINDS]
         return Holder("BODY", self._names[first], self._names[second])
 
     def sides(self, pose: Pose, motions: Motions, within: float) -> tuple[FloatArray, FloatArray]:

@@ -38,7 +38,7 @@ _TURNED = np.concatenate(
 # (4, 2) the directions +X, +Z, -X, -Z.
 AXES = np.concatenate([np.eye(2), -np.eye(2)])
 # Each joint has this many keys for its rows.
-_KEYS = 32
+KEYS = 32
 
 
 class Holder(NamedTuple):
@@ -148,7 +148,7 @@ class JointLimits:
 
     def holder(self, key: int) -> Holder | None:
         """The joint limit that a row belongs to; `key` is the row's key. None for keys of other constraints."""
-        body = key // _KEYS
+        body = key // KEYS
         return Holder("LIMIT", self._names[body]) if body < len(self._names) else None
 
     def clamped(self, local: FloatArray) -> FloatArray:
@@ -169,7 +169,7 @@ class JointLimits:
         others = [kind.sides(local[None], within) for kind in self._kinds if not isinstance(kind, _Balls)]
         sides = joined([*(each for each, _ in balls), *others])
         (rows,), (gaps,) = sides.rows(self._bodies, 1)
-        found = ConstraintRows(rows, gaps, _KEYS * sides.bodies + sides.numbers, np.zeros(len(gaps)))
+        found = ConstraintRows(rows, gaps, KEYS * sides.bodies + sides.numbers, np.zeros(len(gaps)))
         return found, balls[0][1] if balls else None
 
     def curvature(self, outlines: "Outlines | None", pushes: FloatArray) -> FloatArray:

@@ -5,13 +5,10 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import FloatArray
+from ..arrays import CLOSE, FloatArray
 from ..errors import LARGEST, SkeletonError, shaped, shown
 from ..model.skeleton import Skeleton
 from .bodies import Bodies
-
-# Components of unit quaternions are at most 1. This allows rounding errors, but not quaternions that would scale bones.
-_MAX_COMPONENT = 2.0
 
 
 def forward_kinematics(
@@ -40,7 +37,8 @@ def forward_kinematics(
     if not isinstance(skeleton, Skeleton):
         raise SkeletonError(f"The skeleton is {shown(skeleton)}: give a Skeleton")
     count = len(skeleton)
-    local = _given("Rotations have", rotations, None, count, 4, largest=_MAX_COMPONENT)
+    # Larger components would scale bones; single precision may round up those of unit quaternions.
+    local = _given("Rotations have", rotations, None, count, 4, largest=1.0 + CLOSE)
     frames = local.shape[0] if local.ndim == 3 else 1
     root, factors = skeleton.rest[0, :3, 3], None
     if root_location is not None:

@@ -28,10 +28,10 @@ _EASE, _TIGHTEN = 1.0 / 3.0, 2.0
 _OPTIMAL = 3e-3
 # A frame is also stationary after a step that was damped by at most _FIRST, if two fractions of the remaining cost are
 # small. The next step would gain at most _PREDICTABLE: about error² / gain, with the error of this step's prediction.
-# The damping prevented a gain of at most _KEPT_BACK; otherwise a marker that had fallen off displaced a joint by 29 mm.
+# The damping prevented a gain of at most _OPTIMAL; otherwise a marker that had fallen off displaced a joint by 29 mm.
 # Without expected rotations, limits may still change, so no single joint may be able to gain more than NEARLY_OPTIMAL²
 # of the cost.
-_PREDICTABLE, _KEPT_BACK, NEARLY_OPTIMAL = 1e-5, 3e-3, 0.03
+_PREDICTABLE, NEARLY_OPTIMAL = 1e-5, 0.03
 # After a step that gained at most this fraction of the cost, the next one includes the derivative of the goals' forces
 # (Newton's method). Farther away that matrix is often indefinite.
 _NEAR_END = 0.1
@@ -120,7 +120,7 @@ class LeastSquares:
             part, away = trial, left
             left_over = cost - gained
             settled = (gained - step.predicted) ** 2 <= _PREDICTABLE * gained * left_over
-            settled &= (damping <= _FIRST) & (step.kept_back <= _KEPT_BACK * left_over)
+            settled &= (damping <= _FIRST) & (step.kept_back <= _OPTIMAL * left_over)
             if part.prior is None:
                 settled &= step.optimality <= NEARLY_OPTIMAL
             at_rest = settled | (step.optimality <= _OPTIMAL)
