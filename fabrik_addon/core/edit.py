@@ -15,7 +15,20 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from .arrays import CLOSE, ROUNDING, SINGLE, TINY, BoolArray, FloatArray, IntArray, joined, lengths, squares, times
+from .arrays import (
+    CLOSE,
+    ROUNDING,
+    ROUNDS,
+    SINGLE,
+    TINY,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    joined,
+    lengths,
+    squares,
+    times,
+)
 from .kernel.bodies import AT_REST, Bodies, Pose, joint_axes
 from .kernel.capsules import NEAR, Capsules, SelfCollision
 from .kernel.goals import LEVER, Goals, Wanted
@@ -39,11 +52,9 @@ from .rotations import (
 # once a step brings less than the fraction _LEAST_GAIN of the whole gain: more steps only toggle contacts. For a hand
 # over 240 frames, 5 of 8 steps did, and brought it closer to its path by 0.1 mm.
 _MAX_TURN, _LAST_TURN, _LEAST_GAIN = 1.0, 1e-3, 0.01
-# The largest number of steps.
-_MAX_STEPS: Final = 12
-# The largest number of solves in a step; stops are added and dropped between them. A solve that changes no rotation by
-# more than this many radians is the last, because the next step continues from there.
-_ROUNDS, _SETTLED = 4, 1e-2
+# Radians: stops are added and dropped between the solves of a step. One that changes no rotation by more than this is
+# the last, because the next step continues from there.
+_SETTLED: Final = 1e-2
 # A side of a joint's limit replaces an earlier one if the cosine between their rows is above this.
 _ALIKE: Final = 0.9
 # The slack of points that are not held: the variance of their errors, as a fraction of the variance of their movements.
@@ -235,7 +246,7 @@ class EditSolver:
 
         last, relaxed = np.zeros(change.shape), 1.0
         first = spent = cost(pose, residual, change)
-        for _ in range(_MAX_STEPS):
+        for _ in range(ROUNDS):
             motions, rates = bodies.motions(pose), bodies.rates(change)
             rows = goals.rows(pose, motions, wanted).reshape(count, -1, bodies.columns)
             touching, gaps = self._capsules.sides(pose, motions, NEAR * self._size)
@@ -382,7 +393,7 @@ class _Stops:
         multiplier has the wrong sign are dropped, so that bodies can move away; bounds that are exceeded are added.
         """
         touching, before = touching.copy(), None
-        for _ in range(_ROUNDS):
+        for _ in range(ROUNDS):
             change, forces = prior.least(*joined([asked, near.part(touching), self._at_limits]))
             pushes = forces[len(asked.on) :] <= 0.0
             count = np.count_nonzero(touching)

@@ -42,8 +42,6 @@ _LONGEST_TURN = 0.7
 _POLE_WEIGHT = 1e-2
 # The largest number of matrix entries in a block of frames, so that they fit into the processor's cache.
 _BLOCK_NUMBERS = 250_000
-# Goals are kept as rows if there are fewer of them than this fraction of the columns.
-_WIDE = 0.6
 
 
 class _Step(NamedTuple):
@@ -73,7 +71,8 @@ class LeastSquares:
         # (D, G) 1 if a column belongs to a joint, else 0; (D, D) the map to the mean over the columns of a joint.
         self._groups = np.eye(len(counts))[groups]
         self._even = self._groups / np.array(counts) @ self._groups.T
-        self._wide = 3 * (goals.count + len(goals.oriented)) < _WIDE * bodies.columns
+        # Goals are kept as rows if there are fewer rows than columns.
+        self._wide = 3 * (goals.count + len(goals.oriented)) < bodies.columns
 
     def run(self, state: State, most_steps: int, *, bending: bool = False, slide: bool = False) -> None:
         """Improve the frames in place until each is solved, is stationary, or has had `most_steps` steps.

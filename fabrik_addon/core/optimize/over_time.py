@@ -27,7 +27,7 @@ _LENGTH: Final = 0.5
 _ROUGH: Final = (1e-5, 0.1)
 # The variance of the error of an exact equation, as a fraction of the variance of its values. So equations that
 # contradict each other do not cause large changes.
-EXACT: Final = 1e-6
+EXACT: Final = SINGLE
 
 
 class ChangeOverTime:

@@ -35,13 +35,11 @@ SHORTER, MAX_SHORTER = 0.4, 4
 # Pushes and gaps of the wrong sign are ignored below this fraction of the largest movement; both are in units of
 # √energy. Two inequalities may be equal, so each gets a compliance: the same fraction of its movement by a unit push.
 _ACCURACY: Final = 1e-8
-# The largest number of rounds, in case rounding errors cause a cycle.
+# The largest number of rounds in the search for the active set, and in that for the compliances of capped goals, in case
+# rounding errors cause a cycle. Goals that contradict each other take 5 to 12, others 3.
 _MAX_ROUNDS: Final = 200
 # The cosine above which inequalities are nearly parallel.
 _PARALLEL: Final = 0.5
-# The largest number of Newton steps in the search for the compliance of a capped goal. Goals that contradict each other
-# take 5 to 12 steps, others 3.
-_MAX_CAP_STEPS: Final = 20
 
 
 class QpStep(NamedTuple):
@@ -120,7 +118,7 @@ class QuadraticProgram:
         used = np.ones(target.shape, dtype=bool)
         used[count:] = False if active is None else active
         multipliers = self._complementary(target, yielding, used)
-        for _ in range(_MAX_CAP_STEPS):
+        for _ in range(_MAX_ROUNDS):
             if caps is None or not self._capped(multipliers, yielding, compliance, caps, used):
                 break
             last, multipliers = multipliers, self._complementary(target, yielding, used)
