@@ -102,18 +102,16 @@ def self_collision(bones: Mapping[str, RestBone], vertices: Mapping[str, FloatAr
         """Whether capsule `one` can collide with `two`: a thigh's shortened capsule only collides with the trunk."""
         return parts[one] != "thigh" or (one >= count) == (parts[two] in TRUNK)
 
-    return SelfCollision(
-        tuple(_in_bone(bones[each.bone], each) for each in placed),
-        tuple(
-            (one, two)
-            for one, two in combinations(range(len(placed)), 2)
-            if is_met(one, two)
-            and is_met(two, one)
-            and _may_meet(body, placed[one].bone, placed[two].bone)
-            and closest(placed[one].ends[:, None], placed[two].ends[:, None])[0][0]
-            > placed[one].radius + placed[two].radius
-        ),
-    )
+    pairs = [
+        (one, two)
+        for one, two in combinations(range(len(placed)), 2)
+        if is_met(one, two) and is_met(two, one) and _may_meet(body, placed[one].bone, placed[two].bone)
+    ]
+    ones, twos = np.array(pairs).T
+    ends, radii = np.stack([each.ends for each in placed], axis=1), np.array([each.radius for each in placed])
+    apart = closest(ends[:, ones], ends[:, twos])[0] > radii[ones] + radii[twos]
+    capsules = tuple(_in_bone(bones[each.bone], each) for each in placed)
+    return SelfCollision(capsules, tuple(pair for pair, is_apart in zip(pairs, apart, strict=True) if is_apart))
 
 
 def skin_points(
@@ -227,7 +225,7 @@ def _limbs(body: RestBody, vertices: Mapping[str, FloatArray], height: float) ->
         share = ((cloud - head) @ along) / np.linalg.norm(tip - head)
         inside = (share >= limb.start) & (share <= 1.0)
         if inside.sum() >= _ENOUGH:
-            off = np.array([square(each, along) for each in cloud[inside] - head])
+            off = square(cloud[inside] - head, along)
             ends += off.mean(axis=0)
             radius = _plausible(float(np.percentile(lengths(off - off.mean(axis=0)), limb.percentile)), radius)
         if limb.is_tip:
