@@ -35,8 +35,8 @@ SHORTER, MAX_SHORTER = 0.4, 4
 # Pushes and gaps of the wrong sign are ignored below this fraction of the largest movement; both are in units of
 # √energy. Two inequalities may be equal, so each gets a compliance: the same fraction of its movement by a unit push.
 _ACCURACY: Final = 1e-8
-# The largest number of rounds in the search for the active set, and in that for the compliances of capped goals, in case
-# rounding errors cause a cycle. Goals that contradict each other take 5 to 12, others 3.
+# The largest number of rounds in the searches for the active set and for the compliance of capped goals, in case of
+# cycles by rounding errors. Goals that contradict each other take 5 to 12, others 3.
 _MAX_ROUNDS: Final = 200
 # The cosine above which inequalities are nearly parallel.
 _PARALLEL: Final = 0.5
