@@ -259,9 +259,9 @@ def set_up_first(context: Context, rig: Object) -> tuple[str, list[str]]:
     owned = constrained_bones(rig).keys() & set(parts or deform)
     with suppress(RigError), _kept_if_failing(rig_settings(rig).control):
         found = use_control_rig(context, rig) if owned else ("", [])
-        if not owned or owned & {*rig_settings(rig).control.carriers.keys()}:
-            return found
-        raise RigError(f"No control of {rig.name!r} can move a deform bone to its pose: drag its bones directly")
+        if owned.isdisjoint(rig_settings(rig).control.carriers.keys()):
+            raise RigError(f"No control of {rig.name!r} can move a deform bone to its pose: drag its bones directly")
+        return found
     return "", []
 
 
