@@ -482,7 +482,7 @@ def ik_controls(rig: Object, setup: FabrikControlRig, path: str) -> list[str]:
 
 
 def kept_on_ik(rig: Object, setup: FabrikControlRig, paths: Iterable[str], *, baked: bool) -> list[str]:
-    """The switches of limbs that are on IK and stay there; baked: in a bake, which keeps only limbs with a pin on IK."""
+    """The switches of limbs that are on IK and stay there; baked: in a bake, which only keeps pinned limbs on IK."""
     pins = [each.bone for each in enabled_effectors(rig) if each.kind == "PIN"]
     # Limbs that share a switch stay on IK together.
     pinned = {setup.switches[row.switch].path for row in setup.carriers if row.name in pins and row.switch}
