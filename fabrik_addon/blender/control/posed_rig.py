@@ -366,29 +366,25 @@ class ControlRig(PlainRig):
         return {row.name for row in rows if row.switch and row.switch not in posed}
 
     def lock(self, bone: str, rotation: FloatArray) -> WithLocks | None:
-        """As in `PlainRig`, with the locks of the controls that rotate the bone relative to its parent."""
-        locks = [found for each in self._controls_between(bone) if (found := _lock_of(*each, rotation))]
-        return (lambda turned: reduce(lambda so_far, lock: lock(so_far), locks, turned)) if locks else None
+        """As in `PlainRig`, with the locks of the controls that rotate the bone relative to its parent.
 
-    def _with_locks(self) -> set[str]:
-        rows, locked = self._setup.carriers, bones_with_locks(self.rig)
-        return {row.name for row in rows if locked & {row.control, row.parent and rows[row.parent].control}}
-
-    def _controls_between(self, bone: str) -> Iterator[tuple[PoseBone, FloatArray, bool]]:
-        """The controls whose channels follow from a body bone's rotation relative to its parent.
-
-        Yields each with its (4,) axes in the bone's frame, and whether it rotates in the opposite direction: the
-        parent's control may follow the bone's, as in the lower spine of Rigify. Excludes controls of limbs that stay on
-        IK.
+        The parent's control rotates in the opposite direction if it follows the bone's, as in the lower spine of
+        Rigify. Ignores controls of limbs that stay on IK.
         """
-        setup, row = self._setup, self._setup.carriers[bone]
+        setup, row, locks = self._setup, self._setup.carriers[bone], list[WithLocks]()
         above = setup.carriers[row.parent] if row.parent else None
         over = {above.control, *(() if above.parent else (setup.place,))} if above else {""}
         for each, leaders in ((row, over), *(((above, {row.control}),) if above else ())):
             control: PoseBone | None = self.rig.pose.bones.get(each.control)
             own = setup.controls.get(each.control)
             if control and own and own.turns_with in leaders and not own.shares_turn and not self._stays_on_ik(each):
-                yield control, self._axes(bone, each.control), each is above
+                found = _lock_of(control, self._axes(bone, each.control), each is above, rotation)
+                locks += [] if found is None else [found]
+        return (lambda turned: reduce(lambda so_far, lock: lock(so_far), locks, turned)) if locks else None
+
+    def _with_locks(self) -> set[str]:
+        rows, locked = self._setup.carriers, bones_with_locks(self.rig)
+        return {row.name for row in rows if locked & {row.control, row.parent and rows[row.parent].control}}
 
     def keeps_rotation(self, bone: str) -> bool:
         row = self._setup.carriers[bone]

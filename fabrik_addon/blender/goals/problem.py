@@ -248,7 +248,14 @@ def rig_problem(
     for bone, name in [pair for pair in zip(bones, names, strict=True) if pair[1] not in limits]:
         hinge = posed.hinge(name, baked=baked)
         if hinge is not None and not baked:
-            hinge = _with_poses(hinge, (tree.rotations if poses is None else poses)[..., bone, :])
+            # IK starts from the channels of its bones, and may have straightened a joint.
+            vectors = rotation_vector_from_quaternion((tree.rotations if poses is None else poses)[..., bone, :])
+            along = np.array(AXES) == hinge.axis
+            if np.linalg.norm(vectors[..., ~along], axis=-1).max() > _OFF_AXIS:
+                continue
+            steps = vectors[..., along] / _BEND_STEP
+            low, high = _BEND_STEP * floor(steps.min()), _BEND_STEP * ceil(steps.max())
+            hinge = Hinge(hinge.axis, min(hinge.low, low), max(hinge.high, high))
         if hinge is not None:
             limits[name] = hinge
     return RigProblem(posed, tree, tuple(effectors), bones, free_root, limits, **more)
@@ -278,20 +285,6 @@ def ends_on_ik(
             carried = any(names[bone] in leading for bone in skeleton.path(skeleton.index(end)))
             found.append((Effector(end, offset=BONE_HEAD, priority=priority + 2 * carried), limb))
     return found
-
-
-def _with_poses(hinge: Hinge, rotations: FloatArray) -> Hinge | None:
-    """A hinge widened to the rotations (..., 4) of its joint, which IK may have straightened.
-
-    None if the joint is rotated about another axis as well, because IK starts from the channels of its bones.
-    """
-    vectors = rotation_vector_from_quaternion(rotations)
-    along = np.array(AXES) == hinge.axis
-    if np.linalg.norm(vectors[..., ~along], axis=-1).max() > _OFF_AXIS:
-        return None
-    steps = vectors[..., along] / _BEND_STEP
-    low, high = min(hinge.low, _BEND_STEP * floor(steps.min())), max(hinge.high, _BEND_STEP * ceil(steps.max()))
-    return Hinge(hinge.axis, low, high)
 
 
 def _turned_by(skeleton: Skeleton, effectors: Sequence[Effector], held: Collection[str]) -> BoolArray:
