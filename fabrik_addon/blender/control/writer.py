@@ -318,7 +318,7 @@ class LimbOnIk:
         self.turned_by: dict[str, str] = {}
         self.pole = ""
         self.follows = 1.0
-        self._end = Vector()
+        self._end, self._short = Vector(), 0.0
 
     def differences(self, there: FloatArray, here: FloatArray) -> FloatArray:
         """(6 B,) differences between matrices (B, 4, 4) as lengths: distances, and angles times bone lengths."""
@@ -336,6 +336,7 @@ class LimbOnIk:
         self.turned_by = heels | {bone: control for bone, control in others.items() if bone not in goes_by}
         for bone, leader in self.goes_by.items():
             self._end = self.rig.pose.bones[leader].matrix.inverted() @ self.rig.pose.bones[bone].head
+        self._short = float(np.linalg.norm(self.beyond))
 
     @property
     def beyond(self) -> FloatArray:
@@ -343,15 +344,28 @@ class LimbOnIk:
 
         If the control is farther away than the limb is long, it can move without moving the limb.
         """
-        heads, rests = self.here[: self.end + 1, :3, 3], self.rig.data.bones
+        heads = self.here[: self.end + 1, :3, 3]
         length, arm = np.linalg.norm(np.diff(heads, axis=0), axis=1).sum(), heads[-1] - heads[0]
-        for bone, leader in self.goes_by.items():
-            place = self.rig.pose.bones[leader].matrix @ rests[leader].matrix_local.inverted() @ rests[bone].head_local
-            apart = np.array(place) - self.here[self.bones.index(bone), :3, 3]
+        for bone in self.goes_by:
+            apart = self._at_control() - self.here[self.bones.index(bone), :3, 3]
             least = _STRAIGHT * self.size
             if np.linalg.norm(arm) > length - least and apart @ arm > least * np.linalg.norm(arm):
                 return apart
         return np.zeros(3)
+
+    def _at_control(self) -> FloatArray:
+        """(3,) the position of the end at the IK control, as in the rest pose."""
+        ((bone, leader),), rests = self.goes_by.items(), self.rig.data.bones
+        place = self.rig.pose.bones[leader].matrix @ rests[leader].matrix_local.inverted() @ rests[bone].head_local
+        return np.array(place)
+
+    @property
+    def missing(self) -> float:
+        """The distance by which the end has left its IK control since `hold`."""
+        (bone,) = self.goes_by
+        # The end of a limb that was too short already moves without its control.
+        place = self._at_control() if self._short else self.place
+        return float(np.linalg.norm(place - np.array(self.rig.pose.bones[bone].head))) - self._short
 
     @property
     def place(self) -> FloatArray:

@@ -133,8 +133,7 @@ class RigProblem:
         apart, scale = dict[str, float](), meters_per_unit(self.rig)
         for limb in self.staying:
             (end,) = limb.goes_by
-            distance = scale * float(np.linalg.norm(np.array(self.rig.pose.bones[end].head) - limb.place))
-            if distance > SHOWN:
+            if (distance := scale * limb.missing) > SHOWN:
                 apart[self.posed.shown(end)] = distance
         by = length_text(max(apart.values(), default=0.0))
         return [f"Limbs too short to reach their IK controls (up to {by} short): {first_few(apart)}"] if apart else []

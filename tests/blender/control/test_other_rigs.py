@@ -166,6 +166,23 @@ def test_the_control_of_a_straight_arm_ends_at_the_hand(make, shift):
 
 
 @pytest.mark.one_blender
+@pytest.mark.parametrize("shift", [(0.0, -0.1, 0.0), (0.15, 0.0, 0.0)], ids=["aside", "away"])
+def test_a_limb_that_was_too_short_before_a_drag_is_named_only_if_it_gets_shorter(shift):
+    """Fixed: the shift of an arm that hung far from its control was reported as the distance from its control."""
+    rig = open_set_up(hand_made)
+    move_by(rig.pose.bones["hand.R_ik"], (-0.2, 0.0, 0.0))
+    before = from_controls(rig)["hand.R"]
+    assert before > 0.1
+    moved = np.array(rig.pose.bones["hand.R"].head)
+    dragged = drag(rig, "chest", shift)
+    grown = from_controls(rig)["hand.R"] - before
+    assert np.linalg.norm(np.array(rig.pose.bones["hand.R"].head) - moved) > 0.01
+    named = [sentence for sentence in dragged.left_alone if "hand.R_ik" in sentence]
+    assert len(named) == (grown > 5e-4)
+    assert all(f"up to {length_text(grown)} short" in sentence for sentence in named)
+
+
+@pytest.mark.one_blender
 @pytest.mark.parametrize("make", [arp_like, hand_made, only_ik])
 @pytest.mark.parametrize(
     ("bone", "shift"), [("foot.R", (0.0, 0.0, -0.3)), ("hand.L", (0.3, -0.5, -0.4)), ("hand.L", (0.0, 0.0, -0.3))]
