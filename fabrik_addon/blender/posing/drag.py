@@ -4,7 +4,7 @@ Every step continues from the previous pose, and stays near the pose at the drag
 drag that returns ends where it began.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias
@@ -162,16 +162,15 @@ class DragPart:
         self._preferred = preferred_pose(self.problem, start, self.turned)
         self.session.prefer(*self._preferred)
         self.session.begin(*start)
-        self.ik_offsets = np.zeros((len(grips), 3))
+        rows = [(row, grips[row].effector.bone) for row in np.flatnonzero(self._dragged).tolist()]
+        self._on_ik = [row for row, bone in rows if bone in posed.on_ik and not posed.leaves_ik(bone)]
+        self.ik_offsets = self.offsets_from(self.points_on_ik())
 
-    def points_on_ik(self, limbs: Iterable[LimbOnIk]) -> FloatArray:
+    def points_on_ik(self) -> FloatArray:
         """(E, 3) the current positions of dragged points of limbs on IK, in armature space; NaN for other points."""
-        on_ik = {bone for limb in limbs for bone in limb.bones}
         points = np.full((len(self.grips), 3), np.nan)
-        for row in np.flatnonzero(self._dragged).tolist():
-            effector = self.grips[row].effector
-            if effector.bone in on_ik:
-                points[row] = effectors.current_point(self.problem.rig, effector)
+        for row in self._on_ik:
+            points[row] = effectors.current_point(self.problem.rig, self.grips[row].effector)
         return points
 
     def offsets_from(self, points: FloatArray) -> FloatArray:
@@ -521,9 +520,6 @@ class Drag(DragBase):
             )
             for part in self._turning_parts
         ]
-        for part, turning_part, writer in zip(self._parts, self._turning_parts, self._writers, strict=True):
-            for each in (part, turning_part):
-                each.ik_offsets = each.offsets_from(each.points_on_ik(writer.limbs.values()))
         leaving = [bone for each in self._writers for bone in each.leaving_ik]
         self.notice = f"Limbs switched from IK to FK: {first_few(leaving)}" if leaving else ""
         # The pins that were moved to their bones before the drag, to be restored with the pose.
@@ -658,10 +654,10 @@ class Drag(DragBase):
         shown: the error of the dragged point during the drag, in world meters. Larger errors are reported.
         """
         shift = self._armature_shift(asked[0])
-        for part, writer in zip(self._last_parts, self._writers, strict=True):
+        for part in self._last_parts:
             extent, error, before, worst = part.tree.skeleton.extent, np.inf, part.ik_offsets, 0
             for left in range(_CORRECTIONS, -1, -1):
-                here = part.points_on_ik(writer.limbs.values())
+                here = part.points_on_ik()
                 errors = np.nan_to_num(np.linalg.norm(part.targets(shift) - here, axis=1))
                 if errors.max() >= error:
                     part.ik_offsets = before
