@@ -15,6 +15,7 @@ from bpy.types import Context, Object, Scene
 
 from ..core import Effector
 from ..core.arrays import IntArray
+from ..core.fitting import legal_pose
 from ..core.rotations import conjugate, product, quaternion_from_matrix
 from ..human.naming_schemes import match
 from ..markers.report import listed
@@ -31,7 +32,6 @@ from .capture.matching import scene_rate
 from .control.posed_rig import posed_rig
 from .goals.places import sample_steps
 from .goals.problem import rig_problem, root_mode
-from .limits.action import legal_pose
 from .rig.armature import Tree, check_rig, check_unscaled, floats, nearest_rotations, object_scale
 from .rig.keyframes import bone_path, curves, new_action, write_curves
 from .rig.pose_writer import in_object_mode, set_mode

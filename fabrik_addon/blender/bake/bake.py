@@ -21,6 +21,7 @@ from ...core import Effector, Solution, Solver, Status
 from ...core.arrays import BoolArray, FloatArray, IntArray, falloff, lengths, times
 from ...core.edit import EditSolver
 from ...core.errors import FabrikError
+from ...core.fitting import legal_pose
 from ...core.model.effector import effector_offset
 from ...core.rotations import angle_between
 from ...human.naming_schemes import match
@@ -40,7 +41,6 @@ from ..goals.body import collision_of
 from ..goals.effectors import check_followed, followed, follows_markers
 from ..goals.places import SampledTargets, has_other_drivers, sampled_steps
 from ..goals.problem import RigProblem, find_problems
-from ..limits.action import legal_pose
 from ..limits.editing import is_own
 from ..posing import live
 from ..rig import keyframes
