@@ -20,6 +20,7 @@ import bpy
 from bpy.props import BoolProperty, IntProperty, IntVectorProperty
 from bpy.types import Object, Scene
 
+from .. import batch
 from ..core.errors import FabrikError
 from ..markers.calibrate.calibrate import positions_of
 from ..markers.calibrate.size import first_scale, guessed_offsets
@@ -34,7 +35,6 @@ from ..markers.steps import finish
 from ..markers.whole_files import prepared
 from ..retarget.motion import RetargetError
 from ..retarget.pairs import read_bone_map
-from .bake import batch
 from .bake.bake import BakeResult, BakeSettings, bake_steps
 from .capture.calibrate import calibrate_markers
 from .capture.import_markers import choose_performer, import_clip, key_take, remove_take

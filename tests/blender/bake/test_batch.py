@@ -12,7 +12,7 @@ from pathlib import Path
 import bpy
 import pytest
 
-from fabrik_addon.blender.bake import batch
+from fabrik_addon import batch
 from fabrik_addon.blender.command_line import run_command
 
 pytestmark = [

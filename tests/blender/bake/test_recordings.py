@@ -9,7 +9,7 @@ import bpy
 import numpy as np
 import pytest
 
-from fabrik_addon.blender.bake.batch import planned
+from fabrik_addon.batch import planned
 from fabrik_addon.blender.command_line import COMMANDS, Parser, bake_file
 from fabrik_addon.markers.clip import to_z_up
 from fabrik_addon.markers.feet import StandingSettings, find_stances, lift_off_floor

@@ -21,8 +21,8 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppres
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
-from ...core.errors import FabrikError
-from ...markers.whole_files import remove_parts
+from .core.errors import FabrikError
+from .markers.whole_files import remove_parts
 
 # The command that makes a process accept calls.
 WORKER: Final = "worker"
@@ -222,7 +222,7 @@ class _Worker:
 
     def __init__(self) -> None:
         program = getattr(getattr(sys.modules.get("bpy"), "app", None), "binary_path", "")
-        package = Path(__file__).parents[2]
+        package = Path(__file__).parent
         command = [program, "--background", "--command", f"fabrik_{WORKER}"]
         command = command if program else [sys.executable, "-m", package.name, WORKER]
         path = os.pathsep.join(filter(None, (str(package.parent), os.environ.get("PYTHONPATH"))))
@@ -237,13 +237,14 @@ class _Worker:
             start_new_session=True,
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )
+        self._pipes: tuple[Any, Any] = self.process.stdin, self.process.stdout
         self._take: BatchTake | None = None
         self._ready = False
 
     def run(self, call: Call) -> Outcome:
         """Send a call and wait for its outcome."""
         self._take = call.take
-        calls, replies = self.process.stdin, self.process.stdout
+        calls, replies = self._pipes
         try:
             while not self._ready:
                 line = replies.readline()
@@ -265,7 +266,7 @@ class _Worker:
         """End the process, and remove its incomplete files."""
         self.process.kill()
         self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout):
+        for pipe in self._pipes:
             with suppress(OSError):
                 pipe.close()
         for path in () if self._take is None else self._take.files:
