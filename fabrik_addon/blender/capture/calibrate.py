@@ -104,19 +104,9 @@ def calibrate_markers_steps(
 ) -> Generator[float, None, CalibrationResult]:
     """Measure the positions of the rig's markers on their bones, and scale the markers in the scene to the rig.
 
-    Works in small steps: yields progress, and may be closed at any time.
-
-    Args:
-        context: its scene holds the markers.
-        rig: an armature whose markers have been matched.
-        proportions: "UNIFORM", "LIMBS", "REST" (changes the rig's rest pose to the person's proportions) or "NONE".
-        reference: first and last scene frame to measure on; None, or twice 0, for still frames.
-        static: the markers of another recording of the same person, to measure on instead of the take.
-        refine: improve the positions with the whole take.
-        on_floor: move the markers up or down so that the feet are on the rig's floor; ignored with "NONE".
-
-    Raises:
-        FabrikError: names the thing that is missing or does not fit; nothing is changed.
+    Works in small steps: yields progress, and may be closed at any time. The keywords are those of
+    `CalibrationOptions`, and `static`, the markers of another recording of the same person, to measure on instead of
+    the take. Raises a FabrikError, with nothing changed, that names the thing that is missing or does not fit.
     """
     scene, capture = context.scene, rig_settings(rig).capture
     take, other = matching.listed_markers(capture), matching.in_collection(static) if static is not None else {}
