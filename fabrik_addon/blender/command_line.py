@@ -25,7 +25,7 @@ from ..core.errors import FabrikError
 from ..markers.calibrate.calibrate import positions_of
 from ..markers.calibrate.size import first_scale, guessed_offsets
 from ..markers.clip import Clip, part_of
-from ..markers.files import ARMATURE_SUFFIXES, SUFFIXES
+from ..markers.files import ADVICE, ARMATURE_SUFFIXES, SUFFIXES
 from ..markers.files.any_file import read_markers
 from ..markers.mapping.marker_map import check_map, read_map
 from ..markers.mapping.marker_sets import PRESETS
@@ -47,39 +47,6 @@ from .rig.keyframes import set_aside
 from .settings.in_use import add_item
 from .settings.motion import CALIBRATION_OPTIONS, IMPORT_OPTIONS, KEY_OPTIONS, MARKER_NAME, OPTIONS, RETARGET_OPTIONS
 from .settings.rig import follow_take, rig_settings
-
-_VIDEO: Final = "is a video: convert it to a .trc file with Pose2Sim or OpenCap"
-_PICKLED: Final = (
-    "has pickled Python objects, which are not safe to read: save its arrays with numpy.savez as .npz, or export it as "
-    ".bvh, .trc or .c3d"
-)
-# File types that are not supported, and what to do.
-_ADVICE: Final = {
-    ".amc": "has Acclaim motion: convert it to .bvh",
-    ".asf": "is an Acclaim skeleton: convert it and its .amc file to .bvh",
-    ".avi": _VIDEO,
-    ".bip": "is a 3ds Max Biped: export it as .bvh or .fbx",
-    ".blend": "is a Blender file: export its armature as .bvh, .fbx or .glb",
-    ".cap": "is a Cortex capture: export its markers as .trc or .c3d",
-    ".dae": "is COLLADA: export it as .fbx or .glb",
-    ".htr": "is a Cortex hierarchy: export its markers as .trc or .c3d, or the skeleton as .bvh",
-    ".mat": "has MATLAB data: export its markers as .c3d or .trc",
-    ".mot": "has OpenSim motion: use the .trc file that it was made from",
-    ".mov": _VIDEO,
-    ".mp4": _VIDEO,
-    ".mvn": "is an Xsens MVN recording: export it as .mvnx, .bvh, .fbx or .c3d",
-    ".pkl": _PICKLED,
-    ".pt": _PICKLED,
-    ".pth": _PICKLED,
-    ".qtm": "is a Qualisys QTM recording: export its markers as .c3d",
-    ".smpl": "has SMPL poses: change its suffix to .npz",
-    ".tak": "is a Motive take: export its markers as .c3d, or the skeleton as .bvh or .fbx",
-    ".trb": "has binary Cortex tracks: export them as .trc or .c3d",
-    ".tsv": "has Qualisys tracks as text: export its markers as .c3d",
-    ".vmd": "has MikuMikuDance motion: import it in Blender with an add-on, and export the armature as .bvh",
-    ".x1d": "has raw Vicon data: process it in Nexus or Shogun, and export it as .c3d",
-    ".x2d": "has raw Vicon data: process it in Nexus or Shogun, and export it as .c3d",
-}
 
 
 def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> tuple[BakeResult, list[str]]:
@@ -160,8 +127,8 @@ def _read(chosen: argparse.Namespace, path: Path) -> Clip:
     suffix = path.suffix.lower()
     if suffix in ARMATURE_SUFFIXES:
         raise FabrikError(f"{path.name}: has an armature but no markers: use the command retarget")
-    if suffix in _ADVICE and suffix not in SUFFIXES:
-        raise FabrikError(f"{path.name}: {_ADVICE[suffix]}")
+    if suffix in ADVICE and suffix not in SUFFIXES:
+        raise FabrikError(f"{path.name}: {ADVICE[suffix]}")
     how = chosen_options(chosen, IMPORT_OPTIONS)
     units, up_axis, layout = (None if (value := how[name]) == "AUTO" else value for name in _ASKED)
     return choose_performer(read_markers(path, units, up_axis, layout, chosen.rate), chosen.performer)
@@ -578,7 +545,7 @@ def _retarget(chosen: argparse.Namespace, take: batch.BatchTake) -> tuple[BakeRe
         raise RetargetError(f"{motion.name}: has markers but no armature: use the command bake")
     if not is_file(str(motion)):
         other = "can't be imported: choose a .bvh, .fbx, .glb, .usd, .npz or .mvnx file"
-        raise RetargetError(f"{motion.name}: {_ADVICE.get(suffix, other)}")
+        raise RetargetError(f"{motion.name}: {ADVICE.get(suffix, other)}")
     pairs = () if chosen.mapping is None else read_bone_map(chosen.mapping)
     (rig, notes), context = open_rig(chosen.rig, chosen.armature), bpy.context
     how: dict[str, Any] = chosen_options(chosen, RETARGET_OPTIONS)
