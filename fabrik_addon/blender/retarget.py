@@ -36,6 +36,7 @@ from .rig.armature import Tree, check_rig, check_unscaled, floats, nearest_rotat
 from .rig.keyframes import bone_path, curves, new_action, write_curves
 from .rig.pose_writer import in_object_mode, set_mode
 from .rig.rotation_modes import to_channels
+from .settings.in_use import add_item
 from .settings.rig import rig_settings
 
 # By suffix, the importer of a file: its add-on ("" for Blender itself), its operator, and the arguments.
@@ -208,8 +209,7 @@ def set_pairs(rig: Object, pairs: Iterable[Pair]) -> None:
     settings = rig_settings(rig).retarget
     settings.pairs.clear()
     for pair in pairs:
-        entry = settings.pairs.add()
-        entry.name, entry.source, entry.before, entry.share = pair.bone, pair.source, pair.before, pair.share
+        add_item(settings.pairs, name=pair.bone, source=pair.source, before=pair.before, share=pair.share)
     settings.active_pair = 0
 
 

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -416,8 +416,7 @@ def _solve_effectors(
         part = slice(first, first + solver.frames_at_once)
         parts.append(places.part(part).solve(solver, start, None if heads is None else heads[part]))
         yield min(1.0, part.stop / count)
-    names = [each.name for each in fields(Solution) if each.name != "skeleton"]
-    joined: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in Solution.FRAME_ARRAYS}
     seen = ~np.isnan(places.points).any(axis=-1)
     known = (seen.astype(np.int64) @ turned_by.astype(np.int64)) > 0
     for bone in np.flatnonzero(turned_by.any(axis=0) & ~known.all(axis=0)):

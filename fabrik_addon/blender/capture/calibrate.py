@@ -27,6 +27,7 @@ from ..goals.effectors import check_followed
 from ..limits.editing import read_rest
 from ..rig.armature import RigError, check_editable, check_rig, meters_per_unit
 from ..rig.pose_writer import PoseKeeper, in_object_mode, set_mode
+from ..settings.in_use import add_item
 from ..settings.limit_properties import read_limits
 from ..settings.rig import rig_settings, take_name
 from . import matching
@@ -286,5 +287,4 @@ def _keep(rig: Object, found: Sequence[Calibration], proportions: str) -> None:
             entry.offset = [size * value for value in marker.offset or (0.0, 0.0, 0.0)]
         if proportions == "LIMBS":
             for name, factor in zip(calibration.skeleton.names, calibration.bone_factors, strict=True):
-                item = capture.factors.add()
-                item.name, item.factor = name, factor
+                add_item(capture.factors, name=name, factor=factor)
