@@ -14,9 +14,9 @@ import numpy as np
 from bpy.types import Context, Object, Scene
 
 from ..core import Effector
-from ..core.arrays import IntArray
+from ..core.arrays import FloatArray, IntArray
 from ..core.fitting import legal_pose
-from ..core.rotations import conjugate, product, quaternion_from_matrix
+from ..core.rotations import conjugate, matrix_from_quaternion, product, quaternion_from_matrix
 from ..human.naming_schemes import match
 from ..markers.report import listed
 from ..markers.signals import Timing
@@ -30,10 +30,10 @@ from .bake.bake import BakedTree, BakeSettings, FindSteps, Steps, check_root_mot
 from .capture.import_markers import check_times, set_rate, widen_range
 from .capture.matching import scene_rate
 from .control.posed_rig import posed_rig
-from .goals.places import sample_steps
+from .goals.places import is_simple, is_still, sample_steps
 from .goals.problem import rig_problem, root_mode
 from .rig.armature import Tree, check_rig, check_unscaled, floats, nearest_rotations, object_scale
-from .rig.keyframes import bone_path, curves, new_action, write_curves
+from .rig.keyframes import RigCurves, bone_path, curves, new_action, write_curves
 from .rig.pose_writer import in_object_mode, set_mode
 from .rig.rotation_modes import to_channels
 from .settings.in_use import add_item
@@ -47,8 +47,58 @@ _IMPORTERS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
     ".gltf": ("io_scene_gltf2", "import_scene.gltf", {}),
     **dict.fromkeys((".usd", ".usda", ".usdc", ".usdz"), _USD),
 }
-# Number of frames between two checks of the Esc key.
+# Scales that differ from 1 by less than this count as 1, because importers round them.
+_UNSCALED: Final = 1e-5
+
+
+def plain_poses(source: Object, frames: IntArray) -> list[tuple[FloatArray, FloatArray]] | None:
+    """(F, 4) rotations and (F, 3) locations of each bone of an armature, relative to rest, from its curves.
+
+    Returns None if constraints, drivers, strips or scales affect them. frames: (F,).
+    """
+    animation, bones = source.animation_data, source.pose.bones
+    if not is_still((source, "")) or source.data.pose_position != "POSE" or source.data.animation_data is not None:
+        return None
+    if animation is not None and len(animation.drivers):
+        return None
+    if any(len(bone.constraints) for bone in bones) or not all(
+        bone.use_inherit_rotation and bone.use_local_location and bone.inherit_scale == "FULL"
+        for bone in source.data.bones
+    ):
+        return None
+    every = curves(source)
+    if not all(is_simple(curve) and not curve.data_path.endswith(".rotation_mode") for curve in every):
+        return None
+    read, moved = RigCurves(source, every), []
+    if any(np.abs(read.values(bone.name, frames, "scale") - 1.0).max() > _UNSCALED for bone in bones):
+        return None
+    for bone in source.data.bones:
+        shift = np.zeros((len(frames), 3)) if bone.use_connect else read.values(bone.name, frames, "location")
+        moved.append((read.rotations(bone.name, frames), shift))
+    return moved
+
+
+def _matrices(source: Object, moved: Sequence[tuple[FloatArray, FloatArray]], part: slice) -> FloatArray:
+    """(F, N, 4, 4) matrices of the bones in armature space on some frames, from the result of `plain_poses`."""
+    places: dict[str, int] = {}
+    posed = np.empty((len(moved[0][0][part]), len(moved), 4, 4))
+    for index, (bone, (turned, shifted)) in enumerate(zip(source.data.bones, moved, strict=True)):
+        places[bone.name] = index
+        own = np.tile(np.eye(4), (len(posed), 1, 1))
+        own[:, :3, :3], own[:, :3, 3] = matrix_from_quaternion(turned[part]), shifted[part]
+        rest = np.array(bone.matrix_local, dtype=np.float64)
+        if bone.parent:
+            rest = np.linalg.inv(np.array(bone.parent.matrix_local, dtype=np.float64)) @ rest
+            posed[:, index] = posed[:, places[bone.parent.name]] @ (rest @ own)
+        else:
+            posed[:, index] = rest @ own
+    return posed
+
+
+# Number of frames between two checks of the Esc key. The first number is for frames that Blender evaluates, the second
+# for frames that are read from curves.
 _EVALUATED: Final = 20
+_READ: Final = 500
 
 
 # Steps that sample a source's motion in world space on frames (F,).
@@ -58,25 +108,30 @@ Sample = Callable[[IntArray], Generator[float, None, Motion]]
 def sample_source(context: Context, source: Object, frames: IntArray) -> Generator[float, None, Motion]:
     """Sample the motion of an armature object in world space on frames (F,); yields progress.
 
-    Blender evaluates each frame in a scene with nothing but the source and what it depends on.
+    Reads the curves if nothing else moves the source; otherwise evaluates the scene on each frame.
     """
-    bones, rows = source.data.bones, {bone.name: row for row, bone in enumerate(source.pose.bones)}
-    order = [rows[bone.name] for bone in bones]
+    bones = source.data.bones
     heads, rotations = np.empty((len(frames), len(bones), 3)), np.empty((len(frames), len(bones), 4))
-    worlds = np.empty((len(frames), 4, 4))
-    with alone(context.scene, source) as scene:
-        graph = scene.view_layers[0].depsgraph
-        for row, frame in enumerate(frames.tolist()):
-            scene.frame_set(frame)
-            evaluated = source.evaluated_get(graph)
-            worlds[row] = evaluated.matrix_world
-            # Blender passes matrices column by column.
-            poses = floats(evaluated.pose.bones, "matrix", 16).reshape(-1, 4, 4).swapaxes(1, 2)[order]
-            matrices = worlds[row] @ poses
-            axes = matrices[:, :3, :3] / np.linalg.norm(matrices[:, :3, :3], axis=-2, keepdims=True)
-            heads[row], rotations[row] = matrices[:, :3, 3], quaternion_from_matrix(axes)
-            if (row + 1) % _EVALUATED == 0:
-                yield (row + 1) / len(frames)
+    worlds, plain = np.empty((len(frames), 4, 4)), plain_poses(source, frames)
+    at_once = _EVALUATED if plain is None else _READ
+    rows = {bone.name: row for row, bone in enumerate(source.pose.bones)}
+    order = [rows[bone.name] for bone in bones]
+    for first in range(0, len(frames), at_once):
+        part = slice(first, first + at_once)
+        if plain is None:
+            poses = np.empty((len(frames[part]), len(bones), 4, 4))
+            for row, frame in enumerate(frames[part].tolist(), first):
+                context.scene.frame_set(frame)
+                evaluated = source.evaluated_get(context.evaluated_depsgraph_get())
+                # Blender passes matrices column by column.
+                poses[row - first] = floats(evaluated.pose.bones, "matrix", 16).reshape(-1, 4, 4).swapaxes(1, 2)[order]
+                worlds[row] = evaluated.matrix_world
+        else:
+            poses, worlds[part] = _matrices(source, plain, part), source.matrix_world
+        matrices = worlds[part, None] @ poses
+        axes = matrices[..., :3, :3] / np.linalg.norm(matrices[..., :3, :3], axis=-2, keepdims=True)
+        heads[part], rotations[part] = matrices[..., :3, 3], quaternion_from_matrix(axes)
+        yield min(1.0, part.stop / len(frames))
     lost = np.flatnonzero(~np.isfinite(heads).all(axis=(1, 2)) | ~np.isfinite(rotations).all(axis=(1, 2)))
     if len(lost):
         raise RetargetError(f"{source.name!r} has an invalid position on frame {frames[lost[0]]}: fix its keys")
@@ -88,20 +143,6 @@ def sample_source(context: Context, source: Object, frames: IntArray) -> Generat
     origin, rate = worlds[0, :3, 3], scene_rate(context.scene)
     heading = float(np.arctan2(worlds[0, 1, 0], worlds[0, 0, 0]))
     return Motion(source.name, names, parents, sizes, rest, rotations, heads, origin, rate, heading)
-
-
-@contextmanager
-def alone(scene: Scene, thing: Object) -> Iterator[Scene]:
-    """A scene with the settings of another one, but only one object; removed after the block."""
-    made = bpy.data.scenes.new(scene.name)
-    try:
-        made.render.fps, made.render.fps_base = scene.render.fps, scene.render.fps_base
-        made.render.frame_map_old, made.render.frame_map_new = scene.render.frame_map_old, scene.render.frame_map_new
-        made.collection.objects.link(thing)
-        made.view_layers[0].update()
-        yield made
-    finally:
-        bpy.data.scenes.remove(made)
 
 
 def _sample_recorded(body: Recorded, name: str, usual_rate: float, frames: IntArray) -> Generator[float, None, Motion]:
