@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import ROUNDING, FloatArray
+from .arrays import CLOSE, ROUNDING, FloatArray
 from .backend import array as many
 from .limits import Ball, Fixed, Hinge, Limit, Polygon, Range, swing_of, twist_of
 from .model.skeleton import Skeleton
@@ -49,8 +49,6 @@ def legal_pose(skeleton: Skeleton, limits: Mapping[str, Limit], rotations: Float
 _CORNERS: Final = 12
 # Radians. The margin is at least this, so that swings on a line, or all at one point, get an outline with an area.
 _LEAST_MARGIN: Final = 1e-3
-# Radians. A bone that never rotates by more than this gets no limit.
-_STILL_THROUGHOUT: Final = 1e-4
 _ROUNDS_OF_WEIGHTS: Final = 200
 
 
@@ -78,12 +76,12 @@ def fitted_limit(
     rotations: FloatArray, margin: float = 0.0, hinge_tolerance: float = 0.0, shape: str = "FITTED"
 ) -> Limit:
     """The limit that contains successive rotations (F, 4), widened by a margin."""
-    if angle_between(rotations, IDENTITY).max() < _STILL_THROUGHOUT:
+    if angle_between(rotations, IDENTITY).max() < CLOSE:
         return Fixed()
     quaternions = many.quaternion(rotations)
     off_axis = {axis: float(excess(Hinge(axis), rotations).max()) for axis in _AXES}
     axis: Any = min(_AXES, key=off_axis.__getitem__)
-    if shape == "FITTED" and off_axis[axis] <= hinge_tolerance + _STILL_THROUGHOUT:
+    if shape == "FITTED" and off_axis[axis] <= hinge_tolerance + CLOSE:
         return Hinge(axis, *_range(np.asarray(Hinge(axis).angle(many, quaternions)), margin))
     swing = swing_of(many, quaternions)
     swings = np.stack([swing.x, swing.z], axis=-1).reshape(-1, 2)
@@ -113,11 +111,11 @@ def _half_axes(swings: FloatArray) -> FloatArray:
     """
     every = np.square(np.maximum(swings.T, 0.0))
     farthest = every.max(axis=0)
-    used = farthest > _STILL_THROUGHOUT**2
+    used = farthest > CLOSE**2
     squares = every[:, used]
     inverse = 1.0 / farthest[used]
     weights = np.full(len(squares), 1.0 / len(squares))
-    for _ in range(_ROUNDS_OF_WEIGHTS if (squares @ inverse).max(initial=0.0) > 1.0 + _STILL_THROUGHOUT else 0):
+    for _ in range(_ROUNDS_OF_WEIGHTS if (squares @ inverse).max(initial=0.0) > 1.0 + CLOSE else 0):
         inverse = (2.0 * weights @ squares) ** (-2.0 / 3.0)
         weights *= squares @ inverse
     half_axes = np.zeros(4)
