@@ -366,13 +366,17 @@ class _Work:
         self.lifts = [ToeLift(skeleton, sole, self.goals.floor, len(motion), motion.rate) for sole in toed]
         self.effectors = tuple(Effector(bone, HEAD) for bone in (hips, *(end.name for end in ends)))
         self.wanted = np.empty((len(motion), len(self.effectors), 3))
+        # Only these bones need matrices: fingers, for example, do not.
+        ends_on = [skeleton.index(sole.toe) for sole in toed] + [end.limb[-1] for end in ends] + self.goals.touched
+        self.posed = sorted({above for bone in (self.transfer.hips, *ends_on) for above in skeleton.path(bone)})
+        self.part = skeleton.part(self.posed)
 
     def solve(self, frames: slice, solution: Solution) -> None:
         """Write the poses of some frames: legs and hips first, then arms from the resulting shoulders."""
         local, root = self.transfer.poses(frames)
         carried, local = local, np.array(self.legal(local))
         local[:, self.in_limbs] = carried[:, self.in_limbs]
-        matrices = forward_kinematics(self.skeleton, local, root)
+        matrices = self._posed(local, root)
         if self.feet:
             # Lower the hips until the legs reach their feet's targets.
             up, downs = self.goals.floor.axes.up, []
@@ -392,7 +396,7 @@ class _Work:
             goals.append((position, rotation, self.goals.standing(end, frames, len(local))))
             wanted[end.name] = position
         root = root + self.legs.solve(local, matrices, goals)
-        matrices = forward_kinematics(self.skeleton, local, root)
+        matrices = self._posed(local, root)
         positions = self.goals.hands([end for end, *_ in self.hands], frames, matrices)
         for (end, limb, arm), position in zip(self.hands, positions, strict=True):
             if limb is not None:
@@ -402,7 +406,7 @@ class _Work:
         solution.rotations[:], solution.root_location[:] = self.legal(local), root
         self.wanted[frames] = np.stack([wanted[effector.bone] for effector in self.effectors], axis=1)
         if self.lifts:
-            matrices = forward_kinematics(self.skeleton, solution.rotations, root)
+            matrices = self._posed(solution.rotations, root)
             for lift in self.lifts:
                 lift.look(frames, matrices)
 
@@ -416,14 +420,13 @@ class _Work:
             lift.apply(frames, solution.rotations)
         if self.lifts:
             solution.rotations[:] = self.legal(solution.rotations)
-        matrices = forward_kinematics(self.skeleton, solution.rotations, solution.root_location)
-        bones = [self.skeleton.index(effector.bone) for effector in self.effectors]
-        solution.errors[:] = lengths(matrices[..., :3, 3][:, bones] - self.wanted[frames])
+        solution.errors[:] = lengths(point_positions(solution, self.effectors) - self.wanted[frames])
         met = (solution.errors <= _MET * self.skeleton.size).all(axis=1)
         solution.status[:] = np.where(met, Status.SOLVED, Status.LIMITED)
+        turned = self.transfer.carried(solution.rotations)
         for index, pair in enumerate(self.pairs):
             bone = self.skeleton.index(pair.bone)
-            own, asked = quaternion_from_matrix(matrices[:, bone, :3, :3]), self.transfer.turned(bone, frames)
+            own, asked = turned[bone], self.transfer.turned(bone, frames)
             if bone in self.twisted:
                 # The angle between the directions of Y, ignoring twist.
                 w, x, y, z = product(conjugate(own), asked).T
@@ -433,6 +436,12 @@ class _Work:
         for name, limit in self.limits.items():
             bone = self.skeleton.index(name)
             solution.binding[:, bone] = at_limit(limit, solution.rotations[:, bone], CLOSE)
+
+    def _posed(self, local: FloatArray, root: FloatArray) -> FloatArray:
+        """(F, J, 4, 4) matrices of the bones in `self.posed`; zero for others."""
+        matrices = np.zeros((*local.shape[:2], 4, 4))
+        matrices[:, self.posed] = forward_kinematics(self.part, local[:, self.posed], root)
+        return matrices
 
     def whole(self, solution: Solution) -> Solution:
         """The solution for all bones of the rig; bones that do not follow the source keep their rest pose."""
