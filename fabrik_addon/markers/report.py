@@ -302,6 +302,7 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 _LIMBS: Final = (
     ("the head", ("head", "neck"), ""),
     ("the trunk", ("chest", "spine", "shoulder"), ""),
+    ("the hips", ("hips",), ""),
     ("the left arm", ARM, "L"),
     ("the right arm", ARM, "R"),
     ("the left leg", LEG, "L"),
