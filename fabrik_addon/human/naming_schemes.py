@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 FINGERS: Final = ("thumb", "index", "middle", "ring", "pinky")
@@ -111,6 +112,7 @@ class _Parts(NamedTuple):
     numbers: tuple[int, ...]
 
 
+@lru_cache(maxsize=4096)
 def role_of(bone_name: str) -> Role | None:
     """The role of a bone from its own name; None if unknown.
 

@@ -1,6 +1,6 @@
 """Plants feet: finds the floor, points under the feet and their contacts, and holds the points in place."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -248,6 +248,13 @@ def point_positions(solution: Solution, effectors: Sequence[Effector]) -> FloatA
     bones = sorted({bone for effector in effectors for bone in skeleton.path(skeleton.index(effector.bone))})
     part, local, lengths = skeleton.part(bones), solution.rotations[:, bones], solution.lengths[:, bones]
     return effector_points(part, effectors, forward_kinematics(part, local, solution.root_location, lengths))
+
+
+def head_positions(solution: Solution, bones: Iterable[str]) -> dict[str, FloatArray]:
+    """(F, 3) positions of the heads of some bones, by their names, armature space."""
+    heads = [Effector(name, (0.0, 0.0, 0.0)) for name in bones]
+    points = np.moveaxis(point_positions(solution, heads), 1, 0)
+    return {head.bone: point for head, point in zip(heads, points, strict=True)}
 
 
 def _pinned(positions: FloatArray, spans: Sequence[tuple[int, int]], blend: int) -> FloatArray:

@@ -35,12 +35,13 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from ..core import Solution, Status, forward_kinematics
-from ..core.arrays import ROUNDING, BoolArray, FloatArray, evenly_spread
+from ..core import Solution, Status
+from ..core.arrays import ROUNDING, BoolArray, FloatArray, evenly_spread, times
 from ..core.errors import FabrikError, first_few
 from ..human.naming_schemes import ARM, LEG, Role, match
 from ..human.rest_body import degrees_between, length, square, unit
 from .clip import true_spans
+from .feet import head_positions
 from .mapping.labels import is_named
 from .person import find_walk
 from .solving.course import FilledSpan
@@ -301,6 +302,7 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 _LIMBS: Final = (
     ("the head", ("head", "neck"), ""),
     ("the trunk", ("chest", "spine", "shoulder"), ""),
+    ("the hips", ("hips",), ""),
     ("the left arm", ARM, "L"),
     ("the right arm", ARM, "R"),
     ("the left leg", LEG, "L"),
@@ -497,25 +499,21 @@ def posture_doubts(solution: Solution, matrices: FloatArray) -> Iterator[str]:
     """
     skeleton = solution.skeleton
     roles = match(skeleton.names)
-    tops, hips, shoulders, *legs = (
-        [place for place, name in enumerate(skeleton.names) if name in roles and roles[name].part in parts]
-        for parts in _BODY
-    )
-    places = evenly_spread(len(matrices), LOOKED_AT)
-    posed = forward_kinematics(skeleton, solution.rotations[places], solution.root_location[places])
-
-    def line(bones: FloatArray, low: list[int], high: list[int]) -> FloatArray:
-        """(..., 3) vectors between the mean heads of bones `low` and `high`; bones: (..., J, 4, 4), armature space."""
-        return np.asarray(np.subtract(*(bones[..., :3, 3][..., end, :].mean(axis=-2) for end in (high, low))))
-
+    tops, hips, shoulders, *legs = ([name for name in roles if roles[name].part in parts] for parts in _BODY)
     if not tops or not hips:
         return
-    feet, up = legs[0] or legs[1], matrices[places, 2, :3]
-    lies = median_angle(line(skeleton.rest, hips, tops), up[0]) > _LYING
+    places, feet = evenly_spread(len(matrices), LOOKED_AT), legs[0] or legs[1]
+    posed = head_positions(solution.part(places), {*tops, *hips, *shoulders, *feet})
+    rest = dict(zip(skeleton.names, skeleton.rest[:, :3, 3], strict=True))
+
+    def line(heads: Mapping[str, FloatArray], low: Sequence[str], high: Sequence[str]) -> FloatArray:
+        """(..., 3) vectors between the means of the heads (..., 3) of bones `low` and `high`."""
+        return np.asarray(np.subtract(*(np.mean([heads[name] for name in end], axis=0) for end in (high, low))))
+
+    up = matrices[places, 2, :3]
+    lies = median_angle(line(rest, hips, tops), up[0]) > _LYING
     if shoulders and feet:
-        leans = [
-            median_angle(line(bones, hips, shoulders), line(bones, feet, hips)) for bones in (skeleton.rest, posed)
-        ]
+        leans = [median_angle(line(heads, hips, shoulders), line(heads, feet, hips)) for heads in (rest, posed)]
         if leans[0] > _ON_FOUR >= leans[1]:
             yield (
                 "The rig is an animal with four legs, but is upright on most frames: if the recording shows a person, "
@@ -546,23 +544,17 @@ def _lean_in_walk(solution: Solution, matrices: FloatArray) -> float:
     Examines consecutive frames in the middle of the take.
     """
     middle, roles = len(matrices) // 2, match(solution.skeleton.names)
-    part = slice(max(middle - 2 * LOOKED_AT, 0), middle + 2 * LOOKED_AT)
-    posed = forward_kinematics(solution.skeleton, solution.rotations[part], solution.root_location[part])
-    world = (matrices[part, None, :3, :3] @ posed[..., :3, 3:])[..., 0]
-
     # The first bone of each part and side.
     bones = [
-        [
-            place
-            for place, name in enumerate(solution.skeleton.names)
-            if name in roles and roles[name].side == side and roles[name].part in parts
-        ][:1]
+        [name for name, role in roles.items() if role.side == side and role.part in parts][:1]
         for parts in (_FEET, _HIPS, _SHOULDERS)
         for side in "LR"
     ]
     if not all(bones):
         return 0.0
-    foot, other, *joints = (world[:, places[0]] for places in bones)
+    part = slice(max(middle - 2 * LOOKED_AT, 0), middle + 2 * LOOKED_AT)
+    posed = head_positions(solution.part(part), {name for (name,) in bones})
+    foot, other, *joints = (times(matrices[part, :3, :3], posed[name]) for (name,) in bones)
     hips, shoulders = joints[:2], joints[2:]
     up = np.array([0.0, 0.0, 1.0])
     walk = find_walk(foot - other, 0.5 * (hips[0] + hips[1]) @ up - np.minimum(foot @ up, other @ up), up)

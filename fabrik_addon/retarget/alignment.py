@@ -260,8 +260,12 @@ def align(motion: Motion, reference: Reference, target: RestBody, pairs: Sequenc
         standing = standing if at_rest else taken
     # A limb's rotation from rig to source adds to that of the limb above it.
     corrections: dict[str, FloatArray] = {}
+    hips, chest = (
+        quaternion_from_matrix(axes @ _trunk_frame(source, part) @ _trunk_frame(target, part).T)
+        for part in ("thigh", "upper_arm")
+    )
     for pair in sorted(pairs, key=lambda pair: depth(target, pair.bone)):
-        correction = _base(reference, target, axes, pair.bone)
+        correction = _base(reference, target, axes, pair.bone, hips, chest)
         if target.roles[pair.bone].part in _POSED:
             above_it = (bone for bone in above(target.bones, pair.bone) if bone in corrections)
             if (carrier := next(above_it, None)) is not None and target.roles[carrier].part in _POSED:
@@ -276,8 +280,12 @@ def align(motion: Motion, reference: Reference, target: RestBody, pairs: Sequenc
     return Alignment(quaternion_from_matrix(axes), axes, scale, source_origin, target_origin, corrections)
 
 
-def _base(reference: Reference, target: RestBody, axes: FloatArray, bone: str) -> FloatArray:
+def _base(
+    reference: Reference, target: RestBody, axes: FloatArray, bone: str, hips: FloatArray, chest: FloatArray
+) -> FloatArray:
     """(4,) the rotation from a part of the rig at rest to the source's, armature space, without rotations of limbs.
+
+    hips, chest: (4,) these rotations of both ends of the trunk.
 
     A rest pose is rotated as a whole. On a frame of the take, hips, shoulders and feet face different directions, so
     each has its own rotation. Rotations of the spine are interpolated between those of hips and shoulders.
@@ -292,10 +300,6 @@ def _base(reference: Reference, target: RestBody, axes: FloatArray, bone: str) -
         feet = [_foot_frame(body, role.side, up) for body, up in zip((source, target), ups, strict=True)]
         if feet[0] is not None and feet[1] is not None:
             return quaternion_from_matrix(axes @ feet[0] @ feet[1].T)
-    hips, chest = (
-        quaternion_from_matrix(axes @ _trunk_frame(source, part) @ _trunk_frame(target, part).T)
-        for part in ("thigh", "upper_arm")
-    )
     if role.part in {"hips", "root", "rigid", *LEG}:
         return hips
     if role.part not in {"spine", "chest"}:
@@ -423,6 +427,14 @@ class Transfer:
         matrices = forward_kinematics(skeleton.part(path), local[:, path])[:, -1]
         reached = matrices[:, :3, 3] + matrices[:, :3, :3] @ self._middle
         return local, np.asarray(skeleton.rest[0, :3, 3] + wanted - reached)
+
+    def carried(self, local: FloatArray) -> list[FloatArray]:
+        """For each bone, its (F, 4) rotations in armature space; local: (F, J, 4) local rotations."""
+        world: list[FloatArray] = []
+        for bone, parent in enumerate(self.skeleton.parents):
+            own = product(conjugate(self._from_carrier[bone]), local[:, bone])
+            world.append(product(world[parent], own) if self.skeleton.inherits_rotation[bone] and parent >= 0 else own)
+        return world
 
     def turned(self, bone: int, frames: slice) -> FloatArray:
         """(F, 4) a bone's transferred rotation in armature space."""

@@ -32,6 +32,7 @@ from ..core.rotations import (
 from ..human.rest_body import BodyAxes, RestBody, soles_of
 from ..markers.calibrate.size import effector_points
 from ..markers.feet import Stance, StandingSettings, drift, faded, find_stances
+from ..markers.solving.course import interpolate_gaps
 from .alignment import USUAL_LEG, Transfer, leg_length, path_length
 from .motion import Motion
 
@@ -334,6 +335,11 @@ class LimbGoals:
                     self._touched.append((names.index(other[0]), transfer.skeleton.index(own[0])))
 
     @property
+    def touched(self) -> list[int]:
+        """The rig's bones that hands may touch."""
+        return [own for _, own in self._touched]
+
+    @property
     def keeps_floor(self) -> bool:
         """Whether feet are kept above the floor."""
         return bool(self._plans)
@@ -407,6 +413,8 @@ _MISSED: Final = 1e-3
 # 20 steps are enough: in a dance, 60 take twice the time and only bring the hips 1 mm closer to their target. With 12,
 # feet are up to 1 cm too deep.
 _OPTIONS: Final = Options(max_sweeps=0, restarts=0, tolerance=5e-4, most_steps=20)
+# Fraction of the frames that are solved first.
+_FIRST_ONE_IN: Final = 4
 # Weights of the hips and of a foot in the air, and the factor for a point that is planted or near the ground. With
 # heavier hips, soles sink farther below the floor. With lighter hips, they jitter, and a leg that kicks beyond its
 # limits moves them too far.
@@ -467,12 +475,23 @@ class Reach:
         reached = effector_points(part, self._solver.effectors, forward_kinematics(part, legal))
         missed = np.flatnonzero((lengths(reached - wanted) > self._missed).any(axis=1))
         local[:, self._bones] = legal
-        if len(missed):
-            counts = None if weights is None else weights[missed]
-            prior = PosePrior(own[missed], self._weights)
-            solved = self._solver.solve(wanted[missed], start=legal[missed], weights=counts, prior=prior)
-            local[missed[:, None], self._bones] = solved.rotations
-            shift[missed] = times(np.swapaxes(turn[missed], 1, 2), solved.root_location - home)
+        # Some frames are solved first, so that the others start near their solutions.
+        changes, moves = np.tile(IDENTITY, (len(missed), len(part), 1)), np.zeros((len(missed), 1, 3))
+        is_first = np.arange(len(missed)) % _FIRST_ONE_IN == 0
+        for some in (is_first, ~is_first):
+            frames = missed[some]
+            solved = self._solver.solve(
+                wanted[frames],
+                start=product(legal[frames], changes[some]),
+                start_location=home + moves[some, 0],
+                weights=None if weights is None else weights[frames],
+                prior=PosePrior(own[frames], self._weights),
+            )
+            local[frames[:, None], self._bones] = solved.rotations
+            shift[frames] = times(np.swapaxes(turn[frames], 1, 2), solved.root_location - home)
+            changes[some] = product(conjugate(legal[frames]), solved.rotations)
+            moves[some, 0] = solved.root_location - home
+            changes, moves = interpolate_gaps(changes, is_first, unit=True), interpolate_gaps(moves, is_first)
         return shift
 
 

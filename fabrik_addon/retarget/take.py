@@ -13,11 +13,11 @@ from ..core import Effector, Skeleton, Solution, Solver, Status, forward_kinemat
 from ..core.arrays import CLOSE, ROUNDING, FloatArray, IntArray, evenly_spread, lengths
 from ..core.kernel.joint_limits import at_limit
 from ..core.limits import Limit
-from ..core.rotations import angle_between, conjugate, product, quaternion_from_matrix
+from ..core.rotations import IDENTITY, angle_between, conjugate, product, quaternion_from_matrix
 from ..human.naming_schemes import match
 from ..human.preset import bend_axes
 from ..human.rest_body import RestBody, degrees_between
-from ..markers.feet import Stance, drift, point_positions
+from ..markers.feet import Stance, drift, head_positions, point_positions
 from ..markers.person import cadence_doubts
 from ..markers.report import LOOKED_AT, limbs_without_markers, listed, median_angle, named_figures
 from ..markers.steps import at_once
@@ -146,7 +146,7 @@ def retarget_doubts(
         for pair, is_far in zip(pairs, far, strict=True)
         if is_far and solution.binding[:, skeleton.index(pair.bone)].mean() > _MOSTLY
     ]
-    yield from _direction_doubts(motion.heads[places] @ axes.T, motion, bodies, skeleton, solution, places, held)
+    yield from _direction_doubts(motion.heads[places] @ axes.T, motion, bodies, solution, places, held)
     missed = np.sqrt((solution.errors**2).mean(axis=0)) / leg_length(target)
     if (missed > _MISSED).any():
         worst = np.argsort(-missed)[: int((missed > _MISSED).sum())]
@@ -178,7 +178,6 @@ def _direction_doubts(
     heads: FloatArray,
     motion: Motion,
     bodies: tuple[RestBody, RestBody],
-    skeleton: Skeleton,
     solution: Solution,
     places: IntArray,
     held: Sequence[str],
@@ -188,9 +187,8 @@ def _direction_doubts(
     heads: (F, N, 3) of the source on some frames, in the rig's space. held: bones whose limits keep them far from the
     source's rotation on most frames.
     """
-    matrices = forward_kinematics(skeleton, solution.rotations[places], solution.root_location[places])
     of_bone = [{name: heads[:, place] for place, name in enumerate(motion.names)}]
-    of_bone.append({name: matrices[:, place, :3, 3] for place, name in enumerate(skeleton.names)})
+    of_bone.append(head_positions(solution.part(places), bodies[1].roles))
 
     def off(one: tuple[str, str], other: tuple[str, str]) -> float:
         """The median angle in degrees between a line in the rig and in the source; 0 if a body lacks an end of it."""
@@ -300,14 +298,14 @@ def retarget_steps(
     beside = round(_LOOPED * motion.rate) if motion.is_loop else 0
     wide = motion.repeated(beside) if beside else motion
     work = _Work(wide, skeleton, settings, limits or {}, pairs)
-    solution = Solution.empty(skeleton, len(wide), len(work.effectors))
+    solution = Solution.empty(work.skeleton, len(wide), len(work.effectors))
     chunks = [slice(first, min(first + _CHUNK, len(wide))) for first in range(0, len(wide), _CHUNK)]
     for frames in chunks:
         work.solve(frames, solution.part(frames))
         yield frames.stop / len(wide)
     for frames in chunks:
         work.finish(frames, solution.part(frames))
-    solution = solution.part(slice(beside, beside + len(motion)))
+    solution = work.whole(solution.part(slice(beside, beside + len(motion))))
     stances = []
     for stance in work.goals.stances:
         first, last = max(stance.first - beside, 0), min(stance.last - beside, len(motion) - 1)
@@ -317,7 +315,7 @@ def retarget_steps(
     off = work.turned_off[beside : beside + len(motion)]
     axes, reference = work.transfer.alignment.axes, work.reference
     bodies, ends = work.bodies, work.effectors
-    doubts = retarget_doubts(motion, bodies, reference, skeleton, solution, ends, work.pairs, off, axes, work.limits)
+    doubts = retarget_doubts(motion, bodies, reference, skeleton, solution, ends, work.pairs, off, axes, limits or {})
     return Retargeted(solution, work.effectors, work.pairs, off, tuple(stances), axes, reference, tuple(doubts))
 
 
@@ -325,7 +323,10 @@ retarget = at_once(retarget_steps)
 
 
 class _Work:
-    """Everything that is prepared once for a motion and a rig."""
+    """Everything that is prepared once for a motion and a rig.
+
+    skeleton: of the bones that follow the source and those above them.
+    """
 
     def __init__(
         self,
@@ -336,9 +337,13 @@ class _Work:
         pairs: Sequence[Pair],
     ) -> None:
         self.bodies = source, target = find_bodies(motion, skeleton, pairs)
-        self.skeleton, self.limits = skeleton, limits
         self.pairs = tuple(pair for pair in pairs if pair.bone in target.roles)
         check_pairs(motion, target, self.pairs)
+        followed = [skeleton.index(name) for name in target.roles.keys() | {pair.bone for pair in self.pairs}]
+        self.among = sorted({above for bone in followed for above in skeleton.path(bone)})
+        self.rig = skeleton
+        self.skeleton = skeleton = skeleton.part(self.among)
+        self.limits = limits = {name: limits[name] for name in skeleton.names if name in limits}
         self.reference = reference = find_reference(motion, source, target, settings.reference)
         alignment = align(motion, reference, target, self.pairs)
         self.transfer = Transfer(motion, reference.body, skeleton, target, self.pairs, alignment)
@@ -361,10 +366,10 @@ class _Work:
         self.lifts = [ToeLift(skeleton, sole, self.goals.floor, len(motion), motion.rate) for sole in toed]
         self.effectors = tuple(Effector(bone, HEAD) for bone in (hips, *(end.name for end in ends)))
         self.wanted = np.empty((len(motion), len(self.effectors), 3))
-        # All matrices that are used: those of bones with roles or pairs, and of the bones above.
-        looked_at = {*target.roles, *(pair.bone for pair in self.pairs)}
-        self.moving = sorted({bone for name in looked_at for bone in skeleton.path(skeleton.index(name))})
-        self.part = skeleton.part(self.moving)
+        # Only these bones need matrices: fingers, for example, do not.
+        ends_on = [skeleton.index(sole.toe) for sole in toed] + [end.limb[-1] for end in ends] + self.goals.touched
+        self.posed = sorted({above for bone in (self.transfer.hips, *ends_on) for above in skeleton.path(bone)})
+        self.part = skeleton.part(self.posed)
 
     def solve(self, frames: slice, solution: Solution) -> None:
         """Write the poses of some frames: legs and hips first, then arms from the resulting shoulders."""
@@ -415,14 +420,13 @@ class _Work:
             lift.apply(frames, solution.rotations)
         if self.lifts:
             solution.rotations[:] = self.legal(solution.rotations)
-        matrices = self._posed(solution.rotations, solution.root_location)
-        bones = [self.skeleton.index(effector.bone) for effector in self.effectors]
-        solution.errors[:] = lengths(matrices[..., :3, 3][:, bones] - self.wanted[frames])
+        solution.errors[:] = lengths(point_positions(solution, self.effectors) - self.wanted[frames])
         met = (solution.errors <= _MET * self.skeleton.size).all(axis=1)
         solution.status[:] = np.where(met, Status.SOLVED, Status.LIMITED)
+        turned = self.transfer.carried(solution.rotations)
         for index, pair in enumerate(self.pairs):
             bone = self.skeleton.index(pair.bone)
-            own, asked = quaternion_from_matrix(matrices[:, bone, :3, :3]), self.transfer.turned(bone, frames)
+            own, asked = turned[bone], self.transfer.turned(bone, frames)
             if bone in self.twisted:
                 # The angle between the directions of Y, ignoring twist.
                 w, x, y, z = product(conjugate(own), asked).T
@@ -434,10 +438,19 @@ class _Work:
             solution.binding[:, bone] = at_limit(limit, solution.rotations[:, bone], CLOSE)
 
     def _posed(self, local: FloatArray, root: FloatArray) -> FloatArray:
-        """(F, J, 4, 4) matrices of the bones in `self.moving`; zero for others."""
+        """(F, J, 4, 4) matrices of the bones in `self.posed`; zero for others."""
         matrices = np.zeros((*local.shape[:2], 4, 4))
-        matrices[:, self.moving] = forward_kinematics(self.part, local[:, self.moving], root)
+        matrices[:, self.posed] = forward_kinematics(self.part, local[:, self.posed], root)
         return matrices
+
+    def whole(self, solution: Solution) -> Solution:
+        """The solution for all bones of the rig; bones that do not follow the source keep their rest pose."""
+        count, rig = len(solution.status), self.rig
+        rotations = np.tile(IDENTITY, (count, len(rig), 1))
+        binding = np.zeros((count, len(rig)), dtype=bool)
+        rotations[:, self.among], binding[:, self.among] = solution.rotations, solution.binding
+        lengths = np.tile(rig.lengths, (count, 1))
+        return replace(solution, skeleton=rig, rotations=rotations, binding=binding, lengths=lengths)
 
 
 def _down(reach: FloatArray, own: FloatArray, length: float, up: FloatArray) -> FloatArray:

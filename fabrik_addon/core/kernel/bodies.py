@@ -109,7 +109,8 @@ class Bodies:
             [self._turning_body, np.zeros(3 * free_root, dtype=np.int64), self.slides]
         )
         self._turned = np.flatnonzero(self.inherits & (self.parents >= 0))
-        self._jumps = list(_ancestor_steps(np.where(self.inherits, self.parents, -1)))
+        carriers = np.where(self.inherits, self.parents, -1)
+        self._jumps, self._levels = list(_ancestor_steps(carriers)), list(_levels(carriers))
         # (3 B, turning) the matrix from columns to the rotation vectors of all bodies.
         self._spread = np.zeros((len(bones), 3, self.turning))
         self._spread[self._turning_body, :, np.arange(self.turning)] = self.axes
@@ -173,8 +174,9 @@ class Bodies:
     ) -> tuple[FloatArray, FloatArray]:
         """(..., B, 3) heads and (..., B, 3, 3) orientations of a pose, given as in `pose`."""
         orientations = self.rest_turns @ matrix_from_quaternion(local)
-        # Each round doubles the number of ancestors covered.
-        for bodies, above in self._jumps:
+        # For one pose few rounds are faster: each one doubles the number of ancestors covered. For many poses, few
+        # products are faster: one for each body.
+        for bodies, above in self._levels if local.ndim > 2 else self._jumps:
             orientations[..., bodies, :, :] = orientations[..., above, :, :] @ orientations[..., bodies, :, :]
         shifts = np.empty((*local.shape[:-1], 3))
         shifts[..., 0, :] = root
@@ -359,6 +361,16 @@ def _ancestor_steps(carriers: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
         bodies = np.flatnonzero(above >= 0)
         yield bodies, above[bodies]
         above = np.where(above >= 0, above[above], -1)
+
+
+def _levels(carriers: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+    """For each level below the first: the bodies on it, and those above them; carriers: as in `_ancestor_steps`."""
+    depth = np.zeros(len(carriers), dtype=np.int64)
+    for body, above in enumerate(carriers.tolist()):
+        depth[body] = depth[above] + 1 if above >= 0 else 0
+    for level in range(1, int(depth.max(initial=0)) + 1):
+        bodies = np.flatnonzero(depth == level)
+        yield bodies, carriers[bodies]
 
 
 def cross(first: FloatArray, second: FloatArray) -> FloatArray:

@@ -99,7 +99,7 @@ def file_bytes(path: Path) -> bytes:
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        raise MarkerFileError(f"there is no such file ({path}): choose another") from None
+        raise MarkerFileError(f"there is no such file in {path.absolute().parent}: choose another") from None
     except OSError as trouble:
         raise MarkerFileError(f"cannot be read ({trouble.strerror}, {path}): choose another") from None
     if not content.strip():

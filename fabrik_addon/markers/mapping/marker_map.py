@@ -156,7 +156,7 @@ def _json_map(path: Path, key: str, what: str) -> dict[str, object]:
         text = path.read_text(encoding="utf-8-sig")
         content: object = json.loads(text, object_pairs_hook=_pairs_once, parse_int=whole)
     except FileNotFoundError:
-        raise MapError(f"there is no such file ({path}): choose another") from None
+        raise MapError(f"there is no such file in {path.absolute().parent}: choose another") from None
     except OSError as trouble:
         raise MapError(f"cannot be read ({trouble.strerror}, {path}): choose another") from None
     except UnicodeDecodeError:

@@ -474,8 +474,9 @@ class TestRefused:
             read_markers(written(path, text))
 
     def test_a_missing_file(self, path: Path) -> None:
-        with pytest.raises(MarkerFileError, match=r"^take\.trc: there is no such file \(.*take\.trc\)"):
+        with pytest.raises(MarkerFileError) as caught:
             read_markers(path)
+        assert str(caught.value) == f"take.trc: there is no such file in {path.parent}: choose another"
 
     def test_a_folder(self, tmp_path: Path) -> None:
         with pytest.raises(MarkerFileError, match="cannot be read"):
