@@ -63,9 +63,9 @@ _SECOND: Final = 2
 # Flat parts: on some sides their skin is outside their capsule, by up to 3 cm at the toes. Vertices up to a bone's
 # length away from the bone are skin; vertices farther away belong to objects in the hand.
 _FLAT: Final = frozenset({"hand", "foot", "toe"})
-# The outermost vertices in _DIRECTIONS represent a part's skin. These are evenly spread by the golden angle (Gonzalez,
-# *Mathematical Geosciences*, 2010). _MARGIN, a fraction of the height (0.7 mm), allows for the skin between these
-# vertices, which other bones may move slightly. With 200 directions and no margin, toes are up to 2 mm below the floor.
+# The outermost vertices in _DIRECTIONS represent a part's skin. The directions are evenly spread by the golden angle
+# (Gonzalez, *Mathematical Geosciences*, 2010). _MARGIN, a fraction of the height (0.7 mm), allows for the skin between
+# these vertices. Without it, toes are up to 2 mm below the floor.
 _DIRECTIONS, _MARGIN = 400, 0.0004
 
 

@@ -125,8 +125,8 @@ _FEWEST_KNOWN, _FEWEST_BONES = 6, 4
 _BENDS: Final = 0.06
 _SCALED_FRAMES: Final = 5
 # For each round: the margin (see `ByMotion`) from which a marker is used in the next round, and the meters by which
-# markers may move on their bone. At first limbs without known markers are still at rest, so the distance is large. In
-# the last round, skin and keypoints are within it, but carts and balls are not.
+# markers may move on their bone. At first limbs without known markers are at rest, so the distance is large; in the
+# last round, only carts and balls are beyond it.
 _ROUNDS: Final = ((1.0, 0.15), (0.7, 0.15), (0.5, 0.1), (0.3, 0.06), (0.3, 0.035))
 # Marker weight of a guess, its weight if its margin is small, and the margin below which it counts as small.
 _WEIGHT, _DOUBTED_WEIGHT, _DOUBTED = 0.2, 0.1, 0.5

@@ -20,7 +20,7 @@ limit, of the frames on which it is active. ``status`` is the status of a frame,
 the rotations of bones and the wanted ones. A name that a spreadsheet would run as a formula, such as ``=Head``, is
 preceded by ``'``.
 
-The warnings, one sentence each, are that a bake may not show the recorded person.
+Warnings, one sentence each, name reasons why a bake may not show the recorded person.
 """
 
 import csv

@@ -44,9 +44,8 @@ _POSES: Final[Mapping[Kind, str]] = {
     "T_POSE": "standing in a T pose",
 }
 
-# With a good static recording, the markers of a walk are usually 7 mm off before their positions are refined with the
-# take. The markers were placed differently in the two recordings if the error is above _FAR_OFF, a fraction of the
-# rig's size (12 mm for a person), and _WORSE times as large as without the static recording.
+# The markers were placed differently in the two recordings if they are off by more than _FAR_OFF, a fraction of the
+# rig's size (12 mm for a person; usually 7), and _WORSE times as far as without the static recording.
 _FAR_OFF: Final = 0.005
 _WORSE: Final = 2.0
 # The number of frames of the take that are compared.

@@ -161,8 +161,8 @@ def _contact(
 _LEG = frozenset({"thigh", "shin", "foot", "toe"})
 _ARM = frozenset({"shoulder", "upper_arm", "forearm", "hand", "palm", "finger"})
 # The cap of the force that holds a chest, as a fraction of the dragged hand's force. The trunk still follows a hand
-# beyond the arm's reach, but the head of a walking person stays within 1 cm if a hand is raised by 40 cm. With 0.35, a
-# hand stops 8 mm short of its target instead of moving the trunk.
+# beyond the arm's reach, but a walker's head stays within 1 cm if a hand is raised by 40 cm. With 0.35, a hand stops 8
+# mm short of its target instead.
 _CHEST: Final = 0.2
 # The cap of the force that pulls a dragged point, as a fraction of that in a drag of one frame. With 1, legs of a walk
 # become straight if the hips are dragged out of reach, and knees jump when they bend again. With a third of it, hips

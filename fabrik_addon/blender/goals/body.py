@@ -36,9 +36,9 @@ _masses_by_name: Final = lru_cache(maxsize=_RIGS)(lambda lengths: body_masses(di
 # number, the trunk is upright.
 _PAIR: Final = 2
 _ACROSS: Final = 0.5
-# The cost of bending the trunk of an animal that is moved as a whole. Test: the feet are pinned and the hips lowered by
-# 10 cm. A wolf's hind legs become 14 % shorter, a horse's 17 %. The front legs keep their length with a cost of 1,
-# become 7 % shorter with 100, and 13 % and 17 % with 1000, like the hind legs.
+# The cost of bending the trunk of an animal that is moved as a whole. If the hips of a wolf or horse are lowered by 10
+# cm, its hind legs become 14 and 17 % shorter. Its front legs keep their length with a cost of 1, and become as short
+# with 1000.
 _STIFF: Final = 1000.0
 
 

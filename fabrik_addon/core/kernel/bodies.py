@@ -135,7 +135,7 @@ class Bodies:
 
     @cached_property
     def ends(self) -> IntArray:
-        """(B, B) for bodies u, l: the body at whose head u's lever arm for points of l ends; -1 for the points.
+        """(B, B) for bodies u, l: the body at whose head the lever arm from u to points of l ends; -1: at the points.
 
         Bodies that do not inherit rotation are moved, but not rotated, by those above.
         """

@@ -23,10 +23,9 @@ _STANDS_IN = 0.85
 # Compliance of the support: the distance by which it yields per force. It is a pure number: masses are shares, so
 # forces are lengths.
 _YIELDS = 0.015
-# The center of mass moves freely up to _AT_EASE, as a fraction of the distance to the support's edge. Beyond it, the
-# hips move back, like those of people: by 1.8 cm for a hand 70 cm forward, or by 2.3 cm with 0.37. For each meter that
-# the center is lowered, the region is narrower by _LOWERED meters, because bending down moves the hips farther back
-# than reaching out.
+# The center of mass moves freely up to _AT_EASE, a fraction of the distance to the support's edge. Beyond it, the hips
+# move back: by 1.8 cm for a hand 70 cm forward. For each meter that the center is lowered, the region is narrower by
+# _LOWERED meters, because bending down moves the hips farther back than reaching out.
 _AT_EASE, _LOWERED = 0.42, 0.15
 # The largest force of the support, as a multiple of the body's size. It is below the caps of goals (30, or 4 for hips),
 # so balance gives way first. With 0.5, a person on one foot who reaches far to the side loses balance by centimeters.

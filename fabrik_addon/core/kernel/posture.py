@@ -18,12 +18,10 @@ from .bodies import Bodies, Motions, Pose, cross
 from .kinematics import forward_kinematics
 
 # Inertia of each joint in addition to that of its bone, in squares of the body's size. With less, the light wrist
-# rotates to its limits instead of the arm, and jumps there. With more, joints share a movement evenly and the hips
-# follow: with 1.7e-3, by 4.3 cm instead of 3.7 for a hand 70 cm forward.
+# rotates to its limits instead of the arm, and jumps there. With more, the hips follow a hand farther.
 _LEAST_INERTIA = 1.038e-3
 # Radians by which a hip flexes for each radian of its knee's bend, in a relaxed leg: 0.5 with a foot straight below the
-# hip, 1 in a squat. With 0, the body bends over backward by 67 degrees if its head is lowered by 50 cm; with 0.5, the
-# pelvis tilts back by 6 degrees on the way.
+# hip, 1 in a squat. With 0, the body bends over backward by 67 degrees if its head is lowered by 50 cm.
 FOLLOWS: Final = 0.8
 # Factor on the inertia of joints of limbs without goals, which follow gravity and the floor.
 _RELAXED = 0.3

@@ -27,10 +27,10 @@ _EASE, _TIGHTEN = 1.0 / 3.0, 2.0
 # A frame is stationary if no single joint can gain more than _OPTIMAL² of the cost.
 _OPTIMAL = 3e-3
 # A frame is also stationary after a step that was damped by at most _FIRST, if two fractions of the remaining cost are
-# small. The next step would gain at most _PREDICTABLE: about error² / gain, with the error of this step's prediction.
-# The damping prevented a gain of at most _OPTIMAL; otherwise a marker that had fallen off displaced a joint by 29 mm.
-# Without expected rotations, limits may still change, so no single joint may be able to gain more than NEARLY_OPTIMAL²
-# of the cost.
+# small: the gain of the next step, about error² / gain with the error of this step's prediction, is at most
+# _PREDICTABLE; the gain that damping prevented is at most _OPTIMAL (otherwise a marker that had fallen off displaced
+# a joint by 29 mm). Without expected rotations, limits may still change, so no single joint may gain more than
+# NEARLY_OPTIMAL².
 _PREDICTABLE, NEARLY_OPTIMAL = 1e-5, 0.03
 # After a step that gained at most this fraction of the cost, the next one includes the derivative of the goals' forces
 # (Newton's method). Farther away that matrix is often indefinite.
@@ -273,8 +273,8 @@ class LeastSquares:
             right[:, : bodies.turning] += held[:, : bodies.turning] * pulls
             squares += held
         # A joint is scaled by the mean of two squared lengths: that of its own columns, and the mean over all joints
-        # that move a goal. With the first alone, poses far from their targets took 1.8 times the steps; with the second
-        # alone, 1 % of a person's targets needed a restart.
+        # that move a goal. With the first alone, poses far from their targets took 1.8 times the steps; with the
+        # second, 1 % needed a restart.
         even = times(self._even, squares)
         joints = even[:, : bodies.turning]
         joints += joints.sum(axis=1, keepdims=True) / np.maximum((joints > 0.0).sum(axis=1, keepdims=True), 1)
