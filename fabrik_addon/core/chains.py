@@ -184,7 +184,6 @@ class ChainSolver:
     def _reached(
         self, bent: list[Quaternion], points: list[Vector], target: Vector, pole: Vector | None, frames: int
     ) -> _Found:
-        """Bring the tip of the bent chain to its target."""
         backend = self._backend
         chain = chains.Chain(points, self._distances, target.x * 0.0, frames)
         chains.reach(backend, chain, target, self._tolerance, self._problem.options)

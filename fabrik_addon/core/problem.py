@@ -59,7 +59,6 @@ class Problem:
 
     @cached_property
     def _factors(self) -> dict[str, float]:
-        """The length factors of sliding bones, as close to 1 as their ranges allow."""
         return {name: min(max(1.0, low), high) for name, (low, high) in self.slides.items()}
 
     @cached_property

@@ -105,7 +105,6 @@ class Solver:
 
     @cached_property
     def _chains(self) -> ChainSolver:
-        """The fast path for many poses, or for a chain with a pole."""
         return ChainSolver(self.problem, array)
 
     def solve(

@@ -161,7 +161,6 @@ def skin_points(
 
 
 def _height(body: RestBody) -> float:
-    """The extent of head, hips and feet along the up direction."""
     assert body.axes is not None
     ends = [point for name, role in body.roles.items() if role.part in {"head", "foot", "hips"}
             for point in (body.bones[name].head, body.end(name))]  # fmt: skip
@@ -169,7 +168,6 @@ def _height(body: RestBody) -> float:
 
 
 def _trunk(body: RestBody, axes: BodyAxes, vertices: Mapping[str, FloatArray], height: float) -> list[_Placed]:
-    """Two capsules for each bone of the trunk, from the hip joints to the neck."""
     found = sorted(
         body.named("hips") + body.named("spine") + body.named("chest"), key=lambda name: body.bones[name].head @ axes.up
     )
@@ -206,7 +204,6 @@ def _trunk(body: RestBody, axes: BodyAxes, vertices: Mapping[str, FloatArray], h
 
 
 def _limbs(body: RestBody, vertices: Mapping[str, FloatArray], height: float) -> list[_Placed]:
-    """A capsule for each bone of the limbs, neck and head."""
     placed = []
     for name, role in body.roles.items():
         limb = _LIMBS.get(role.part)

@@ -118,7 +118,6 @@ def body_masses(lengths: Mapping[str, float]) -> dict[str, BoneMass]:
 
 
 def _human(lengths: Mapping[str, float], roles: Mapping[str, Role]) -> dict[str, BoneMass]:
-    """The masses of bones with known names, in percent of the total."""
     found: dict[str, BoneMass] = {}
     for name, segment in _SEGMENTS.items():
         for side in ("L", "R") if name in _SIDED else ("",):

@@ -219,7 +219,6 @@ class RestBody:
         return {"L": 1, "R": -1}.get(self.roles[name].side, 0)
 
     def _knuckles(self, side: str) -> list[FloatArray]:
-        """The heads of the fingers' first bones, beginning at the index finger."""
         first = [self.named("finger", side, finger, 1) for finger in FINGERS[1:]]
         return [self.bones[names[0]].head for names in first if names]
 
@@ -365,7 +364,6 @@ def convex_hull(points: FloatArray) -> FloatArray:
 
 
 def _half(rows: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """One half of the hull, along sorted points."""
     kept: list[tuple[float, float]] = []
     for x, y in rows:
         while len(kept) > 1:
@@ -393,6 +391,5 @@ def _at(bones: Mapping[str, RestBone], point: Point) -> FloatArray:
 
 
 def _on(bones: Mapping[str, RestBone], name: str, point: FloatArray) -> Point:
-    """A point in armature space as a point on a bone, in the bone's frame."""
     x, y, z = bones[name].axes.T @ (point - bones[name].head)
     return name, (float(x), float(y), float(z))

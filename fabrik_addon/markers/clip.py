@@ -60,7 +60,6 @@ class Clip:
     doubts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the fields and make the array read-only."""
         positions = np.asarray(self.positions, dtype=np.float64)
         if positions.flags.writeable or positions.base is not None:
             positions = positions.copy()

@@ -275,7 +275,6 @@ def _closing_line(report: Report) -> str:
 
 
 def _counts(report: Report) -> str:
-    """The number of frames of each status, for example "FITTED 149, UNSEEN 2"."""
     return ", ".join(f"{name} {count}" for name, count in report.status_counts().items())
 
 
@@ -291,7 +290,6 @@ def _table_row(name: str, row: Row) -> tuple[str, ...]:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines with the first column left-aligned and the others right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
 
@@ -587,7 +585,6 @@ def named_figures(figures: Mapping[str, float], more_than: float, unit: str) -> 
 
 
 def _over(values: Mapping[str, float], more_than: float) -> list[str]:
-    """The names with values above `more_than`, the highest first."""
     return sorted((name for name, value in values.items() if value > more_than), key=lambda name: -values[name])
 
 

@@ -404,8 +404,8 @@ class LimbGoals:
 _SHARE: Final = 0.15
 # A limb is solved again if it misses its target by more than this fraction of its length.
 _MISSED: Final = 1e-3
-# 20 steps are enough: in a dance, 60 take twice the time and only bring the hips 1 mm closer to their target. With 12,
-# feet are up to 1 cm too deep.
+# With 60 steps, a dance takes twice the time, and hips are only 1 mm closer to their target. With 12, feet are up to 1
+# cm too deep.
 _OPTIONS: Final = Options(max_sweeps=0, restarts=0, tolerance=5e-4, most_steps=20)
 # Weights of the hips and of a foot in the air, and the factor for a point that is planted or near the ground. With
 # heavier hips, soles sink farther below the floor. With lighter hips, they jitter, and a leg that kicks beyond its

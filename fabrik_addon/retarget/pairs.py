@@ -260,7 +260,6 @@ def _upright_body(bones: Mapping[str, RestBone]) -> TreeBody | None:
 def _roles(
     tree: _Tree, hips: str, pairs: Mapping[str, tuple[str, str]], trunk: list[str], left: Callable[[str], str]
 ) -> dict[str, Role]:
-    """The roles of hips, trunk, limbs, neck and head."""
     roles = {hips: Role("hips"), **{name: Role("spine") for name in trunk}}
     for limb in pairs[hips]:
         roles |= _limb(tree.chain(limb)[:4], LEG, left(limb))

@@ -1,6 +1,6 @@
 """Retargets a motion: transfers rotations, then brings hands and feet to their targets.
 
-The warnings, one sentence each, are that the motion may not match its source.
+Warnings, one sentence each, name reasons why the motion may not match its source.
 """
 
 from collections.abc import Generator, Iterator, Mapping, Sequence

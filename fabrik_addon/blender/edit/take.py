@@ -478,7 +478,6 @@ def _candidates(armature: Object) -> Iterator[Curves]:
 
 
 def _of(record: Action, slot: str) -> dict[tuple[str, int], FCurve]:
-    """The curves in one of a record's slots."""
     own = next(each for each in record.slots if each.name_display == slot)
     return keyframes.curves_by_key(keyframes.curves_of(record, own))
 

@@ -251,7 +251,6 @@ def _on_frame(scene: Scene, graph: Depsgraph) -> None:
 
 @persistent  # type: ignore[untyped-decorator]
 def _after_load(*_arguments: object) -> None:
-    """Handle the opening of a file. Undo cannot go back beyond it."""
     listen(_after_undo, *_HISTORY, on=False)
     resume()
 

@@ -32,7 +32,6 @@ class Unset:
         self._group = group
 
     def __getattr__(self, name: str) -> Any:
-        """The default of a property."""
         found = self._group.properties[name]
         if found.type == "COLLECTION":
             return ()

@@ -69,7 +69,6 @@ class SelfCollision:
 
 
 def _about(skeleton: Skeleton, bone: str) -> set[str]:
-    """The names of a bone, its parent, and all bones below it."""
     index = skeleton.index(bone)
     below = {name for name in skeleton.names if index in skeleton.path(skeleton.index(name))}
     parent = int(skeleton.parents[index])

@@ -242,7 +242,6 @@ class RelaxedLimbs:
         return found
 
     def _arms(self) -> list[_Limb]:
-        """Arms that are more level in the preferred pose than in a relaxed arm."""
         found: list[_Limb] = []
         if self._up is None:
             return found

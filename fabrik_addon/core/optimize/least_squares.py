@@ -89,7 +89,6 @@ class LeastSquares:
         self._improve(state, most_steps)
 
     def _improve(self, state: State, most_steps: int) -> None:
-        """Take steps for `run`, with or without poles."""
         bodies, open_frames, part = self.bodies, np.arange(len(state.weights)), state
         away = self._away(part)
         damping, growth = np.full(len(open_frames), _FIRST), np.full(len(open_frames), _TIGHTEN)

@@ -201,7 +201,6 @@ def _falls(heights: FloatArray, columns: Sequence[int], rate: float) -> float:
 
 
 def _parser(content: bytes, suffix: str) -> Parser:
-    """The parser for a file with this content."""
     start = content[:64]
     letters = start.replace(b"\0", b"").lower()
     if _TRC_START in letters:

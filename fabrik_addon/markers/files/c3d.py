@@ -165,7 +165,6 @@ def _from_dec(raw: bytes) -> FloatArray:
 
 
 def _decoded(raw: bytes) -> str:
-    """A text up to its first NUL, in UTF-8, else Latin-1."""
     raw = raw.partition(b"\0")[0]
     try:
         return raw.decode("utf-8").strip()
@@ -287,7 +286,6 @@ def _layout(content: bytes, parameters: Parameters) -> tuple[Layout, tuple[str, 
 
 
 def _counts(values: Iterable[float]) -> list[int]:
-    """The values that are valid counts, without repetitions."""
     return list(dict.fromkeys(int(value) for value in values if math.isfinite(value) and value >= 1.0))
 
 
@@ -387,7 +385,6 @@ def parse_c3d(content: bytes, chosen: Chosen) -> Clip:
 
 
 def _labels(parameters: Parameters, count: int) -> tuple[list[str], list[bool]]:
-    """The names of the points, and which of them are outputs of a model."""
     plain = [*parameters.strings("POINT:LABELS"), *([""] * count)][:count]
     # Repeated labels are replaced by their descriptions, if all of those differ.
     counts = Counter(plain)

@@ -190,13 +190,11 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
 
 
 def _with_one_header(text: str) -> str:
-    """The text of concatenated files without their repeated headers."""
     header = _HEADER.match(text) if len(_KEY.findall(text)) > 1 else None
     return text if header is None else f"{header[0].rstrip()}\n{_HEADER.sub('', text)}"
 
 
 def _plain(text: str) -> str:
-    """A word of the header in lower case, without spaces."""
     return text.lower().replace(" ", "")
 
 

@@ -187,7 +187,6 @@ ON_THE_BODY: Final[Mapping[str, Landmark]] = {
 
 
 def _finger_landmarks() -> dict[str, Landmark]:
-    """The joints of fingers, each on the bone before it, and their tips."""
     places = {f"{finger} 1": Landmark("hand", f"{finger} 1") for finger in FINGERS}
     for finger in FINGERS:
         for number, end in enumerate(("2", "3", "tip"), start=1):
@@ -220,8 +219,8 @@ _DEEP: Final = 4.0
 _OPPOSITE: Final = 0.3
 _SWAPPED: Final = 20.0
 # Axes have different scales if the standard deviation of the limbs' lengths is more than the first number, relative to
-# these lengths, and this many times that with other scales. In recordings it is at most 0.8 % with markers, and at most
-# 1.2 times that with other scales with keypoints. If an axis is stretched by 1.2, it is about 3 %, and 4 to 17 times.
+# these lengths, and this many times that with other scales. In recordings with markers it is at most 0.8 %, with
+# keypoints at most 1.2 times that. If an axis is stretched by 1.2, it is about 3 %, and 4 to 17 times.
 _CHANGED: Final = 0.012
 _STEADIER: Final = 2.0
 

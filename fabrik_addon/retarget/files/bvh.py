@@ -87,7 +87,6 @@ def parse_bvh(content: bytes, rate: float | None = None) -> Recorded:
 
 
 def _joints(head: str) -> list[_Joint]:
-    """The joints of a skeleton, in their order in the file."""
     joints: list[_Joint] = []
     # Indices of the joints whose braces are open, the innermost last; an end repeats its joint.
     opened: list[int] = []

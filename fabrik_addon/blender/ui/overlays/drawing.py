@@ -112,7 +112,6 @@ def draw(drawing: Drawing, region: Region, share: float = 1.0) -> None:
 
 
 def _faded(points: Single, colors: Single, share: float) -> dict[str, Any]:
-    """Points and colors with an opacity factor, by the names that shaders use."""
     return {"pos": points, "color": colors * np.array((1.0, 1.0, 1.0, share), dtype=np.float32)}
 
 

@@ -151,7 +151,6 @@ def _note_file() -> None:
 
 @persistent  # type: ignore[untyped-decorator]
 def _after_load(*_arguments: object) -> None:
-    """Handle the opening of a file."""
     _forget()
     _note_file()
 

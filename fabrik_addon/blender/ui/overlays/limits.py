@@ -291,7 +291,6 @@ def gather(bones: Sequence[PoseBone], active: PoseBone | None) -> tuple[Drawing,
 
 
 def _drawing(shares: Sequence[tuple[Shape, float]]) -> Drawing:
-    """One drawing of all shapes, each with an opacity factor."""
     lines, surfaces = list[Lines](), list[Part]()
     for shape, share in shares:
         color = COLORS["binds"] if shape.binds else _WHITE if shape.kind is ShapeKind.MARKER else COLORS["free"]
