@@ -346,7 +346,8 @@ class _Limits:
         """Shift the limits. own: (F, B, 4) original poses. shares: (F,) the fraction of the excess that is removed."""
         self._bodies, self._limits = bodies, JointLimits(bodies, limits)
         away = rotation_vector_from_quaternion(product(own, conjugate(self._limits.clamped(own))))
-        # A hinge can only rotate about its axis. Other rotations are rounding errors, and so are very small ones.
+        # A hinge can only rotate about its axis. Very small rotations, and rotations about other axes, are rounding
+        # errors.
         is_hinge = np.array([limit is not None and limit.rotation_axis is not None for limit in limits])
         away[is_hinge | (lengths(away) < SINGLE)] = 0.0
         self._is_beyond = bool(away.any())

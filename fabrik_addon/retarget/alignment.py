@@ -343,7 +343,7 @@ def leg_length(body: RestBody) -> float:
 
 
 def limb_length(body: RestBody, parts: Sequence[str], side: str | None) -> float:
-    """The length along the heads of some parts on a side, None for any; 0 if the body lacks one of them."""
+    """The length along the heads of some parts; 0 if the body lacks one of them. side: None for any."""
     joints = [joint for part in parts if (joint := body.head_of(part, side)) is not None]
     return path_length(joints) if len(joints) == len(parts) else 0.0
 
