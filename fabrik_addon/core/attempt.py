@@ -165,8 +165,7 @@ _FEW = 4
 # After this many steps an attempt shows whether it is successful; the best one is then completed.
 STEPS = 25
 # With more than this many target coordinates per degree of freedom, no other pose fits: for a walk with 31 skin markers
-# on 19 degrees of freedom, restarts took six times as long without any gain. The ratio is 1.2 for a person with 22
-# exact points.
+# on 19 degrees of freedom, restarts took six times as long without any gain.
 _MAX_TRIED = 2.0
 # The pose from another start may jump, so it is only used if it is clearly better: by 5 % in Σ weight · distance².
 _CLEAR_GAIN = 0.95

@@ -57,8 +57,8 @@ _CAP: Final = 30.0
 # largest number of moves.
 _MOVE, _MAX_MOVES = 0.06, 12
 # Stiffness along active constraints. It changes no step, but the matrix then only has to be positive definite in the
-# other directions. With 10, a hand far out of reach comes to rest after 55 steps instead of 30; with 100, bones turn
-# back while targets move.
+# other directions. With 10, a hand far out of reach takes twice the steps; with 100, bones turn back while targets
+# move.
 _FIRM: Final = 30.0
 # The merit function ignores misses up to this many times the tolerance. Otherwise tiny misses of pins, whose caps are
 # large, would decide whether a step is accepted.
@@ -90,7 +90,7 @@ _FULL_SHIFT: Final = 0.1
 # is lowered.
 _RADIAN: Final = 0.22
 # For joints of limbs without goals, _RADIAN is multiplied by this number. With 1, a forearm that begins to hang lags by
-# 9 degrees. With 0 (no bound), the free leg of a person on one foot swings by 17 to 27 degrees per centimeter.
+# 9 degrees. With 0 (no bound), the free leg of a person on one foot swings by 20 degrees per centimeter.
 _FREE: Final = 0.5
 # A constraint is not reported as blocking if its force is below this fraction of the largest force on missed goals.
 _BLOCKING_SHARE: Final = 0.05
@@ -293,8 +293,8 @@ class DragSolver:
         self.tolerance = SINGLE * float(self.goals.lengths.max())
         ranks = np.unique([each.priority for each in effectors], return_inverse=True)[1].reshape(-1)
         caps = np.array([each.weight for each in effectors]) * _CAP * self.size * PRIORITY ** (ranks.max() - ranks)
-        # The torque that holds an orientation depends on the body's size. With `arms`, the lengths of paths to bones'
-        # ends, it would be three times as large for hips whose bone is three times as long.
+        # The torque that holds an orientation depends on the body's size, not on `arms`, the lengths of paths to bones'
+        # ends.
         torques = caps[self.goals.oriented] * self.goals.shares * LEVER * self.size
         self.caps: FloatArray = np.concatenate([caps, torques / self.goals.arms])
         # Goals that are kept before those of the lowest priority.

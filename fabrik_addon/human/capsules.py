@@ -47,7 +47,7 @@ _LIMBS: Final = {
     "foot": _Limb(0.021, is_tip=True, percentile=25.0),
 }
 # The fraction of a thigh's capsule, from its start, that does not collide with the trunk: belly and thighs are soft.
-# With the whole capsule the knees of a person who sits down end 36 cm apart instead of 18.
+# With the whole capsule, the knees of a person who sits down end 36 cm apart.
 _LAP: Final = 0.3
 # A radius from a mesh, divided by that from the height, must be within these bounds: skirts and capes are not the body.
 _THINNEST, _THICKEST = 0.6, 1.6

@@ -84,7 +84,7 @@ Range: TypeAlias = BallRange | HingeRange
 # The whole lumbar and thoracic spine, and the whole neck with the head. Rigs divide these among several bones.
 SPINE: Final = BallRange(80, 25, 35, 35, 45, 45)  # AAOS
 # Higher bones of the trunk twist farther: lumbar vertebrae by 1...3 degrees each, thoracic ones by 4...9 (White and
-# Panjabi, *Clinical Biomechanics of the Spine*, 1990). Divided evenly, people twisted 20 degrees too far at the top.
+# Panjabi, *Clinical Biomechanics of the Spine*, 1990).
 NECK: Final = BallRange(50, 60, 45, 45, 80, 80)  # AMA; AAOS has 45 forward, back and sideways, and a twist of 60
 
 # Sternoclavicular joint: up 45, down 5…10, forward and back 15; the acromioclavicular joint adds about 10. Twist:

@@ -24,7 +24,7 @@ _HIGHEST: Final = 1.0
 # votes are wrong.
 _SURE: Final = 0.8
 # A person travels along an axis if the smallest coordinate on it changes by more than this fraction of the markers'
-# extent. If a person stays in place, it changes by a few tenths of the extent.
+# extent (in place: by a few tenths).
 _TRAVELS: Final = 1.0
 # Maximum number of frames examined in a recording.
 LOOKED_AT: Final = 2000

@@ -320,12 +320,11 @@ _CROUCHING: Final = 0.82
 _FEET_TO_HEAD: Final = 0.82
 # Meters: nearly all people who stand are between these heights. Inches read as centimeters make adults 0.7 m tall.
 _SHORTEST, _TALLEST = 0.8, 2.3
-# An RMS error above this fraction of a rig's size from end to end (30 mm on a person) is too large. It is up to 15 mm
-# for keypoints, and up to 25 mm on rigs of other proportions.
+# An RMS error above this fraction of a rig's size from end to end (30 mm on a person) is too large. It is up to 25 mm
+# on rigs of other proportions.
 _FAR: Final = 0.0127
 # A marker is misplaced if it is farther from its label's position than this fraction of the rig's height at rest (15 cm
-# on a person). In six recordings on six rigs, this distance is at most 0.072. For markers on the other shoulder, hip,
-# knee or ankle, it is 0.11 to 0.18.
+# on a person). In six recordings on six rigs, it is at most 0.072; for markers on another joint, 0.11 to 0.18.
 _MISPLACED: Final = 0.1
 # A difference between the positions of a left and a right marker counts as this many times its size, because rigs and
 # marker sets differ from people on both sides alike. It is at most 0.041 of the height in these recordings.
@@ -337,7 +336,7 @@ _FARTHER: Final = 1.25
 # usual one. It is at least 0.52 in these recordings.
 _BESIDE: Final = 0.3
 # A person is wider or narrower than the rig if hips and shoulders both differ by more than this factor, after limbs are
-# scaled to the same length. In five recordings, it is 0.93 to 1.14 for hips and 0.95 to 1.07 for shoulders.
+# scaled to the same length. In five recordings, it is 0.93 to 1.14.
 _WIDER: Final = 1.15
 _WIDE_PARTS: Final = (("hips",), ("chest", "shoulder"))
 # The parts at both ends of the trunk, of the trunk without the neck, and of the legs.

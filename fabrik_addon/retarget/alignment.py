@@ -29,9 +29,8 @@ from .pairs import Pair, above, depth
 
 # Parts whose directions are compared to choose a reference pose, beyond the trunk and the line of the shoulders.
 _KEPT: Final = ("chest", "neck", "thigh", "shin", "foot")
-# Weight of the bend of arms, and of their angle forward or back: in a T or an A pose both are zero. With a larger
-# weight, hips have an error that is 0.3 degrees larger on the chosen frames. With 0, upper arms are up to 80 degrees
-# off.
+# Weight of the bend of arms, and of their angle forward or back: in a T or an A pose both are zero. With 0, upper arms
+# are up to 80 degrees off.
 _ARMS_COUNT: Final = 0.3
 # Degrees: the largest RMS difference from the rig's rest pose with which a source's rest pose is used. It is 3 to 8 for
 # T poses, and 85 to 100 for poses with all limbs along one axis.

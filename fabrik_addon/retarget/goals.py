@@ -408,8 +408,8 @@ _MISSED: Final = 1e-3
 # cm too deep.
 _OPTIONS: Final = Options(max_sweeps=0, restarts=0, tolerance=5e-4, most_steps=20)
 # Weights of the hips and of a foot in the air, and the factor for a point that is planted or near the ground. With
-# heavier hips, soles sink farther below the floor. With lighter hips, they jitter, and a leg that kicks beyond its
-# limits moves them too far.
+# heavier hips, soles sink below the floor. Lighter hips jitter, and a leg that kicks beyond its limits moves them too
+# far.
 _HIPS_WEIGHT: Final = 0.3
 _FOOT_WEIGHT: Final = 0.1
 _STANDING_WEIGHT: Final = 2500.0

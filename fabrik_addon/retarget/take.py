@@ -50,8 +50,7 @@ _LIMBS: Final = (
     ("the right shin", "shin", "foot", "R"),
 )
 _ACROSS: Final = (("the line across the hips", "thigh"), ("the line across the shoulders", "upper_arm"))
-# Median degrees over the frames. In three takes of people on six rigs with limits, this is at most 5.4 for trunks, 5.8
-# for the lines across hips or shoulders, and 6.8 for limbs.
+# Median degrees over the frames. In three takes of people on six rigs with limits, this is at most 6.8.
 _FAR_TRUNK: Final = 18.0
 _FAR_LIMB: Final = 25.0
 _OPPOSITE: Final = 100.0

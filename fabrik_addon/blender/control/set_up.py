@@ -53,7 +53,7 @@ _NEW: Final = 0.1
 _ONE_AXIS: Final = 0.05
 _ALONG: Final = 0.9994
 # The least bend of a limb's joint in radians, or half of its bend at rest if that is less. Blender's IK has an error of
-# 0.01 mm, or 0.2 degrees in a limb of half a meter that is bent by 1 degree. A bend of 0.1 shortens it by 0.6 mm.
+# 0.01 mm, or 0.2 degrees in a limb of half a meter that is bent by 1 degree.
 _STRAIGHT: Final = 0.1
 # Fraction of a trial's movement. A bone whose length changes by more is stretched (in Rigify by a tenth to a fifth).
 _STRETCH: Final = 0.03

@@ -164,9 +164,8 @@ _ARM = frozenset({"shoulder", "upper_arm", "forearm", "hand", "palm", "finger"})
 # beyond the arm's reach, but a walker's head stays within 1 cm if a hand is raised by 40 cm. With 0.35, a hand stops 8
 # mm short of its target instead.
 _CHEST: Final = 0.2
-# The cap of the force that pulls a dragged point, as a fraction of that in a drag of one frame. With 1, legs of a walk
-# become straight if the hips are dragged out of reach, and knees jump when they bend again. With a third of it, hips
-# stop short of targets within reach.
+# The cap of the force that pulls a dragged point, as a fraction of that in a drag of one frame. With 1, knees of a walk
+# jump if the hips are dragged out of reach. With a third of it, hips stop short of targets within reach.
 _SOFT: Final = 0.1
 
 

@@ -19,8 +19,8 @@ from bpy.app.handlers import persistent
 from bpy.props import CollectionProperty
 from bpy.types import Context, PropertyGroup
 
-# The context of all labels. Blender's own translations have priority over those of add-ons. Without a separate context,
-# the German for "Manual" would be a handbook, for "Spread" a spray can, and for "Force" a force field.
+# The context of all labels. Blender's own translations have priority over those of add-ons: without a separate context,
+# the German for "Manual" would be a handbook.
 CONTEXT: Final = "FABRIK"
 
 

@@ -15,10 +15,10 @@ from .posture import Away, PostureTerm
 # along either of two axes. Rows for all points take 30 to 50 % longer.
 _SLOPE = 0.4
 # Points may be below the floor by this fraction of the body's size; otherwise the floor holds feet that pins already
-# hold. With 0, hips that are dragged by 30 cm above pinned feet stop 26 cm too early. Goals have a third of this error.
+# hold. With 0, hips that are dragged by 30 cm above pinned feet stop 26 cm too early.
 _SLACK = 3e-5
-# If a body starts off its support, its center of mass moves into a region of this fraction of the support's size. If a
-# foot is lifted, the center ends 3 mm inside the edge. With 0.6 it ends 12 mm inside, but the hips move 1 cm farther.
+# If a body starts off its support, its center of mass moves into a region of this fraction of the support's size. With
+# 0.6, the hips move 1 cm farther if a foot is lifted.
 _STANDS_IN = 0.85
 # Compliance of the support: the distance by which it yields per force. It is a pure number: masses are shares, so
 # forces are lengths.

@@ -77,7 +77,7 @@ class QuadraticProgram:
         Raises numpy.linalg.LinAlgError if H is singular.
         """
         # Products of all rows with each other are left out, since few inequalities are ever active. Without BLAS, as in
-        # Blender's own numpy, products with the inverse take four times as long as LAPACK's solutions.
+        # Blender's own numpy, products with the inverse are slow.
         self._both = np.concatenate([rows, constraints])
         self._count = len(rows)
         solved = np.linalg.solve(matrix, np.concatenate([slope[None], self._both]).T).T

@@ -134,7 +134,7 @@ _STEPS, _STEPS_FROM_NEAR = 6, 2
 # Error of a marker position once its offset is found, as a fraction of the skeleton's size (3 mm on a person).
 _NOISE: Final = 0.001
 # Markers on skin are usually off by at most this fraction of the size. Only an error beyond it, such as that of
-# keypoints, counts as noise. With 0, skin markers lose weight and their error grows by 0.8 mm.
+# keypoints, counts as noise. With 0, skin markers lose weight.
 _OF_SURFACE: Final = 0.0017
 # Bones are rotated by this angle (radians) to find the directions in which their limits let them move. A limit is
 # active if clamping removes more than the fraction `_CUT` of the rotation.
@@ -402,12 +402,10 @@ def _length_columns(fit: Fit, solution: Solution, *, grows: bool) -> FloatArray:
     return columns
 
 
-# The search: rounds of Gauss-Newton steps for the poses and for the parameters that all poses of a recording share.
-#
+# The search: rounds of Gauss-Newton steps for the poses and for the parameters that all poses of a recording share. #
 # The markers of a pose depend on its joints, which differ on every frame, and on the shared parameters. To minimize Σ
 # weight · |target − point|², each step eliminates the joints frame by frame and solves for the shared parameters alone
 # (the Schur complement, as in bundle adjustment: Triggs et al. 2000, §6). The solver then finds the joints again.
-# Alternating between joints and parameters would take hundreds of rounds.
 
 _ROUNDS: Final = 6
 # The search ends when a round reduces the objective by less than this fraction.

@@ -31,8 +31,8 @@ _MIN_SHARE: Final = 0.25
 # at least this many landmarks, since fewer may be those of a hand or of an object.
 _SMALLEST, _LARGEST = 0.35, 3.5
 _FEWEST_LANDMARKS: Final = 8
-# In a recording of one person, the lengths of limbs never all change by this factor. With markers, they change by up to
-# 1.01. With keypoints, they change by more, but not all together.
+# In a recording of one person, the lengths of limbs never all change by this factor: with markers by up to 1.01; with
+# keypoints by more, but not all together.
 _GROWN: Final = 1.15
 _PARTS: Final = 10
 # Markers of one landmark belong to two people if they are farther apart than this fraction of a person's extent.

@@ -213,9 +213,8 @@ _LONG: Final[Mapping[str, float]] = {"ankle": 0.0, "ball": 7.0, "toe tip": 12.0}
 _LIMB_ENDS: Final = (("knee", "ankle"), ("hip", "knee"), ("elbow", "wrist"))
 # Percent of the body's height: a part can vote on the front if its foremost and rearmost landmarks are this far apart.
 _DEEP: Final = 4.0
-# The cosine is measured between the right-to-left lines of limbs and of hips or shoulders. Limbs are swapped if the
-# cosine is less than minus _OPPOSITE on at least this percentage of the frames. In recordings it is at least 0.04 on
-# every frame.
+# Limbs are swapped if the cosine between their right-to-left line and that of hips or shoulders is less than minus
+# _OPPOSITE on at least this percentage of the frames. In recordings it is at least 0.04 on every frame.
 _OPPOSITE: Final = 0.3
 _SWAPPED: Final = 20.0
 # Axes have different scales if the standard deviation of the limbs' lengths is more than the first number, relative to

@@ -19,7 +19,7 @@ from ..steps import within
 from .recording import NEARBY, ON_CURVE, Recording, parts, with_options
 
 # Radians: a bone's rotation is lost if hidden markers add more than this to its uncertainty. With 0.3, rotations were
-# lost that the remaining markers still determined well. With 1.0, completely hidden limbs were not lost.
+# lost that other markers determined. With 1.0, completely hidden limbs were not lost.
 LOST: Final = 0.6
 # Assumed error of a marker's position, as a fraction of the skeleton's size.
 _NOISE_SHARE: Final = 0.005
@@ -271,10 +271,8 @@ def usual_rotations(rotations: FloatArray, spread: float) -> FloatArray:
     return smooth
 
 
-# Gaps: rotations that the visible markers do not determine are filled from the frames next to the gap.
-#
-# These frames are then solved again from the filled pose, with lost bones weakly held to it. So visible markers and
-# joint limits come first, and neighboring frames determine only the rest.
+# Gaps: rotations that the visible markers do not determine are filled from the frames next to the gap. # These frames
+# are then solved again, with lost bones weakly held to the filled pose, so visible markers and joint limits come first.
 
 Gaps = Literal["SOLVE", "HOLD", "INTERPOLATE", "UNKEYED"]
 _HOW: Final = {"SOLVE": "solved", "HOLD": "held", "INTERPOLATE": "interpolated", "UNKEYED": "unkeyed"}

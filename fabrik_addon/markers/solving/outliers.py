@@ -74,7 +74,7 @@ _USUAL_TIMES: Final = 4.0
 _ALWAYS_SHARE: Final = 0.015
 _NEVER_SHARE: Final = 0.05
 # Factors on the allowed distance, one for each round. The first is wide, so that one bad marker does not make its
-# neighbors look bad. A third round did not find more bad samples.
+# neighbors look bad.
 _TOLERANCES: Final = (4.0, 1.0)
 # A sample is an outlier if it is this many times farther off than allowed, once the good samples determine the pose.
 _OUTLYING: Final = 2.0
