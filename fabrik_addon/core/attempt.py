@@ -215,7 +215,6 @@ def _try_batch(problem: Problem, state: State, frames: IntArray, batch: range) -
 
 
 def _stuck(problem: Problem, state: State) -> IntArray:
-    """The frames that another start pose may bring closer to their targets."""
     frames = np.flatnonzero(state.unmet())
     if not (problem.may_restart and len(frames)):
         return frames[:0]

@@ -261,7 +261,6 @@ def rotations_line(report: Report) -> Iterator[str]:
 
 
 def _closing_line(report: Report) -> str:
-    """The number of frames for each status, and the longest gaps."""
     counts = _counts(report)
     line = f"{len(report.frames)} frames" + (f": {counts}." if counts else ".")
     gaps = [

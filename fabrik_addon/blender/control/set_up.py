@@ -388,7 +388,6 @@ class _Search:
         ]
 
     def _turns(self, name: str) -> bool:
-        """Whether users can rotate a bone."""
         bone = self.rig.pose.bones[name]
         return can_swing(bone) and not is_locked(bone)
 
@@ -568,7 +567,6 @@ class _Search:
         return [name for name in controls if self.after[name] & mine and not self.after[name] & others]
 
     def _bit_mask(self, names: Iterable[str]) -> int:
-        """A bit for each named bone, at its index in the rig."""
         return sum(1 << self.rig.pose.bones.find(name) for name in names)
 
     def _note(self, limb: _TriedLimb, control: str, path: str) -> None:

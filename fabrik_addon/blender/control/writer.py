@@ -713,7 +713,6 @@ class ControlWriter:
         return [limbs[limb][0].control for limb in self._switching()]
 
     def _switching(self) -> dict[str, float]:
-        """The limbs that are switched to FK, with the values of their switches."""
         paths = {limb: self._setup.switches[limb].path for limb in self.on_fk}
         return {limb: fk for limb, fk in self.on_fk.items() if self._before_switches[paths[limb]] != fk}
 

@@ -468,7 +468,6 @@ def _copy(curves: Iterable[FCurve], bag: Any, ends: tuple[float, float]) -> None
 
 
 def _candidates(armature: Object) -> Iterator[Curves]:
-    """Groups of curves that may contain the written keys."""
     yield keyframes.curves_by_key(keyframes.curves(armature))
     tracks = armature.animation_data.nla_tracks if armature.animation_data is not None else ()
     played = [(strip.action, strip.action_slot) for track in tracks for strip in track.strips]

@@ -341,7 +341,6 @@ class _RestParts(NamedTuple):
 
 @lru_cache(maxsize=_RIGS)
 def _rest_parts(*key: Any) -> _RestParts:
-    """The parts of a rig at rest; key: from `rest_key`."""
     body, bends, hinges = RestBody(rest_of(*key)), dict[str, FloatArray](), dict[str, FloatArray]()
     if body.axes is not None and not why_not_human(body.bones):
         spine = [*body.named("spine"), *body.named("chest")]

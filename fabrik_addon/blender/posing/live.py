@@ -257,13 +257,11 @@ def _after_load(*_arguments: object) -> None:
 
 @persistent  # type: ignore[untyped-decorator]
 def _after_undo(*_arguments: object) -> None:
-    """Handle undo or redo, which may change the Live setting."""
     follow()
 
 
 @persistent  # type: ignore[untyped-decorator]
 def _before_render(scene: Scene, *_arguments: object) -> None:
-    """Handle the start of a render, during which live rigs are not posed."""
     for rig in live_rigs(scene):
         logging.getLogger(__name__).warning("Live posing of %r is off in renders: bake it to keyframes first", rig.name)
 

@@ -340,11 +340,11 @@ class FabrikCapture(OfATake, CalibrationOptions, MarkerOptions, PropertyGroup):
 
 _UNITS = (
     ("AUTO", "From File", "Use the units given in the file"),
-    ("mm", "Millimeters", "Read positions as millimeters, regardless of the file's units"),
-    ("cm", "Centimeters", "Read positions as centimeters, regardless of the file's units"),
-    ("m", "Meters", "Read positions as meters, regardless of the file's units"),
-    ("in", "Inches", "Read positions as inches, regardless of the file's units"),
-    ("ft", "Feet", "Read positions as feet, regardless of the file's units"),
+    ("mm", "Millimeters", "Read positions in this unit, regardless of the file's units"),
+    ("cm", "Centimeters", "Read positions in this unit, regardless of the file's units"),
+    ("m", "Meters", "Read positions in this unit, regardless of the file's units"),
+    ("in", "Inches", "Read positions in this unit, regardless of the file's units"),
+    ("ft", "Feet", "Read positions in this unit, regardless of the file's units"),
 )
 _UP_AXES = (
     ("AUTO", "From File", "Use the axis given in the file, or detect it from the markers"),

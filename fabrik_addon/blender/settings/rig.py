@@ -313,7 +313,6 @@ def take_name(rig: Object) -> str:
 
 
 def _record_of(rig: Object, collection: bpy.types.Collection | None) -> FabrikTake | None:
-    """The rig's record of a take; None if there is none."""
     return next((each for each in seen(rig).capture.takes if each.collection == collection), None)
 
 

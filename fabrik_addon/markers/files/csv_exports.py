@@ -257,7 +257,6 @@ def _markers(
 
 
 def _of_body(body: str, name: str) -> str:
-    """The name of a rigid body's marker: the body's name and the marker's number."""
     number = re.search(r"\d+$", name)
     return f"{body.replace(':', '_')}_{int(number[0]) if number else name.rpartition(':')[2]}"
 

@@ -194,7 +194,6 @@ def _entry(marker: str, raw_value: object) -> MappedMarker:
 
 
 def _as_json(entry: MappedMarker) -> object:
-    """The shortest JSON that ``_entry`` reads back."""
     if entry.point == "TAIL" and entry.weight == 1.0:
         return entry.bone
     place = {"point": entry.point} if entry.offset is None else {"offset": list(entry.offset)}

@@ -211,7 +211,6 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
         report_all(self, ui_message(done), notes)
 
     def _ask(self, message: str, **values: str) -> set[str]:
-        """Show the dialog again, because the user must choose something."""
         self.report({"INFO"}, ui_message(message))
         chosen = {name: getattr(self, name) for name in _CHOSEN}
         files = [{"name": file.name} for file in self.files]

@@ -332,7 +332,6 @@ def _draw_limit(layout: UILayout, bone: PoseBone) -> None:
 
 
 def _draw_window(layout: UILayout, bone: PoseBone, corners: int) -> None:
-    """Draw the swings of each corner, and buttons to move, remove and add corners."""
     column = layout.column(align=True)
     column.use_property_split = False
     for point in range(corners):
