@@ -1,7 +1,6 @@
 """Solves chains without limits, with one target and a fixed root: many poses with arrays, or one with mathutils.
 
-Points are enough (see `fabrik.chain`), so no matrices are computed: in arrays, a frame of ten bones takes 2.8 µs
-instead of 21.
+Points are enough (see `fabrik.chain`), so no matrices are computed.
 """
 
 import math

@@ -117,7 +117,7 @@ def usual_positions(points: FloatArray, matrices: FloatArray) -> tuple[FloatArra
     return usual, residuals
 
 
-# Number of frames, evenly spread over a take, that show how its markers move. 150 frames were no better than 40.
+# Number of frames, evenly spread over a take, that show how its markers move.
 _FRAMES: Final = 40
 # The smallest numbers of known markers and of their bones: with fewer, poses are not determined.
 _FEWEST_KNOWN, _FEWEST_BONES = 6, 4

@@ -48,7 +48,7 @@ _POSES: Final[Mapping[Kind, str]] = {
 # rig's size (12 mm for a person; usually 7), and _WORSE times as far as without the static recording.
 _FAR_OFF: Final = 0.005
 _WORSE: Final = 2.0
-# The number of frames of the take that are compared.
+# The number of the take's frames that are compared.
 _TRIED: Final = 20
 # The fraction of the work that measuring the reference takes, if the positions are then refined with the take.
 _MEASURED: Final = 0.3

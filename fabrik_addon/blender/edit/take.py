@@ -223,8 +223,7 @@ class PathKeeper:
     def _key_state(self, rig: Object) -> tuple[object, ...]:
         """A value that changes with the keys of the rig's bones; keys are not checked during playback and scrubbing.
 
-        Checking 400 frames of 91 curves takes 1.2 ms. Rigs in different files have different session IDs, even if their
-        names are equal.
+        Rigs in different files have different session IDs, even if their names are equal.
         """
         own, screen = (rig.session_uid, self._played), bpy.context.screen
         # In Blender, `is_animation_playing` is also true during scrubbing.

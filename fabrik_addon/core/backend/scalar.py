@@ -1,6 +1,6 @@
 """The backend for a single pose: mathutils, which is written in C. It has the functions of `array`.
 
-It is faster than arrays of one frame: 40 times for an unlimited chain of 30 bones, 4 times for a person with limits.
+For a person with limits, it is 4 times as fast as arrays of one frame.
 """
 # ruff: noqa: D103  their docstrings are in `array`
 

@@ -271,8 +271,7 @@ class Bodies:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The normal equations of weighted points, from composite inertia; all bodies must inherit rotation.
 
-        This avoids the rows of the Jacobian, with which a step of a walk with 42 markers took twice as long. Source:
-        Featherstone, *Rigid Body Dynamics Algorithms*, 2008, chapter 6.
+        Source: Featherstone, *Rigid Body Dynamics Algorithms*, 2008, chapter 6.
 
         Args:
             motions: of the columns.

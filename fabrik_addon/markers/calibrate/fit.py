@@ -259,8 +259,7 @@ class Fit:
         """(F, B, 3, 3) projectors onto the rotations that limits allow to bodies pushed along vectors (F, B, 3).
 
         A body is rotated slightly along the push and clamped to its limits. The part of the rotation that is removed is
-        the normal of the active limit. At a corner, a second round finds the other limit. Without this, the error of a
-        person who stands still is four times as large.
+        the normal of the active limit. At a corner, a second round finds the other limit.
         """
         carried = self.carried(solution)
         tangents = np.broadcast_to(np.eye(3), (*push.shape, 3)).copy()

@@ -111,9 +111,9 @@ def _covariances(rows: FloatArray) -> FloatArray:
 # then start on the curve through the knots (the course). A prior holds bones to it. The less certain a bone is, the
 # stronger the prior.
 
-# Seconds between knots. A cubic between them follows people's joints to within a few degrees.
+# Seconds between knots: a cubic between them is off by a few degrees.
 SPACING: Final = 1.0 / 15.0
-# One knot in this many is solved from rest. Solving all knots from rest took twice as many steps, with the same RMS.
+# One knot in this many is solved from rest. Solving all from rest took twice as many steps, with the same RMS.
 _FROM_REST_ONE_IN: Final = 4
 # Maximum number of steps for a knot that is solved from rest, and for one that is solved from the course.
 _STEPS: Final = 12
@@ -121,7 +121,7 @@ _STEPS_FROM_NEAR: Final = 8
 # Assumed error of bone positions from markers, as a fraction of the skeleton's size (5 mm on a person).
 NOISE: Final = 0.002
 # Expected deviation of a knot's pose from rest, as a fraction of the deviation of moving people. With 1, bones with few
-# markers, such as collars, are at their limits more often.
+# markers are at their limits more often.
 _FROM_REST: Final = 0.7
 # Radians: expected deviation of a pose from the course.
 FROM_COURSE: Final = 0.2

@@ -95,9 +95,8 @@ def implausible_samples(targets: FloatArray, rate: float, size: float) -> BoolAr
     """(F, E) whether a sample of targets (F, E, 3) is farther from those of nearby frames than a body can move.
 
     This is checked before the first solve. Otherwise an arm with two markers follows a wrong wrist marker, not its
-    elbow. An implausible sample is far from the median of the samples on nearby frames, and from a line through them
-    by repeated medians (Siegel, Robust Regression Using Repeated Medians, 1982). The median alone would also reject a
-    fast foot next to a gap.
+    elbow. An implausible sample is far from the median of the samples on nearby frames, and from a line through them by
+    repeated medians (Siegel, Robust Regression Using Repeated Medians, 1982).
 
     rate: frames per second. size: of the skeleton, in the targets' units.
     """

@@ -153,7 +153,7 @@ def draw_drag_paths(drag: object) -> None:
 # Widths in pixels: lines of trails, ticks of frames, dots of keys, lines of holds.
 TRAIL, TICK, KEY, HELD = 1.5, 3.0, 6.0, 4.0
 _WHITE: Final = (1.0, 1.0, 1.0)
-# Okabe and Ito's orange and blue, which color-blind people can distinguish.
+# Okabe and Ito's orange and blue.
 BEFORE, AFTER = (0.90, 0.62, 0.0), COLORS["met"][:3]
 # The opacity of a trail at its ends.
 _FAINT: Final = 0.25
