@@ -64,8 +64,9 @@ _FIRM: Final = 30.0
 # large, would decide whether a step is accepted.
 _MET: Final = 5.0
 # One move of the mouse takes at most _STEPS steps: with 3, a straight leg that is dragged up by 10 cm at once lags by
-# 18 mm. It takes _STEPS_WHEN_MET if all goals are met, or if the last one gained less than _MIN_FALL of the total gain;
-# fewer if one rotates joints by less than _REST_SHARE of the largest rotation from the preferred pose.
+# 18 mm. It ends after _STEPS_WHEN_MET if all goals are met, or if the last step gained less than _MIN_FALL of the
+# total gain; and after any step that rotates joints by less than _REST_SHARE of the largest rotation from the preferred
+# pose.
 _STEPS, _STEPS_WHEN_MET, _MIN_FALL, _REST_SHARE = 4, 2, 0.01, 0.05
 # Most poses come to rest after 8 to 20 steps, a few after 60: some of these are 34 degrees away after 30 steps.
 _STEPS_TO_REST: Final = 60

