@@ -2,9 +2,8 @@
 
 The segments are those of de Leva, *Adjustments to Zatsiorsky-Seluyanov's segment inertia parameters*, Journal of
 Biomechanics 29 (1996), table 4, the mean of women and men: fractions of the body's mass, and the position of the center
-of mass along the segment. In that table, the trunk has three parts, of which the lowest is the pelvis, and the head
-includes the neck. If several bones form one segment, such as head and neck, its mass is divided in proportion to their
-lengths.
+of mass along the segment. If several bones form one segment, such as head and neck, its mass is divided in proportion
+to their lengths.
 """
 
 from collections.abc import Mapping

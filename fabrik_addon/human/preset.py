@@ -5,10 +5,9 @@ the rotation at rest is subtracted. The local axis of flexion follows from the p
 axes or from bone roll. Every limit allows the rest pose. Plain Python.
 
 A ball's four angles are along the bone's own X and Z axes. If flexion is between them, the nearer one is used, and the
-bone is reported as rotated. The table has no ranges between these four directions: there, an ellipse is the limit. For
-example, an arm that rests in a T or A pose swings back less far when it hangs than the table allows. Twist is measured
-from rest along the shortest arc. The forearm is a pure hinge: its pronation is the hand's twist. If none of a bone's
-axes is near that of its hinge, the limit is a narrow strip of swings instead.
+bone is reported as rotated. The table has no ranges between these four directions: there, an ellipse is the limit.
+Twist is measured from rest along the shortest arc. The forearm is a pure hinge: its pronation is the hand's twist. If
+none of a bone's axes is near that of its hinge, the limit is a narrow strip of swings instead.
 
 The ranges are in one table, in degrees from the anatomical zero, with the sources. AAOS: American Academy of
 Orthopaedic Surgeons, *Joint Motion: Method of Measuring and Recording* (1965) and *The Clinical Measurement of Joint

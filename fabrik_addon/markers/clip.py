@@ -93,8 +93,7 @@ def up_axis_by_markers(positions: FloatArray, *, clearly: bool = False) -> UpAxi
     The markers of a standing person extend about as far along the up axis as along any other, and start near zero. Each
     frame votes for Y or Z, and a clear majority decides. Without a majority, as for someone who crawls, up is the axis
     along which the markers do not travel while they travel along the other. The result is None with fewer than three
-    markers, or if a person lies still. Someone who lies along the positive side of a horizontal axis seems to stand on
-    it, so the axis must be set by hand.
+    markers, or if a person lies still.
 
     positions: (F, M, 3), any unit. clearly: only a clear majority decides.
     """

@@ -1,7 +1,7 @@
 """The error of each marker on each frame, and its report as a CSV file and as a table for a terminal.
 
 Distances are in meters; in the table, in millimeters. Means ignore missing samples and samples that were left out as
-wrong. Coverage shows how often a marker was seen.
+wrong.
 
 The CSV has one header and these rows, by ``scope``, with ``name``, ``frame`` and ``worst``:
 

@@ -35,7 +35,7 @@ from ..markers.feet import Stance, StandingSettings, drift, faded, find_stances
 from .alignment import USUAL_LEG, Transfer, leg_length, path_length
 from .motion import Motion
 
-# A point with a share s has the weight s / (1 - s + this): large, but not infinite, for a share of 1.
+# A point with a share s has the weight s / (1 - s + this).
 _CERTAIN: Final = 1e-3
 # Points below this fraction of the contact height count as near the ground.
 _NEAR: Final = 0.4

@@ -507,8 +507,8 @@ def location_keys(values: FloatArray, distance: float) -> IntArray:
 def _kept(values: FloatArray, off: Callable[[FloatArray, IntArray], FloatArray], most: float) -> IntArray:
     """(K,) indices of the keys to keep: the first, the last, and the worst of each interval with too large an error.
 
-    Processes all intervals at once until no error is too large (Douglas and Peucker 1973). Intervals whose error is
-    small enough are not checked again. off: returns the (K,) errors of (K, n) interpolated values on (K,) frames.
+    Processes all intervals at once until no error is too large (Douglas and Peucker 1973). off: returns the (K,) errors
+    of (K, n) interpolated values on (K,) frames.
     """
     kept = np.unique([0, len(values) - 1])
     open_frames = np.arange(len(values))

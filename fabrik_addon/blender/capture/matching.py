@@ -366,9 +366,7 @@ def marked_skeletons(rig: Object, mapping: Sequence[MappedMarker]) -> list[tuple
 def guess_markers(context: Context, rig: Object) -> tuple[Guess, ...]:
     """Assign markers without a bone to the bones with which they move, and mark them as guesses; returns the guesses.
 
-    Markers that were assigned by their label or by hand keep their bone. Earlier guesses are made again. There are no
-    guesses if too few markers are assigned, if the names of the rig's bones are unknown, or for markers that move with
-    no bone.
+    Markers that were assigned by their label or by hand keep their bone. Earlier guesses are made again.
     """
     capture = rig_settings(rig).capture
     for entry in capture.markers:

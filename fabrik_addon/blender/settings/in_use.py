@@ -1,7 +1,6 @@
 """Declares settings and stored data, reads them without creating them, and tracks features that need handlers.
 
 Properties are declared like those of `bpy.props`, with their names and tooltips first; other keywords are Blender's.
-Properties that are never shown have no texts, so these need no translations.
 
 Some features need Blender handlers or draw callbacks. These are added at the first use, and stay until another file is
 opened, because undo can restore a feature that was switched off. Settings can be changed on library overrides, and are

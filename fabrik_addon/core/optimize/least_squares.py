@@ -18,8 +18,8 @@ from ..kernel.joint_limits import JointLimits, Sides
 from ..state import State
 from .poles import Poles
 
-# The first damping: a pure number, since columns have a length of about one. It hardly changes a step. With a tenth of
-# it, a marker that had fallen off displaced a joint by 12 mm.
+# The first damping: a pure number, since columns have a length of about one. With a tenth of it, a marker that had
+# fallen off displaced a joint by 12 mm.
 _FIRST = 1e-3
 # Factors by Nielsen: the largest reduction of damping after a good step, and its growth after a bad one. The growth
 # doubles with each additional bad step.

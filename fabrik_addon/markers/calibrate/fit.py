@@ -190,8 +190,8 @@ class Fit:
     def noise(self) -> float:
         """Assumed error of the marker positions (standard deviation along an axis, the rig's units).
 
-        It is at least the error of skin and cameras. Keypoints have three times as much. With too small an error,
-        offsets of markers with gaps become wrong by centimeters.
+        It is at least the error of skin and cameras. With a smaller one, offsets of markers with gaps are off by
+        centimeters.
         """
         beyond = max(self.off**2 - (_OF_SURFACE * self.skeleton.size) ** 2, 0.0)
         return float(np.hypot(_NOISE * self.skeleton.size, np.sqrt(beyond)))

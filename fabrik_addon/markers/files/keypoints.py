@@ -14,8 +14,7 @@ of a face, are left out.
 The orders in which pose estimators write keypoints are from these sources: MediaPipe's pose and hand landmarks, and
 FreeMoCap's order of them (body, right hand, left hand, face); COCO and COCO-WholeBody (jin-s13/COCO-WholeBody); HALPE
 (Fang-Haoshu/Halpe-FullBody); OpenPose's BODY_25 (its output.md); Human3.6M as reduced to 17 points by VideoPose3D and
-MotionBERT; the joints of SMPL, SMPL-H and SMPL-X (joint_names.py of the package smplx). Points without names here have
-no bone: inner joints of spines, and faces.
+MotionBERT; the joints of SMPL, SMPL-H and SMPL-X (joint_names.py of the package smplx).
 """
 
 import math

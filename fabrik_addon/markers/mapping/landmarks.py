@@ -1,9 +1,8 @@
 """Landmarks of the human body at which markers are attached, and their positions on a rig.
 
-A landmark is given relative to a joint, in percent of the body's height, so it fits rigs of different bone lengths. The
-numbers are for an average adult and include a marker's size; a calibration measures the real offsets. Sources: Winter,
-Biomechanics and Motor Control of Human Movement, 2009, figure 4.1 (proportions); Bell, Pedersen and Brand 1989 (hip
-center relative to the pelvis).
+A landmark is given relative to a joint, in percent of the body's height. The numbers are for an average adult and
+include a marker's size; a calibration measures the real offsets. Sources: Winter, Biomechanics and Motor Control of
+Human Movement, 2009, figure 4.1 (proportions); Bell, Pedersen and Brand 1989 (hip center relative to the pelvis).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -133,7 +133,7 @@ _SPREAD: Final = 0.1
 # curve.
 _UNUSUAL: Final = 1.3
 # Weight of the rest pose for markers that are usually far off, such as keypoints. With less, the chest is at its limits
-# more often. With more, the RMS error grows.
+# more often.
 _REST_COUNTS: Final = 3.5
 
 
