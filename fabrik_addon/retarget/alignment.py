@@ -249,7 +249,6 @@ def align(motion: Motion, reference: Reference, target: RestBody, pairs: Sequenc
     axes = target.axes.columns @ reference.axes.columns.T
     leg = leg_length(source)
     up = reference.axes.up
-    # The height of the source's planted ankles.
     standing = _lowest_ankle(source, up)
     feet = [list(motion.names).index(name) for name in source.named("foot")]
     if feet:

@@ -111,7 +111,6 @@ class FootPlan:
     ) -> None:
         """positions: (F, 3), rotations: (F, 4), of the source's foot. standing: thresholds for contacts."""
         self.positions, self.rotations = positions, rotations
-        # Heel and pivot, and the points below them on a flat foot.
         ends, grounds = np.array([sole.heel, sole.pivot]), np.array([sole.heel, sole.ball])
         self.stances: list[Stance] = []
         up = floor.axes.up
@@ -203,7 +202,6 @@ class ToeLift:
         toe = matrices[:, self._bone]
         angles, axes = toe_angles(toe[:, :3, :3], toe[:, :3, 3], self._tip, self._floor)
         self._angles[frames] = angles
-        # In the toe's own frame.
         self._axes[frames] = times(np.swapaxes(toe[:, :3, :3], 1, 2), axes)
 
     def apply(self, frames: slice, local: FloatArray) -> None:

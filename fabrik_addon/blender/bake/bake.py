@@ -370,7 +370,6 @@ def _solve(
     """
     tree, armature, names = problem.tree, problem.rig, problem.tree.skeleton.names
     seen = ~np.isnan(places.points).any(axis=-1)
-    # The bones that move the points of visible targets.
     turned = problem.turned_by[seen.any(axis=0)].any(axis=0)
     keyed = tuple(names[bone] for bone in np.flatnonzero(turned))
     heads = None if problem.free_root else np.tile(tree.root_location, (len(frames), 1))
@@ -651,7 +650,6 @@ def _object_motion(
     if settings.root_motion == "BONE" or not tree.moves_root:
         return heads, None
     rest = armature.data.bones[tree.problem.tree.skeleton.names[0]].head_local
-    # Subtract the motion in world space from the heads.
     axes = matrices[:, :3, :3]
     shift = times(axes, heads - np.array(rest))
     if settings.root_motion == "IN_PLACE":
@@ -683,7 +681,6 @@ def make_report(trees: Sequence[BakedTree], frames: IntArray) -> Report:
             for bone, share in enumerate(tree.solution.binding.mean(axis=0).tolist())
             if share
         },
-        # Targets of effectors are never rejected.
         outliers=np.concatenate(
             [np.zeros(tree.solution.errors.shape, bool) if tree.outliers is None else tree.outliers for tree in trees],
             axis=1,

@@ -26,7 +26,6 @@ from ...markers.whole_files import remove_parts
 
 # The command that makes a process accept calls.
 WORKER: Final = "worker"
-# Set if Ctrl-C was pressed.
 INTERRUPTED: Final = threading.Event()
 # Seconds to wait for a Dask cluster.
 _DASK_TIMEOUT: Final = 20

@@ -33,10 +33,8 @@ from . import matching
 
 Frames: TypeAlias = tuple[int, int]
 
-# The scale model for each choice of proportions.
 _SCALES: Final[Mapping[str, Scale]] = {"UNIFORM": "uniform", "LIMBS": "limbs", "REST": "limbs", "NONE": 1.0}
 
-# The names of poses that may be detected on the reference frames, for messages.
 _POSES: Final[Mapping[Kind, str]] = {
     "REST": "standing in the rig's rest pose",
     "STANDING": "standing with arms hanging",

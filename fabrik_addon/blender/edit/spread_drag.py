@@ -316,7 +316,6 @@ def span_over(
     Raises RigError if no bone can follow.
     """
     armature, tree = setup.armature, take.tree
-    # List the dragged or newly held points first.
     names = tree.skeleton.names
     found = [
         Effector(name, bone_offset(armature.pose.bones[name], setup.point), rotation_weight=1.0, priority=1)

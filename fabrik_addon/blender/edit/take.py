@@ -261,7 +261,6 @@ def _sampled(rig: Object, frame: float, about: float) -> Paths | None:
     return Paths(frames, names, np.concatenate([part.lengths for part in parts]), *joined)
 
 
-# A curve is identified by its data path and its index.
 Curves: TypeAlias = Mapping[tuple[str, int], FCurve]
 _BEFORE, _WRITTEN = "Before", "Written"
 # A copy of a curve in a record, and the number of frames by which the curve was moved since then.

@@ -92,12 +92,10 @@ def parse_nexus(content: bytes, chosen: Chosen) -> Clip:
         raise MarkerFileError(f"its markers have several units ({', '.join(sorted(units))}): export them with one")
     labels = [*names, *[""] * len(axes)]
     numbers = rows.columns([0, 1, *(place + axis for place in firsts for axis in range(3))])
-    # Sub frames are parts of a frame.
     if not capitals[1].startswith("SUB"):
         numbers[:, 1] = 0.0
     parts = np.nanmax(numbers[:, 1], initial=0.0) + 1.0
     frames = parts * numbers[:, 0] + np.nan_to_num(numbers[:, 1])
-    # The file has no times.
     numbers[:, 1] = np.nan
     numbers, notes = in_place(frames, numbers[:, 1:])
     rate, unit = rate_in_cell(rate_row[0]), units.pop() if units else ""

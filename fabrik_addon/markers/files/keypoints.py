@@ -312,7 +312,6 @@ def _wide(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArra
         raise MarkerFileError(_NO_COLUMNS)
     wanted = [axes[axis] for axes in whole.values() for axis in "xyz"]
     counted, timed = (_number_column(rows, lowered, names) for names in (_FRAMES, _TIMES))
-    # Points with confidence 0 were not found.
     trusted = {
         list(whole).index(match[1]): place
         for place, cell in enumerate(header)

@@ -21,7 +21,6 @@ Point = Literal["HEAD", "TAIL", "OFFSET"]
 _Entry = TypeVar("_Entry")
 
 _FORMAT: Final = "fabrik_marker_map"
-# The version of the file format, for marker maps and bone maps.
 _VERSION: Final = 1
 # From this similarity (0 to 1), an unknown name counts as a misspelling of a known one.
 _LIKENESS: Final = 0.7

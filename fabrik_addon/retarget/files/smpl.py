@@ -82,7 +82,6 @@ _KNUCKLES: Final = {
     "ring": ((0.088, 0.018, 0.0), (0.04, 0.025, 0.02)),
     "thumb": ((0.025, -0.03, -0.01), (0.045, 0.032, 0.026)),
 }
-# The thumb points to the side and forward.
 _THUMB_WAY: Final = (0.7071, -0.7071, 0.0)
 _BODY_JOINTS: Final = 22
 _HAND_JOINTS: Final = 15
