@@ -60,8 +60,8 @@ _ASIDE, _FRONT, _BACK = 80.0, 10.0, 90.0
 _SHORT: Final = 0.02
 # The number of a finger's second bone.
 _SECOND: Final = 2
-# Flat parts: on some sides their skin is outside their capsule, by up to 3 cm at the toes. Vertices up to a bone's
-# length away from the bone are skin; vertices farther away belong to objects in the hand.
+# Flat parts: on some sides their skin is outside their capsule, by up to 3 cm at the toes. Vertices farther away than a
+# bone's length belong to objects in the hand.
 _FLAT: Final = frozenset({"hand", "foot", "toe"})
 # The outermost vertices in _DIRECTIONS represent a part's skin. The directions are evenly spread by the golden angle
 # (Gonzalez, *Mathematical Geosciences*, 2010). _MARGIN, a fraction of the height (0.7 mm), allows for the skin between

@@ -546,6 +546,7 @@ def _lean_in_walk(solution: Solution, matrices: FloatArray) -> float:
     posed = forward_kinematics(solution.skeleton, solution.rotations[part], solution.root_location[part])
     world = (matrices[part, None, :3, :3] @ posed[..., :3, 3:])[..., 0]
 
+    # The first bone of each part and side.
     bones = [
         [
             place

@@ -32,8 +32,8 @@ _KEPT: Final = ("chest", "neck", "thigh", "shin", "foot")
 # Weight of the bend of arms, and of their angle forward or back: in a T or an A pose both are zero. With 0, upper arms
 # are up to 80 degrees off.
 _ARMS_COUNT: Final = 0.3
-# Degrees: the largest RMS difference from the rig's rest pose with which a source's rest pose is used. It is 3 to 8 for
-# T poses, and 85 to 100 for poses with all limbs along one axis.
+# Degrees: the largest RMS difference from the rig's rest pose with which a source's rest pose is used. It is up to 8
+# for T poses, and 85 or more for poses with all limbs along one axis.
 _LIKE: Final = 30.0
 # Number of frames that are compared.
 _LOOKED_AT: Final = 100

@@ -12,7 +12,7 @@ from .kinematics import forward_kinematics
 from .posture import Away, PostureTerm
 
 # A body has rows only for its lowest point now, and for the points that would be lowest if the floor had this slope
-# along either of two axes. Rows for all points take 30 to 50 % longer.
+# along either of two axes. Rows for all points take longer.
 _SLOPE = 0.4
 # Points may be below the floor by this fraction of the body's size; otherwise the floor holds feet that pins already
 # hold. With 0, hips that are dragged by 30 cm above pinned feet stop 26 cm too early.
@@ -28,7 +28,7 @@ _YIELDS = 0.015
 # _LOWERED meters, because bending down moves the hips farther back than reaching out.
 _AT_EASE, _LOWERED = 0.42, 0.15
 # The largest force of the support, as a multiple of the body's size. It is below the caps of goals (30, or 4 for hips),
-# so balance gives way first. With 0.5, a person on one foot who reaches far to the side loses balance by centimeters.
+# so balance gives way first. With 0.5, a person on one foot who reaches far loses balance.
 _MOST_FORCE = 0.7
 
 

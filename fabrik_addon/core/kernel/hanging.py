@@ -34,8 +34,7 @@ _ON_TRUNK, _ON_LIMB = 2, 3
 # distance on the unit sphere (40 degrees). Such a limb keeps its tilt. Otherwise a raised arm would fall by 9 degrees
 # while the hips are lowered.
 POSED = 0.7
-# Steps of finite differences, in radians. _TURNS: (4, 4, 3, 3) rotations by the sum of two steps; index 0 is no step,
-# and 1 to 3 are steps about X, Y and Z.
+# Steps of finite differences, in radians. _TURNS: (4, 4, 3, 3) rotations by the sum of two steps; index 0 is no step.
 _STEPS = CLOSE * np.eye(4, 3, -1)
 _TURNS = matrix_from_quaternion(quaternion_from_rotation_vector(_STEPS[:, None] + _STEPS))
 

@@ -28,7 +28,7 @@ _SHARED_LABELS: Final = 5
 # A performer has at least this fraction of the body labels of the performer with the most.
 _MIN_SHARE: Final = 0.25
 # Meters: the extent of a person's markers, from a sitting child to an adult with raised arms. It is only checked with
-# at least this many landmarks, since fewer may be those of a hand or of an object.
+# at least this many landmarks.
 _SMALLEST, _LARGEST = 0.35, 3.5
 _FEWEST_LANDMARKS: Final = 8
 # In a recording of one person, the lengths of limbs never all change by this factor: with markers by up to 1.01; with
