@@ -259,8 +259,8 @@ class EditSolver:
             near = _Equations(on, touching[on, used], bounds[on, used], np.full(len(on), _TOUCHING))
             step = stops.least(prior, joined([asked, fixed]), near, gaps[on, used] <= SINGLE * self._size) - change
             longest = float(np.abs(step[:, : bodies.turning]).max(initial=0.0))
-            # Along curved paths of goals, each step may partly undo the last one. Aitken's relaxation shortens these
-            # steps (Irons and Tuck, International Journal for Numerical Methods in Engineering 1, 1969).
+            # Along curved paths of goals, a step may partly undo the last one. Aitken's relaxation shortens it (Irons
+            # and Tuck, Int. J. Numer. Methods Eng. 1, 1969).
             even = step / units
             if last.any():
                 turn = last - even

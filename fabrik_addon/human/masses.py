@@ -54,7 +54,7 @@ _SEGMENTS: Final = {
 }
 _SIDED: Final = ("upper_arm", "forearm", "hand", "thigh", "shin", "foot")
 # Factor on the pelvis's mass in the posture term: people reach with the arm, then with the trunk, and hardly move the
-# pelvis. For a hand 70 cm forward, the hips move by 2.2 cm with 4, and by 1.2 with 8.
+# pelvis.
 _PELVIS_KEEPS: Final = 8.0
 # Joint stiffness as a multiple of that from the bone's inertia. Spine and thigh: people who bend forward bend at the
 # hips too. Here the pelvis takes 45 to 65 % of the trunk's tilt; Esola et al. (*Spine* 21, 1996) measured 35 to 70 %. A

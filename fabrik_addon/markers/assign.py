@@ -27,7 +27,7 @@ from .mapping.landmarks import ON_THE_BODY, RigBody, carrier
 from .mapping.marker_map import MappedMarker
 from .steps import finish
 
-# Meters by which a marker usually moves relative to its own bone: skin moves by 5 to 10 mm on thighs and upper arms.
+# Meters by which a marker usually moves relative to its own bone.
 _MOTION: Final = 0.006
 # Usual distance in meters from a marker to the nearest landmark of its bone.
 _PLACE: Final = 0.04

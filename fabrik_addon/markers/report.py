@@ -326,7 +326,7 @@ _FAR: Final = 0.0127
 # on a person). In six recordings on six rigs, it is at most 0.072; for markers on another joint, 0.11 to 0.18.
 _MISPLACED: Final = 0.1
 # A difference between the positions of a left and a right marker counts as this many times its size, because rigs and
-# marker sets differ from people on both sides alike. It is at most 0.041 of the height in these recordings.
+# marker sets differ from people on both sides alike.
 _UNLIKE: Final = 2.0
 # A wrong marker is farther from its label's position than that of the other side by at least this factor. If both are
 # equally far, their bones are rotated, since few markers leave the rotation of a bone undetermined.

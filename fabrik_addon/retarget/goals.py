@@ -229,7 +229,7 @@ _LIMBS: Final = (("hand", ("upper_arm", "forearm", "hand")), ("foot", ("thigh", 
 # The parts that hands may touch, in addition to each other.
 _TOUCHED: Final = ("head", "thigh")
 # Distances as fractions of the leg's length: below the first, a hand is in full contact, above the second it is not.
-# Wrists are about 10 cm apart in a clap; the wrists of hanging arms are 20 cm from the hip joints.
+# Wrists are about 10 cm apart in a clap.
 _TOUCHING: Final = 0.15
 _FAR: Final = 0.22
 # Squared sines of half the bend of elbows. Arms that swing past the hips are bent by less than 30 degrees. If a hand

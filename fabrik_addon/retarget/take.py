@@ -66,7 +66,7 @@ _ROLLED: Final = 30.0
 # Feet point backward if the cosine of their angle to the body's back exceeds this.
 _BACKWARD: Final = 0.3
 # Degrees: if the largest rotation of any joint from rest is in this range, radians (at most 2 pi) may have been read as
-# degrees. Even people who stand still have larger rotations from most rest poses.
+# degrees.
 _HARDLY: Final = (0.1, 6.3)
 # Hips of a person who is lying down travel at most this many leg lengths perpendicular to the trunk.
 _WALKS: Final = 2.0

@@ -67,7 +67,7 @@ _LED: Final = ("hand", "head")
 _LEADS: Final = 0.03
 # Frames over which these limbs return to their motion, before and after an overlap.
 _FADES: Final = 10
-# Fraction of the body's size. Smaller overlaps, below 0.2 mm for a person, are rounding errors.
+# Fraction of the body's size. Smaller overlaps are rounding errors.
 _LEAST: Final = 1e-4
 # The fractions of the total time after which stages end, for the progress bar. Solving ends early if poses are written
 # by controls, because Blender must then evaluate each frame.

@@ -215,8 +215,7 @@ def room_above(floor: Floor, skeleton: Skeleton, posed: FloatArray, bone: str) -
     return np.asarray(np.maximum(heights.min(axis=0), 0.0))
 
 
-# If a contact continues beyond the span, the foot returns to its old position over this fraction of the spread. Over a
-# quarter of 30 frames, a movement of 10 cm is as fast as a foot that lands.
+# If a contact continues beyond the span, the foot returns to its old position over this fraction of the spread.
 _GOES_BACK: Final = 0.25
 
 

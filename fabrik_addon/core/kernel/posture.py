@@ -26,9 +26,9 @@ FOLLOWS: Final = 0.8
 # Factor on the inertia of joints of limbs without goals, which follow gravity and the floor.
 _RELAXED = 0.3
 # A spine without goals is this many times as stiff unless it bends sideways. With 4, its back is hollow in a squat;
-# with 25, a trunk that is dragged far down tilts sideways. A joint above a hinge, such as a hip, is equally stiff once
-# it flexes by _FLEXES radians more than FOLLOWS times the hinge's bend, because muscles behind both joints are
-# stretched (straight legs can be raised by 69 to 76 degrees: Youdas et al., *J. Orthop. Sports Phys. Ther.* 35, 2005).
+# with 25, a trunk dragged far down tilts sideways. A joint above a hinge, such as a hip, is equally stiff once it
+# flexes by _FLEXES radians more than FOLLOWS times the hinge's bend, because muscles behind both joints are stretched
+# (straight legs can be raised by 69 to 76 degrees: Youdas et al., *J. Orthop. Sports Phys. Ther.* 35, 2005).
 _STIFF, _FLEXES = 12.0, 1.0
 
 

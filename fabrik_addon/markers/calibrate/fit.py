@@ -47,8 +47,8 @@ _NEAR: Final = 25.0
 # Deviations of people from a calibration pose, by part (degrees, standard deviation).
 _STILL: Final = {"spine": 4.0, "chest": 4.0, "neck": 5.0, "head": 5.0, "shoulder": 4.0, "foot": 4.0, "toe": 4.0}
 _STILL_LIMB: Final = 8.0
-# Deviations of moving people from rest (degrees, standard deviation). With the chest's 15 for the lower spine too, the
-# spine was at its limits twice as often.
+# Deviations of moving people from rest (degrees, standard deviation). With 15 for the lower spine, it was at its limits
+# twice as often.
 _MOVING: Final = {"spine": 12.0, "chest": 15.0, "neck": 20.0, "head": 20.0, "shoulder": 12.0, "foot": 20.0, "toe": 15.0}
 _MOVING_LIMB: Final = 60.0
 # Radians: a deviation so large that the prior has only about 2 % of the weight of a marker 10 cm from the joint.
