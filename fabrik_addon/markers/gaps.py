@@ -98,7 +98,8 @@ def _across(values: FloatArray, known: BoolArray, first: int, end: int, rate: fl
     return curve.reshape(-1, *values.shape[1:])
 
 
-# Long gaps: a hidden bone is predicted from other times of the take, at which the rest of the body moved similarly. #
+# Long gaps: a hidden bone is predicted from other times of the take, at which the rest of the body moved similarly.
+#
 # People repeat their movements: if the other bones move similarly at another time of the take, the limb probably does
 # so too. A Gaussian process (Rasmussen and Williams, *Gaussian Processes for Machine Learning*, 2006, chapter 2)
 # predicts the hidden bone's rotation from the poses and motion of the other bones. It also uses the frames next to the

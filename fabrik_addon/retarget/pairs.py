@@ -145,9 +145,10 @@ def _as_json(pair: Pair) -> object:
     return {"source": pair.source, "before": pair.before, "share": pair.share} if pair.before else pair.source
 
 
-# Bodies without known names are recognized from the tree and from positions. # Legs are the pair of limbs with the
-# lowest ends. Arms are the pair that is attached to the trunk above the legs. If arms end on the ground, the body has
-# four legs.
+# Bodies without known names are recognized from the tree and from positions.
+#
+# Legs are the pair of limbs with the lowest ends. Arms are the pair that is attached to the trunk above the legs. If
+# arms end on the ground, the body has four legs.
 
 # Limbs on the left and right mirror each other to within this fraction of the body's height.
 _MIRRORED: Final = 0.05

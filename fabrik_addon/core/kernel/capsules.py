@@ -19,7 +19,7 @@ from .bodies import Bodies, Motions, Pose, cross
 from .joint_limits import ConstraintRows, Holder
 from .kinematics import forward_kinematics
 
-# A step closes no gap above this fraction of the body's size.
+# A step is assumed to close no gap above this fraction of the body's size.
 NEAR = 0.05
 # The rows and keys of each pair: one at the closest points, and one at each end of the two segments.
 _KINDS = 5

@@ -401,7 +401,8 @@ def _length_columns(fit: Fit, solution: Solution, *, grows: bool) -> FloatArray:
     return columns
 
 
-# The search: rounds of Gauss-Newton steps for the poses and for the parameters that all poses of a recording share. #
+# The search: rounds of Gauss-Newton steps for the poses and for the parameters that all poses of a recording share.
+#
 # The markers of a pose depend on its joints, which differ on every frame, and on the shared parameters. To minimize Σ
 # weight · |target − point|², each step eliminates the joints frame by frame and solves for the shared parameters alone
 # (the Schur complement, as in bundle adjustment: Triggs et al. 2000, §6). The solver then finds the joints again.

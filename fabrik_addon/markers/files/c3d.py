@@ -191,9 +191,10 @@ def _processor(content: bytes, section: bytes) -> int:
     return fitting[0]
 
 
-# The points: their location in the file, and their positions in the file's units. # A C3D file contains most values
-# twice, in its header and in its parameters. If they differ, the size of the file shows which are right: the last frame
-# must end in the last block.
+# The points: their location in the file, and their positions in the file's units.
+#
+# A C3D file contains most values twice, in its header and in its parameters. If they differ, the size of the file shows
+# which are right: the last frame must end in the last block.
 
 # In the header, this number means that the frame count does not fit there.
 _MANY_FRAMES: Final = 65535

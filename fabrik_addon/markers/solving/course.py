@@ -103,11 +103,12 @@ def _covariances(rows: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.inv(np.swapaxes(flat, 1, 2) @ flat + np.eye(flat.shape[-1])))
 
 
-# The course: first some frames are solved from rest, then all frames from a curve through those. # If its own markers
-# do not determine the pose of a frame (a spine with few markers, neck and head in a row, a rig without limits), each
-# frame may end in a different pose. So frames at regular intervals, the knots, are solved first: every fourth from
-# rest, the others from the curve through those. All frames then start on the curve through the knots (the course). A
-# prior holds bones to it. The less certain a bone is, the stronger the prior.
+# The course: first some frames are solved from rest, then all frames from a curve through those.
+#
+# If its own markers do not determine the pose of a frame (a spine with few markers, neck and head in a row, a rig
+# without limits), each frame may end in a different pose. So frames at regular intervals, the knots, are solved first:
+# every fourth from rest, the others from the curve through those. All frames then start on the curve through the knots
+# (the course). A prior holds bones to it. The less certain a bone is, the stronger the prior.
 
 # Seconds between knots: a cubic between them is off by a few degrees.
 SPACING: Final = 1.0 / 15.0
@@ -269,8 +270,10 @@ def usual_rotations(rotations: FloatArray, spread: float) -> FloatArray:
     return smooth
 
 
-# Gaps: rotations that the visible markers do not determine are filled from the frames next to the gap. # These frames
-# are then solved again, with lost bones weakly held to the filled pose, so visible markers and joint limits come first.
+# Gaps: rotations that the visible markers do not determine are filled from the frames next to the gap.
+#
+# These frames are then solved again, with lost bones weakly held to the filled pose, so visible markers and joint
+# limits come first.
 
 Gaps = Literal["SOLVE", "HOLD", "INTERPOLATE", "UNKEYED"]
 _HOW: Final = {"SOLVE": "solved", "HOLD": "held", "INTERPOLATE": "interpolated", "UNKEYED": "unkeyed"}
