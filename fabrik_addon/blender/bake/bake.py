@@ -70,7 +70,7 @@ _FADES: Final = 10
 # Fraction of the body's size. Smaller overlaps are rounding errors.
 _LEAST: Final = 1e-4
 # The fractions of the total time after which stages end, for the progress bar. Solving ends early if poses are written
-# by controls, because Blender must then evaluate each frame.
+# by controls.
 _SAMPLING_ENDS: Final = 0.33
 _SOLVING_ENDS: Final = 0.9
 _SOLVING_FOR_CONTROLS_ENDS: Final = 0.1

@@ -225,7 +225,7 @@ class _Worker:
         command = [program, "--background", "--command", f"fabrik_{WORKER}"]
         command = command if program else [sys.executable, "-m", package.name, WORKER]
         path = os.pathsep.join(filter(None, (str(package.parent), os.environ.get("PYTHONPATH"))))
-        # The matrices are small. A second thread would only take a core from another process.
+        # A second thread would only take a core from another process.
         threads = os.environ.get("OPENBLAS_NUM_THREADS", "1")
         self.process = subprocess.Popen(
             command,

@@ -137,7 +137,7 @@ def _body(armature: Object, bones: Sequence[PoseBone]) -> tuple[FloatArray, ...]
 _Shape: TypeAlias = tuple[SelfCollision | None, tuple[tuple[str, Place, float], ...]]
 # For each rig, the number of searches for armatures when it was cached, and the names of its meshes.
 _MESHES: Final[dict[str, tuple[int, tuple[str, ...]]]] = {}
-# In larger meshes, only every second (or third, …) vertex is read. Reading a vertex's groups takes 1 µs.
+# In larger meshes, only every second (or third, …) vertex is read.
 _MOST_VERTICES: Final = 20_000
 # If a second bone moves a vertex with at least this weight, the vertex stays above the floor with that bone too. The
 # skin of a bent knee is between the points that are fixed to thigh and shin.

@@ -183,8 +183,7 @@ def check_rig(armature: Object) -> None:
         raise RigError(f"Object {armature.name!r} is scaled non-uniformly ({scale}): apply its scale first")
 
 
-# The largest distance, as a multiple of the total length of a rig's bones. At this distance, single precision has an
-# error of 6 % of that length.
+# The largest distance, as a multiple of the total length of a rig's bones.
 _FAR: Final = 1e6
 
 

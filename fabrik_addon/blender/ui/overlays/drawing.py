@@ -115,7 +115,7 @@ def _faded(points: Single, colors: Single, share: float) -> dict[str, Any]:
     return {"pos": points, "color": colors * np.array((1.0, 1.0, 1.0, share), dtype=np.float32)}
 
 
-# The length of the lines in pixels at the depth of the point. It is larger than any screen.
+# Pixels: the length of the lines, larger than any screen.
 _FAR: Final = 10000.0
 _WIDTH: Final = 1.0
 
@@ -197,7 +197,7 @@ def _crosses(points: FloatArray, size: float, rgba: FloatArray) -> Part:
     return ends, np.arange(len(ends)), np.repeat(rgba, 4, axis=0)
 
 
-# Seconds between checks for changed keys: longer than the time between the keys of two bones that are keyed together.
+# Seconds between checks for changed keys.
 _PAUSE: Final = 0.3
 # The paths of the active rig. Drawings are cached until their data changes.
 KEEPER = PathKeeper()

@@ -222,8 +222,7 @@ _SHAPES: Final[dict[type[Limit], Callable[[Any, Quaternion], list[Shape]]]] = {
     Fixed: _fixed_shapes,
 }
 
-# Drawing in the viewport, called by `handlers.py`. `gpu` is imported only when something is drawn, because it does not
-# work without a window.
+# Drawing in the viewport, called by `handlers.py`. `gpu` does not work without a window.
 
 _Numbers = tuple[float, ...]
 
