@@ -1,4 +1,4 @@
-"""Capsules on a human's bones that keep hands out of the trunk and limbs apart. Plain Python.
+"""Capsules on a human's bones that keep hands out of the trunk and limbs apart.
 
 They are fitted to the vertices that bones deform, or to the person's height if there are none. A trunk is wider than
 deep, so each of its bones has two capsules side by side.

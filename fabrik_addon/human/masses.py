@@ -1,4 +1,4 @@
-"""Masses of a body's bones: a human's segments by name, any other rig's bones by their size. Plain Python.
+"""Masses of a body's bones: a human's segments by name, any other rig's bones by their size.
 
 The segments are those of de Leva, *Adjustments to Zatsiorsky-Seluyanov's segment inertia parameters*, Journal of
 Biomechanics 29 (1996), table 4, the mean of women and men: fractions of the body's mass, and the position of the center

@@ -2,7 +2,7 @@
 
 Known: Rigify's meta-rig, Mixamo, MakeHuman and MPFB (default and game-engine rigs), VRM (VRoid's bones and the humanoid
 names), Unreal's mannequin, DAZ, Poser, Character Creator and Biped; of motion files: BVH from CMU, Rokoko and MVN,
-MVNX, SMPL, and exports of Auto-Rig Pro and Cascadeur. Plain Python.
+MVNX, SMPL, and exports of Auto-Rig Pro and Cascadeur.
 """
 
 import re

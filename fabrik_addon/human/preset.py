@@ -1,8 +1,8 @@
 """A human's joint limits for a rig at rest: the table's ranges mapped to each bone's own axes.
 
-Ranges are measured from the anatomical zero (standing, arms hanging, limbs straight), but limits from rest. So
-the rotation at rest is subtracted. The local axis of flexion follows from the positions of joints, not from names of
-axes or from bone roll. Every limit allows the rest pose. Plain Python.
+Ranges are measured from the anatomical zero (standing, arms hanging, limbs straight), but limits from rest. So the
+rotation at rest is subtracted. The local axis of flexion follows from the positions of joints, not from names of axes
+or from bone roll. Every limit allows the rest pose.
 
 A ball's four angles are along the bone's own X and Z axes. If flexion is between them, the nearer one is used, and the
 bone is reported as rotated. The table has no ranges between these four directions: there, an ellipse is the limit.

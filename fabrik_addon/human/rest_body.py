@@ -1,7 +1,7 @@
 """A human rig at rest: roles of bones, up and forward directions, palms, and the points that touch the floor.
 
 Everything follows from the positions of joints in armature space, not from bone roll. Soles, palms and knees touch the
-floor at points on their bones; the feet of the rig are assumed to be on the floor. Plain Python.
+floor at points on their bones.
 """
 
 import math

@@ -37,7 +37,7 @@ _FARTHEST: Final = 0.22
 _FEWEST: Final = 5
 
 
-# Landmarks of less weight are left out, since studios seldom use them.
+# Landmarks of less weight are left out.
 _USUAL: Final = 0.5
 
 

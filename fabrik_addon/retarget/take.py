@@ -37,8 +37,7 @@ from .goals import HEAD, Fold, LegReach, LimbGoals, LimbSolver, RetargetSettings
 from .motion import Motion
 from .pairs import Pair, check_pairs, find_bodies, find_pairs
 
-# The lines that are compared, each between the heads of two parts: on one side, or across both sides. They are written
-# out, so that they can be translated.
+# The lines that are compared, each between the heads of two parts: on one side, or across both sides.
 _LIMBS: Final = (
     ("the left upper arm", "upper_arm", "forearm", "L"),
     ("the right upper arm", "upper_arm", "forearm", "R"),

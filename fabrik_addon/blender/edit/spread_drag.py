@@ -49,7 +49,8 @@ from .take import (
 )
 
 # Meters. A contact ends when a point of the foot is more than this above or below its height in the middle of the
-# contact. Markers have 1 to 2 mm of noise.
+# contact. Markers have 1 to 2 mm of noise. When the heel leaves the floor in the sample walk, it rises by 5 mm within
+# 0.03 s.
 _LIFT = 0.005
 # Seconds to examine before and after a frame: enough for a foot's lowest position and a few steps.
 _LOOK = 3.0

@@ -400,8 +400,8 @@ def _labels(parameters: Parameters, count: int) -> tuple[list[str], list[bool]]:
         prefix = next((prefix for prefix in prefixes if label.startswith(prefix) and label != prefix), None)
         name = label if prefix is None else f"{prefix.rstrip('_-. ')}:{label[len(prefix) :]}"
         names.append(name or f"*{place}")
-    # The file lists the outputs of a model in groups, such as angles and forces. It may rename these groups. Without
-    # groups, outputs are recognized by their usual names, or as the origin and the axes of a segment.
+    # The file lists the outputs of a model in groups, which it may rename. Without groups, outputs are recognized by
+    # their usual names, or as the origin and the axes of a segment.
     groups = dict.fromkeys((*_OUTPUT_GROUPS, *parameters.strings("POINT:TYPE_GROUPS")[::2]))
     listed = {label for group in groups if group for label in parameters.strings(f"POINT:{group}") if label}
     there = set(names)
