@@ -20,6 +20,8 @@ def width_of(text):
 class Leaf:
     """A label or a button: its texts, and the width that they need."""
 
+    lines = 1
+
     def __init__(self, need, *texts):
         self.need, self.texts = need, texts
 
@@ -125,6 +127,12 @@ class Layout:
     def _leaf(self, text, icon, more=0.0):
         shown = _ICON if icon != "NONE" else 0.0
         self.children.append(Leaf(width_of(text) + (_PAD if text else 0.0) + shown + more, text))
+
+    @property
+    def lines(self):
+        """The number of lines; sub-panels are closed."""
+        lines = [child.lines for child in self.children if not (isinstance(child, Layout) and child.fold != self.fold)]
+        return max(lines, default=0) if self.kind in ("ROW", "SPLIT") else sum(lines)
 
     @property
     def need(self):

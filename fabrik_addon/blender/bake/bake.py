@@ -45,7 +45,7 @@ from ..limits.editing import is_own
 from ..posing import live
 from ..rig import keyframes
 from ..rig.armature import RigError, check_rig, object_scale, root_location_channel, root_place
-from ..rig.pose_writer import PoseKeeper, unlocked_location, unlocked_rotation
+from ..rig.pose_writer import PoseKeeper, unlocked
 from ..rig.rotation_modes import from_channels, to_channels
 from ..settings.control import solved_bone
 from ..settings.limit_properties import NUMBERS, read_extra_field
@@ -618,21 +618,22 @@ def _write_curves(
             if bone in tree.bones or settings.bones == "SOLVED":
                 row = skeleton.index(bone) if bone else 0
                 rows = np.arange(len(turned)) if tree.keyed is None else np.flatnonzero(tree.keyed[:, row])
-                mode, unlocked = bones[holder].rotation_mode, unlocked_rotation(bones[holder])
+                mode = bones[holder].rotation_mode
                 channel, values = to_channels(mode, turned)
+                free = unlocked(bones[holder], channel)
                 if tolerance > 0.0 and len(rows):
                     rows = rows[rotation_keys(mode, values[rows], tolerance)]
-                if len(rows) and unlocked:
-                    write(bones[holder].path_from_id(channel), holder, values, rows, unlocked)
+                if len(rows) and free:
+                    write(bones[holder].path_from_id(channel), holder, values, rows, free)
             if holder in tree.problem.slides:
                 row = skeleton.index(holder)
                 factors = np.ones((len(frames), 3))
                 factors[:, 1] = tree.solution.lengths[:, row] / skeleton.lengths[row]
                 write(bones[holder].path_from_id("scale"), holder, factors, kept(factors, tolerance), (1,))
         for holder, locations in channels.locations.items():
-            if unlocked := unlocked_location(bones[holder]):
+            if free := unlocked(bones[holder], "location"):
                 rows = kept(locations, tolerance * float(bones[holder].bone.length))
-                write(bones[holder].path_from_id("location"), holder, locations, rows, unlocked)
+                write(bones[holder].path_from_id("location"), holder, locations, rows, free)
         for path, value in channels.switches.items():
             # Keys on both ends replace all keys between them.
             ends = np.unique([0, len(frames) - 1])

@@ -366,29 +366,25 @@ class ControlRig(PlainRig):
         return {row.name for row in rows if row.switch and row.switch not in posed}
 
     def lock(self, bone: str, rotation: FloatArray) -> WithLocks | None:
-        """As in `PlainRig`, with the locks of the controls that rotate the bone relative to its parent."""
-        locks = [found for each in self._controls_between(bone) if (found := _lock_of(*each, rotation))]
-        return (lambda turned: reduce(lambda so_far, lock: lock(so_far), locks, turned)) if locks else None
+        """As in `PlainRig`, with the locks of the controls that rotate the bone relative to its parent.
 
-    def _with_locks(self) -> set[str]:
-        rows, locked = self._setup.carriers, bones_with_locks(self.rig)
-        return {row.name for row in rows if locked & {row.control, row.parent and rows[row.parent].control}}
-
-    def _controls_between(self, bone: str) -> Iterator[tuple[PoseBone, FloatArray, bool]]:
-        """The controls whose channels follow from a body bone's rotation relative to its parent.
-
-        Yields each with its (4,) axes in the bone's frame, and whether it rotates in the opposite direction: the
-        parent's control may follow the bone's, as in the lower spine of Rigify. Excludes controls of limbs that stay on
-        IK.
+        The parent's control rotates in the opposite direction if it follows the bone's, as in the lower spine of
+        Rigify. Ignores controls of limbs that stay on IK.
         """
-        setup, row = self._setup, self._setup.carriers[bone]
+        setup, row, locks = self._setup, self._setup.carriers[bone], list[WithLocks]()
         above = setup.carriers[row.parent] if row.parent else None
         over = {above.control, *(() if above.parent else (setup.place,))} if above else {""}
         for each, leaders in ((row, over), *(((above, {row.control}),) if above else ())):
             control: PoseBone | None = self.rig.pose.bones.get(each.control)
             own = setup.controls.get(each.control)
             if control and own and own.turns_with in leaders and not own.shares_turn and not self._stays_on_ik(each):
-                yield control, self._axes(bone, each.control), each is above
+                found = _lock_of(control, self._axes(bone, each.control), each is above, rotation)
+                locks += [] if found is None else [found]
+        return (lambda turned: reduce(lambda so_far, lock: lock(so_far), locks, turned)) if locks else None
+
+    def _with_locks(self) -> set[str]:
+        rows, locked = self._setup.carriers, bones_with_locks(self.rig)
+        return {row.name for row in rows if locked & {row.control, row.parent and rows[row.parent].control}}
 
     def keeps_rotation(self, bone: str) -> bool:
         row = self._setup.carriers[bone]
@@ -412,7 +408,7 @@ class ControlRig(PlainRig):
         return Hinge(own, row.hinge_low, row.hinge_high)
 
     def _stays_on_ik(self, row: FabrikCarrier, *, baked: bool = False) -> bool:
-        return bool(row.switch) and any(writing.kept_on_ik(self.rig, self._setup, (row.switch,), baked=baked))
+        return bool(row.switch and writing.kept_on_ik(self.rig, self._setup, (row.switch,), baked=baked))
 
     def _control_of(self, bone: str) -> tuple[PoseBone, FloatArray] | None:
         """The control that rotates relative to its parent like a body bone, and (4,) its axes in the bone's frame.
@@ -459,8 +455,8 @@ class ControlRig(PlainRig):
     ) -> Generator[float, None, writing.TakeChannels]:
         """The channels of controls to key for poses over F frames; limbs switch to FK, except those that stay on IK.
 
-        The steps place the IK controls frame by frame. Those of limbs that leave IK are placed too, so that the limbs
-        can be switched back. A limb that misses its pose on any frame is on FK on all frames. Controls without a solved
+        The steps place the IK controls frame by frame. Those of limbs on FK are placed too, so that the limbs can be
+        switched to IK. A limb that misses its pose on any frame is on FK on all frames. Controls without a solved
         bone are included if the body's pose needs them. The rig keeps the pose of the last frame.
         """
         rig, setup, (rotations, heads) = self.rig, self._setup, poses
@@ -474,20 +470,20 @@ class ControlRig(PlainRig):
             if angle_between(turned, local_rotation(rig.pose.bones[name])).max() > _STILL:
                 moved[name] = turned
         # The locations and rotation channels on the frames, by IK control.
-        limbs = writer.limbs | writer.leaving
+        limbs = writer.limbs | writer.matching
         placed = {name: list[tuple[float, ...]]() for limb in limbs.values() for name in limb.controls}
         left = list[str]()
-        writer.switch((*writer.limbs, *writer.leaving), to_ik=True)
+        writer.switch((*writer.limbs, *writer.matching), to_ik=True)
         for row in range(len(heads) if placed else 0):
             writer.apply(wanted[row], turns[row], None if location is None else location[row])
             left += [f"{sentence} on one frame" for sentence in writer.leave_ik()]
-            staying = {name for limb in (writer.limbs | writer.leaving).values() for name in limb.controls}
+            staying = {name for limb in (writer.limbs | writer.matching).values() for name in limb.controls}
             placed = {name: channels for name, channels in placed.items() if name in staying}
             for name, channels in placed.items():
                 bone: Any = rig.pose.bones[name]
                 channels.append((*bone.location, *getattr(bone, property_name(bone.rotation_mode))))
             yield row / len(heads)
-        writer.switch(writer.leaving, to_ik=False)
+        writer.switch(writer.matching, to_ik=False)
         idle = {row.control for row in setup.carriers if row.switch in writer.limbs}
         moved = {name: turned for name, turned in moved.items() if name not in idle}
         locations = {} if location is None else {model.place: location}

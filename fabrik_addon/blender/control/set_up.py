@@ -59,7 +59,6 @@ _STRAIGHT: Final = 0.1
 _STRETCH: Final = 0.03
 # Fraction of a trial's angle. A bone whose rotation differs by less from the control's follows it rigidly.
 _RIGID: Final = 0.02
-_AXES: Final = 3
 # A human rig is a control rig only if constraints move one of these bones. Constraints on fingers or eyes don't matter.
 _PARTS: Final = frozenset({"hips", "spine", "chest", "neck", "head", "thigh", "shin", "foot", "upper_arm", "forearm"})
 # A trial's step, in radians or fractions of a limb's length. Errors of single precision are a thousandth of it. The
@@ -259,9 +258,9 @@ def set_up_first(context: Context, rig: Object) -> tuple[str, list[str]]:
     owned = constrained_bones(rig).keys() & set(parts or deform)
     with suppress(RigError), _kept_if_failing(rig_settings(rig).control):
         found = use_control_rig(context, rig) if owned else ("", [])
-        if not owned or owned & {*rig_settings(rig).control.carriers.keys()}:
-            return found
-        raise RigError(f"No control of {rig.name!r} can move a deform bone to its pose: drag its bones directly")
+        if owned.isdisjoint(rig_settings(rig).control.carriers.keys()):
+            raise RigError(f"No control of {rig.name!r} can move a deform bone to its pose: drag its bones directly")
+        return found
     return "", []
 
 
@@ -406,7 +405,10 @@ class _Search:
             path = _switch_of(found, carrier)
             parents = [carrier.parent, *self._above(carrier.parent)] if path and carrier.parent else []
             above = (self.setup.carriers[name].switch for name in parents)
-            limb = next((each for each in above if limbs.get(each) == path), _unused(path, limbs))
+            # A limb's name is the path of its switch, with a number if other limbs share the switch.
+            named_so = (path, *(f"{path} {number}" for number in range(2, len(limbs) + 2)))
+            free = next(each for each in named_so if not path or each not in limbs)
+            limb = next((each for each in above if limbs.get(each) == path), free)
             limbs[limb] = path
             add_item(self.setup.carriers, **named, found=kind, switch=limb)
         for name, frame in found.frames.items():
@@ -590,7 +592,7 @@ class _Search:
         for index, name in enumerate(limb.controls if above else ()):
             own = [column for column, (control, axis) in enumerate(limb.columns) if control == index and axis >= 3]
             rigid = np.abs(np.linalg.norm(turned[above][:, own], axis=0) - limb.units[3]) < _RIGID * limb.units[3]
-            if rigid.sum() == _AXES and np.abs(turned[end][:, own]).max() < _NOTHING * limb.units[3]:
+            if len(own) == 3 and rigid.all() and np.abs(turned[end][:, own]).max() < _NOTHING * limb.units[3]:
                 self.setup.carriers[limb.bones[above]].goes_by = name
 
     def _stop_stretching(self, limbs: Mapping[str, _TriedLimb]) -> None:
@@ -659,12 +661,6 @@ def _kept_if_failing(setup: FabrikControlRig) -> Iterator[None]:
                 add_item(rows, **values)
         setup.place, setup.uncarried = texts
         raise
-
-
-def _unused(path: str, names: Collection[str]) -> str:
-    """A path that is not among the names, if necessary with a number at its end."""
-    numbered = (path, *(f"{path} {number}" for number in range(2, len(names) + 2)))
-    return next(name for name in numbered if not path or name not in names)
 
 
 def _pivoting(trials: Trials, switch: switching.Switch) -> int:

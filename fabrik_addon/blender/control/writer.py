@@ -4,7 +4,7 @@ The controls of limbs on IK are placed in closed form. The IK control moves rigi
 with their bones. The pole, or the control that rotates the limb, rotates about the line from its root to its end.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -318,7 +318,7 @@ class LimbOnIk:
         self.turned_by: dict[str, str] = {}
         self.pole = ""
         self.follows = 1.0
-        self._end = Vector()
+        self._end, self._short = Vector(), 0.0
 
     def differences(self, there: FloatArray, here: FloatArray) -> FloatArray:
         """(6 B,) differences between matrices (B, 4, 4) as lengths: distances, and angles times bone lengths."""
@@ -336,6 +336,7 @@ class LimbOnIk:
         self.turned_by = heels | {bone: control for bone, control in others.items() if bone not in goes_by}
         for bone, leader in self.goes_by.items():
             self._end = self.rig.pose.bones[leader].matrix.inverted() @ self.rig.pose.bones[bone].head
+        self._short = float(np.linalg.norm(self.beyond))
 
     @property
     def beyond(self) -> FloatArray:
@@ -343,15 +344,28 @@ class LimbOnIk:
 
         If the control is farther away than the limb is long, it can move without moving the limb.
         """
-        heads, rests = self.here[: self.end + 1, :3, 3], self.rig.data.bones
+        heads = self.here[: self.end + 1, :3, 3]
         length, arm = np.linalg.norm(np.diff(heads, axis=0), axis=1).sum(), heads[-1] - heads[0]
-        for bone, leader in self.goes_by.items():
-            place = self.rig.pose.bones[leader].matrix @ rests[leader].matrix_local.inverted() @ rests[bone].head_local
-            apart = np.array(place) - self.here[self.bones.index(bone), :3, 3]
+        for bone in self.goes_by:
+            apart = self._at_control() - self.here[self.bones.index(bone), :3, 3]
             least = _STRAIGHT * self.size
             if np.linalg.norm(arm) > length - least and apart @ arm > least * np.linalg.norm(arm):
                 return apart
         return np.zeros(3)
+
+    def _at_control(self) -> FloatArray:
+        """(3,) the position of the end at the IK control, as in the rest pose."""
+        ((bone, leader),), rests = self.goes_by.items(), self.rig.data.bones
+        place = self.rig.pose.bones[leader].matrix @ rests[leader].matrix_local.inverted() @ rests[bone].head_local
+        return np.array(place)
+
+    @property
+    def missing(self) -> float:
+        """The distance by which the end has left its IK control since `hold`."""
+        (bone,) = self.goes_by
+        # The end of a limb that was too short already moves without its control.
+        place = self._at_control() if self._short else self.place
+        return float(np.linalg.norm(place - np.array(self.rig.pose.bones[bone].head))) - self._short
 
     @property
     def place(self) -> FloatArray:
@@ -457,43 +471,43 @@ def _by_channels(control: PoseBone, there: Matrix | None = None) -> Matrix:
     return convert(there or control.matrix_basis, bone.matrix_local, **held, invert=there is not None)
 
 
-def limbs_kept_on_ik(
-    rig: Object, setup: FabrikControlRig, paths: Iterable[str], known: Mapping[str, LimbOnIk], *, baked: bool = False
+def limbs_on_ik(
+    rig: Object, setup: FabrikControlRig, paths: Iterable[str], known: Mapping[str, LimbOnIk]
 ) -> dict[str, LimbOnIk]:
-    """The limbs that are on IK and stay on IK, by switch.
-
-    known: limbs that were placed before. baked: for a bake, in which limbs only stay on IK if they have a pin.
-    """
+    """The limbs that controls can place on IK, by switch; known: limbs that were placed before."""
     found, limbs = {}, limbs_of(setup)
-    for path, controls in kept_on_ik(rig, setup, paths, baked=baked):
-        rows = limbs[path]
-        if path in known and known[path].controls == controls:
-            limb = known[path]
-        else:
+    for path in paths:
+        controls, limb, rows = ik_controls(rig, setup, path), known.get(path), limbs[path]
+        if controls and (limb is None or limb.controls != controls):
             limb = LimbOnIk(rig, [row.name for row in rows], controls)
             standing = {row.stands_for: row.name for row in setup.controls if row.name in controls}
             ends = {row.name: row.goes_by for row in rows if row.goes_by in controls}
             below = {each.name for each in rig.data.bones[[*ends][-1]].children_recursive} if ends else set[str]()
             limb.hold(ends, {bone: control for bone, control in standing.items() if bone in below})
             limb.with_parent.update(name for name in controls if setup.controls[name].turns_with)
-        found[path] = limb
+        if controls and limb is not None:
+            found[path] = limb
     return found
 
 
-def kept_on_ik(
-    rig: Object, setup: FabrikControlRig, paths: Iterable[str], *, baked: bool
-) -> Iterator[tuple[str, list[str]]]:
-    """The switches of limbs that stay on IK, as in `limbs_kept_on_ik`, with the controls that place them."""
+def ik_controls(rig: Object, setup: FabrikControlRig, path: str) -> list[str]:
+    """The controls that place the limb of a switch on IK."""
+    return [row.name for row in setup.controls if row.limb == path and row.name in rig.pose.bones]
+
+
+def kept_on_ik(rig: Object, setup: FabrikControlRig, paths: Iterable[str], *, baked: bool) -> list[str]:
+    """The switches of limbs that are on IK and stay there; baked: in a bake, which only keeps pinned limbs on IK."""
     pins = [each.bone for each in enabled_effectors(rig) if each.kind == "PIN"]
     # Limbs that share a switch stay on IK together.
     pinned = {setup.switches[row.switch].path for row in setup.carriers if row.name in pins and row.switch}
-    for path in paths:
-        controls = [row.name for row in setup.controls if row.limb == path and row.name in rig.pose.bones]
+
+    def stays(path: str) -> bool:
         switch = setup.switches[path]
         by_itself = setup.limbs == "AUTO" and (not baked or (switch.path in pinned and not switch.stretches))
         wanted = setup.limbs == "IK" or switch.only_ik or by_itself
-        if wanted and controls and read_switch(rig, switch.path) == switch.ik:
-            yield path, controls
+        return wanted and read_switch(rig, switch.path) == switch.ik and bool(ik_controls(rig, setup, path))
+
+    return [path for path in paths if stays(path)]
 
 
 def evaluate(update: Update, limbs: Sequence[LimbOnIk]) -> None:
@@ -654,7 +668,7 @@ class ControlWriter:
     Attributes:
         limbs: by switch, the posed limbs that are on IK and stay on it.
         on_fk: by switch, its value on FK, for limbs that are on FK or are switched to it.
-        leaving: by switch, limbs on IK that a bake switches to FK. Their IK controls are placed as well.
+        matching: by switch, limbs that a bake writes on FK, and whose IK controls are placed as well.
         held: the former channels of the controls.
     """
 
@@ -685,14 +699,14 @@ class ControlWriter:
         rows = [setup.carriers[name] for name in self._skeleton.names]
         posed = rows if bones is None else [rows[self._inside[bone]] for bone in bones]
         led = dict.fromkeys(row.switch for row in posed if row.switch)
-        self.limbs = limbs_kept_on_ik(armature, setup, led, known, baked=baked)
+        self.limbs = limbs_on_ik(armature, setup, kept_on_ik(armature, setup, led, baked=baked), known)
         # Limbs that share a switch leave IK together.
         leaving = {setup.switches[path].path for path in led if path not in self.limbs}
         posed += [row for row in rows if row.switch not in {"", *led} and setup.switches[row.switch].path in leaving]
         led |= dict.fromkeys(row.switch for row in posed if row.switch)
         self.on_fk = {path: setup.switches[path].fk for path in led if baked or path not in self.limbs}
-        on_ik = limbs_kept_on_ik(armature, setup, led, known) if baked else {}
-        self.leaving = {path: limb for path, limb in on_ik.items() if path not in self.limbs}
+        matching = [path for path in led if path not in self.limbs] if baked and setup.limbs == "AUTO" else []
+        self.matching = limbs_on_ik(armature, setup, matching, known)
         # Bones that are neither posed nor above a posed bone are not written; the rig poses them.
         needed = {row.name for row in posed}
         for row in reversed(rows):
@@ -803,8 +817,8 @@ class ControlWriter:
     def apply(self, wanted: FloatArray, rotations: FloatArray, location: FloatArray | None) -> None:
         """Bring the tree's bones to matrices (J, 4, 4), except bones that the rig poses.
 
-        rotations, location: the channels of the controls for these matrices, as from `ControlModel.pose`. Limbs on IK,
-        and those that a bake switches to FK, are placed with their IK controls.
+        rotations, location: the channels of the controls for these matrices, as from `ControlModel.pose`. IK controls
+        are placed, too.
         """
         before, self._wanted = self._wanted, wanted
         idle = {row.control for row in self._setup.carriers if row.switch in self.limbs or row.name in self._left}
@@ -817,11 +831,11 @@ class ControlWriter:
         self._place_limbs(wanted, before)
 
     def _place_limbs(self, wanted: FloatArray, before: FloatArray | None) -> None:
-        """Place limbs on IK, and those that a bake switches to FK, for matrices (J, 4, 4) of the tree's bones.
+        """Place the IK controls of `limbs` and `matching` for matrices (J, 4, 4) of the tree's bones.
 
         before: the matrices on the frame before; None if there is none.
         """
-        limbs, poses = [*self.limbs.values(), *self.leaving.values()], []
+        limbs, poses = [*self.limbs.values(), *self.matching.values()], []
         inside = dict(zip(self._skeleton.names, wanted, strict=True))
         earlier = {} if before is None or not self._baked else dict(zip(inside, np.linalg.inv(before), strict=True))
         for limb in limbs:

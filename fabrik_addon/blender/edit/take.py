@@ -28,7 +28,7 @@ from ..control.writer import RigMotion
 from ..rig import keyframes
 from ..rig.armature import RigError, Tree, matrices, root_place
 from ..rig.keyframes import SAME_FRAME, RigCurves, cycle_of, every_curve, key_times
-from ..rig.pose_writer import PoseKeeper, unlocked_location, unlocked_rotation
+from ..rig.pose_writer import PoseKeeper, unlocked
 from ..rig.rotation_modes import from_channels, property_name, to_channels
 from ..settings.rig import FabrikHold, rig_settings
 from ..settings.why_not import is_layered, is_played
@@ -508,7 +508,7 @@ class Changed:
     @property
     def free(self) -> tuple[int, ...]:
         """The indices of the unlocked components."""
-        return (unlocked_location if self.channel == "location" else unlocked_rotation)(self.bone)
+        return unlocked(self.bone, self.channel)
 
 
 def changed_channels(

@@ -32,9 +32,7 @@ from ..settings.why_not import ARMATURES, enabled_effectors
 _RIGS: Final = 8
 # Masses by the names and lengths of bones.
 _masses_by_name: Final = lru_cache(maxsize=_RIGS)(lambda lengths: body_masses(dict(lengths)))
-# The number of limbs at each end of an animal's trunk. If the cosine between trunk and limbs is at least the second
-# number, the trunk is upright.
-_PAIR: Final = 2
+# If the cosine between trunk and limbs is at least this, the trunk is upright.
 _ACROSS: Final = 0.5
 # The cost of bending the trunk of an animal that is moved as a whole. If the hips of a wolf or horse are lowered by 10
 # cm, its hind legs become 14 and 17 % shorter. Its front legs keep their length with a cost of 1, and become as short
@@ -70,7 +68,7 @@ def trunk_of_animal(armature: Object) -> list[str]:
     limbs, rows = list(limbs_of(setup).values()), setup.carriers
     hind = [limb for limb in limbs if limb[0].parent == rows[0].name]
     front = [limb for limb in limbs if limb[0].parent != rows[0].name]
-    if len(front) < _PAIR or len(hind) < _PAIR:
+    if min(len(front), len(hind)) < 2:
         return []
 
     def middle(bones: Sequence[FabrikCarrier]) -> FloatArray:
@@ -142,7 +140,6 @@ _MOST_VERTICES: Final = 20_000
 # If a second bone moves a vertex with at least this weight, the vertex stays above the floor with that bone too. The
 # skin of a bent knee is between the points that are fixed to thigh and shin.
 _SHARED: Final = 0.15
-_OUTLINE: Final = 3
 # A pinned bone bears weight if its end is at most this many foot lengths above the soles, like a paw or a hand on the
 # floor. A higher one is assumed to hold on to something.
 _LOW: Final = 1.0
@@ -264,7 +261,7 @@ def support_of(armature: Object, pinned: Collection[str]) -> Support | None:
         if (tails @ up > low).any():
             return None
     corners = _outline(np.concatenate([corners, tails]), up)
-    return Support(corners, (up[0], up[1], up[2])) if len(corners) >= _OUTLINE else None
+    return Support(corners, (up[0], up[1], up[2])) if len(corners) > 2 else None
 
 
 def floor_of(armature: Object, *, without: Collection[str] = ()) -> Floor | None:

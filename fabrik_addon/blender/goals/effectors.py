@@ -102,8 +102,8 @@ _GROUP_OF: Final = {part: group for group, parts in _GROUPS for part in parts}
 class Pin(NamedTuple):
     """The location in armature space at which a point is held, and the rotation (w x y z) of its bone there."""
 
-    location: tuple[float, float, float]
-    rotation: tuple[float, float, float, float]
+    location: Sequence[float]
+    rotation: Sequence[float] = (1.0, 0.0, 0.0, 0.0)
 
 
 # The goal of an effector that closes a loop is the other side of the loop.
@@ -175,6 +175,11 @@ def loop_partner(rig: Object, effector: Followed) -> Partner | None:
         return None
     place = (holder.matrix_parent_inverse @ holder.matrix_basis).translation
     return Partner(carrier, (place.x, place.y + rig.data.bones[carrier].length, place.z))
+
+
+def pin_of(pin: Followed) -> Pin:
+    """The goal of a stored pin."""
+    return Pin(tuple(pin.pin_location), tuple(pin.pin_rotation))
 
 
 def core_effector(effector: Followed) -> Effector:

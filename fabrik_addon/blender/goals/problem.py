@@ -18,7 +18,7 @@ from ...core.errors import first_few
 from ...core.kernel.hanging import HangFrom
 from ...core.limits import Limit
 from ...core.model.skeleton import Skeleton
-from ...core.rotations import IDENTITY, rotation_vector_from_quaternion
+from ...core.rotations import rotation_vector_from_quaternion
 from ...human.masses import LEADS_WITH
 from ..control.posed_rig import PosedRig, posed_rig
 from ..control.writer import LimbOnIk
@@ -50,6 +50,7 @@ from .effectors import (
     close_loops,
     core_effector,
     loop_partner,
+    pin_of,
     rotating_bones,
     target_bone_of,
     targets_in,
@@ -132,8 +133,7 @@ class RigProblem:
         apart, scale = dict[str, float](), meters_per_unit(self.rig)
         for limb in self.staying:
             (end,) = limb.goes_by
-            distance = scale * float(np.linalg.norm(np.array(self.rig.pose.bones[end].head) - limb.place))
-            if distance > SHOWN:
+            if (distance := scale * limb.missing) > SHOWN:
                 apart[self.posed.shown(end)] = distance
         by = length_text(max(apart.values(), default=0.0))
         return [f"Limbs too short to reach their IK controls (up to {by} short): {first_few(apart)}"] if apart else []
@@ -247,7 +247,14 @@ def rig_problem(
     for bone, name in [pair for pair in zip(bones, names, strict=True) if pair[1] not in limits]:
         hinge = posed.hinge(name, baked=baked)
         if hinge is not None and not baked:
-            hinge = _with_poses(hinge, (tree.rotations if poses is None else poses)[..., bone, :])
+            # IK starts from the channels of its bones, and may have straightened a joint.
+            vectors = rotation_vector_from_quaternion((tree.rotations if poses is None else poses)[..., bone, :])
+            along = np.array(AXES) == hinge.axis
+            if np.linalg.norm(vectors[..., ~along], axis=-1).max() > _OFF_AXIS:
+                continue
+            steps = vectors[..., along] / _BEND_STEP
+            low, high = _BEND_STEP * floor(steps.min()), _BEND_STEP * ceil(steps.max())
+            hinge = Hinge(hinge.axis, min(hinge.low, low), max(hinge.high, high))
         if hinge is not None:
             limits[name] = hinge
     return RigProblem(posed, tree, tuple(effectors), bones, free_root, limits, **more)
@@ -279,20 +286,6 @@ def ends_on_ik(
     return found
 
 
-def _with_poses(hinge: Hinge, rotations: FloatArray) -> Hinge | None:
-    """A hinge widened to the rotations (..., 4) of its joint, which IK may have straightened.
-
-    None if the joint is rotated about another axis as well, because IK starts from the channels of its bones.
-    """
-    vectors = rotation_vector_from_quaternion(rotations)
-    along = np.array(AXES) == hinge.axis
-    if np.linalg.norm(vectors[..., ~along], axis=-1).max() > _OFF_AXIS:
-        return None
-    steps = vectors[..., along] / _BEND_STEP
-    low, high = min(hinge.low, _BEND_STEP * floor(steps.min())), max(hinge.high, _BEND_STEP * ceil(steps.max()))
-    return Hinge(hinge.axis, low, high)
-
-
 def _turned_by(skeleton: Skeleton, effectors: Sequence[Effector], held: Collection[str]) -> BoolArray:
     """(E, J) whether rotating a bone that is not held moves an effector."""
     turned = np.zeros((len(effectors), len(skeleton)), dtype=bool)
@@ -320,12 +313,67 @@ def find_problems(
     posed = posed_rig(rig)
     owned = posed.owned
     held = {**posed.frozen, **owned}
-    partners = [loop_partner(rig, effector) for effector in enabled]
-    ends = {effector.bone for effector in enabled} | {each.bone for each in partners if each is not None}
+    ends = {each.bone for effector in enabled for each in (effector, loop_partner(rig, effector)) if each is not None}
     found = []
     for tree, carrier in (part for whole in trees or posed.trees() for part in cut_tree(whole, owned, ends)):
-        if own := [effector for effector in enabled if effector.bone in tree.skeleton.names]:
-            found.append(_problem_of(posed, tree, carrier, own, held, limbs, baked=baked))
+        skeleton, own = tree.skeleton, [each for each in enabled if each.bone in tree.skeleton.names]
+        if not own:
+            continue
+        partners = [loop_partner(rig, each) for each in own]
+        effectors = close_loops(skeleton, [core_effector(effector) for effector in own], partners, held)
+        targets: list[Goal] = []
+        for each, effector, partner in zip(own, effectors, partners, strict=True):
+            if partner is not None and effector.target_bone is not None:
+                targets.append(partner)
+            elif each.kind == "PIN":
+                targets.append(pin_of(each))
+            else:
+                targets.append((each.target, each.target_bone))
+        pinned = tuple(each.bone for each, target in zip(effectors, targets, strict=True) if isinstance(target, Pin))
+        # Of pins and targets with the same priority, pins are met first.
+        leading = [each for each, goal in zip(effectors, targets, strict=True) if not isinstance(goal, (Pin, Partner))]
+        priority = min(each.priority for each in leading or effectors)
+        staying = ends_on_ik(skeleton, effectors, limbs, {each.bone for each in leading}, priority)
+        effectors = [*effectors, *(effector for effector, _ in staying)]
+        targets += [Pin(tuple(limb.place)) for _, limb in staying]
+        sides = {name for effector in effectors for name in (effector.bone, effector.target_bone) if name}
+        moving = {bone for name in sides for bone in skeleton.path(skeleton.index(name))}
+        check_unscaled(rig, [skeleton.names[bone] for bone in moving])
+        here = {name: held[name] for bone, name in enumerate(skeleton.names) if bone in moving and name in held}
+        turned_by = _turned_by(skeleton, effectors, here)
+        # A loop needs bones that can open and close it. It cannot have a target rotation.
+        for each, effector, turned in zip(own, effectors, turned_by, strict=False):
+            if effector.target_bone is None:
+                continue
+            if effector.rotation_weight > 0.0:
+                raise RigError(
+                    f"Target {each.name!r} can't copy the rotation of {effector.target_bone!r}, a bone of the "
+                    "same rig: turn Rotation off"
+                )
+            if effector.target_bone == effector.bone or not turned.any():
+                raise RigError(f"Target {each.name!r}: its object moves with bone {effector.bone!r}: choose another")
+        bends = [None if each.bend_target is None else (each.bend_target, each.bend_bone) for each in own]
+        bones = np.flatnonzero(turned_by.any(axis=0)).tolist()
+        root = skeleton.names[0]
+        may_move = root not in here and posed.may_move(root)
+        slides = solved_slides(rig, [skeleton.names[bone] for bone in bones]) if own[0].may_stretch else {}
+        problem = rig_problem(
+            posed,
+            stretched(rig, freeze(tree, here), except_for=slides),
+            effectors,
+            bones,
+            free_root=may_move and root_mode(rig, pinned=bool(pinned)) != "FIXED",
+            baked=baked,
+            held=here,
+            slides=slides,
+            pinned=pinned,
+            staying=tuple(limb for _, limb in staying),
+            names=tuple(each.name for each in own),
+            targets=tuple(targets),
+            bends=(*bends, *(None for _ in staying)),
+            carrier=carrier,
+        )
+        found.append(problem)
     moved = [problem for problem in found if problem.bones]
     if not moved:
         if alone := [sentence for problem in found for sentence in problem.left_alone]:
@@ -344,73 +392,6 @@ def find_problems(
             if bone and solved.intersection([bone, *(above.name for above in rig.pose.bones[bone].parent_recursive)]):
                 raise RigError(f"The target at bone {bone!r} moves with bones that reach for targets: choose another")
     return moved
-
-
-def _problem_of(
-    posed: PosedRig,
-    tree: Tree,
-    carrier: str,
-    own: Sequence[Followed],
-    held: Mapping[str, str],
-    limbs: Sequence[LimbOnIk],
-    *,
-    baked: bool,
-) -> RigProblem:
-    rig, skeleton = posed.rig, tree.skeleton
-    partners = [loop_partner(rig, effector) for effector in own]
-    effectors = close_loops(skeleton, [core_effector(effector) for effector in own], partners, held)
-    targets: list[Goal] = []
-    for each, effector, partner in zip(own, effectors, partners, strict=True):
-        if partner is not None and effector.target_bone is not None:
-            targets.append(partner)
-        elif each.kind == "PIN":
-            targets.append(Pin(tuple(each.pin_location), tuple(each.pin_rotation)))
-        else:
-            targets.append((each.target, each.target_bone))
-    pinned = tuple(each.bone for each, target in zip(effectors, targets, strict=True) if isinstance(target, Pin))
-    # Of pins and targets with the same priority, pins are met first.
-    leading = [each for each, goal in zip(effectors, targets, strict=True) if not isinstance(goal, (Pin, Partner))]
-    priority = min(each.priority for each in leading or effectors)
-    staying = ends_on_ik(skeleton, effectors, limbs, {each.bone for each in leading}, priority)
-    effectors = [*effectors, *(effector for effector, _ in staying)]
-    targets += [Pin(tuple(limb.place), tuple(IDENTITY)) for _, limb in staying]
-    ends = {name for effector in effectors for name in (effector.bone, effector.target_bone) if name}
-    moving = {bone for name in ends for bone in skeleton.path(skeleton.index(name))}
-    check_unscaled(rig, [skeleton.names[bone] for bone in moving])
-    here = {name: held[name] for bone, name in enumerate(skeleton.names) if bone in moving and name in held}
-    turned_by = _turned_by(skeleton, effectors, here)
-    # A loop needs bones that can open and close it. It cannot have a target rotation.
-    for each, effector, turned in zip(own, effectors, turned_by, strict=False):
-        if effector.target_bone is None:
-            continue
-        if effector.rotation_weight > 0.0:
-            raise RigError(
-                f"Target {each.name!r} can't copy the rotation of {effector.target_bone!r}, a bone of the "
-                "same rig: turn Rotation off"
-            )
-        if effector.target_bone == effector.bone or not turned.any():
-            raise RigError(f"Target {each.name!r}: its object moves with bone {effector.bone!r}: choose another")
-    bends = [None if each.bend_target is None else (each.bend_target, each.bend_bone) for each in own]
-    bones = np.flatnonzero(turned_by.any(axis=0)).tolist()
-    root = skeleton.names[0]
-    may_move = root not in here and posed.may_move(root)
-    slides = solved_slides(rig, [skeleton.names[bone] for bone in bones]) if own[0].may_stretch else {}
-    return rig_problem(
-        posed,
-        stretched(rig, freeze(tree, here), except_for=slides),
-        effectors,
-        bones,
-        free_root=may_move and root_mode(rig, pinned=bool(pinned)) != "FIXED",
-        baked=baked,
-        held=here,
-        slides=slides,
-        pinned=pinned,
-        staying=tuple(limb for _, limb in staying),
-        names=tuple(each.name for each in own),
-        targets=tuple(targets),
-        bends=(*bends, *(None for _ in staying)),
-        carrier=carrier,
-    )
 
 
 def root_mode(armature: Object, *, pinned: bool, dragged: str = "", top: str = "", setting: str | None = None) -> str:

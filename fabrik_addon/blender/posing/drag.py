@@ -4,17 +4,15 @@ Every step continues from the previous pose, and stays near the pose at the drag
 drag that returns ends where it began.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import bpy
 import numpy as np
 import numpy.typing as npt
 from bpy.types import Context, Object, Scene
-from mathutils import Quaternion, Vector
 
 from ...core import Effector, forward_kinematics
 from ...core.arrays import FloatArray
@@ -29,6 +27,7 @@ from ..control.posed_rig import PosedRig, posed_rig
 from ..control.writer import PLACED, LimbOnIk, held_by_ik, most_off
 from ..goals import effectors
 from ..goals.body import floor_of, hips_on_root, masses_of, part_of, side_bends, trunk_of_animal, up_of
+from ..goals.effectors import Pin, pin_of
 from ..goals.problem import ends_on_ik, rig_problem, root_mode
 from ..limits.editing import opposite_bone
 from ..rig import armature as armatures
@@ -46,30 +45,21 @@ from .solve import preferred_pose
 _SLACK = 0.02
 _ALONG: Final = np.array((1.0, 1.0, 1.0))
 _MIRRORED: Final = np.array((-1.0, 1.0, 1.0))
+# The location of a goal that has only a rotation.
+_NOWHERE: Final = (np.nan, np.nan, np.nan)
 
 
-@dataclass(frozen=True)
-class Grip:
-    """A point of a bone and its target.
+class Grip(NamedTuple):
+    """A point of a bone, and its goal at the drag's start.
 
-    Attributes:
-        effector: the point, for the solver.
-        armature_position: (3,) its target at the drag's start, in armature space.
-        armature_rotation: (4,) the target rotation of its bone at the start, if the effector uses it.
-        shift_factors: (3,) factors on the drag's translation: zeros for held points, (-1, 1, 1) for a mirrored point.
-        limb: the limb whose end it is, if its IK control holds it; None for dragged points and pins.
+    shift_factors: (3,) factors on the drag's translation: zeros for held points, (-1, 1, 1) for a mirrored point. limb:
+    the limb whose end it is, if its IK control holds it.
     """
 
     effector: Effector
-    armature_position: FloatArray
-    armature_rotation: FloatArray = field(default_factory=lambda: np.array((1.0, 0.0, 0.0, 0.0)))
-    shift_factors: FloatArray = field(default_factory=lambda: np.zeros(3))
+    goal: Pin
+    shift_factors: FloatArray = np.zeros(3)
     limb: LimbOnIk | None = None
-
-    @property
-    def is_dragged(self) -> bool:
-        """Whether the grip is dragged rather than held."""
-        return bool(self.shift_factors.any())
 
 
 @dataclass(frozen=True)
@@ -106,6 +96,7 @@ class DragPart:
         moving_bones: names of the bones whose rotation moves a grip.
         turned: the bones that may rotate, as indices in the skeleton.
         moves_root: whether the top bone's location may change.
+        ik_offsets: (E, 3) added to the targets, see `offsets_from`.
     """
 
     def __init__(self, setup: "DragSetup", top: str, *, turning: bool) -> None:
@@ -128,7 +119,13 @@ class DragPart:
         trunk = trunk_of_animal(armature) if leads else []
         self.grips = grips = setup.grips(tree, top, turning=turning, leads=leads, one_piece=bool(trunk))
         self.moves_root = root != "FIXED"
-        is_rope = root == "FOLLOW" and all(grip.is_dragged for grip in grips)
+        self._positions = np.array([grip.goal.location for grip in grips])
+        self._rotations = np.array([grip.goal.rotation for grip in grips])
+        self._shift_factors = np.array([grip.shift_factors for grip in grips])
+        self._dragged = self._shift_factors.any(axis=1)
+        self._pins = ~self._dragged & np.array([grip.limb is None for grip in grips])
+        self._oriented = any(grip.effector.rotation_weight > 0.0 for grip in grips)
+        is_rope = root == "FOLLOW" and self._dragged.all()
         turned = {bone for grip in grips for bone in effectors.rotating_bones(skeleton, grip.effector)}
         self.moving_bones = {skeleton.names[bone] for bone in turned}
         self.turned = sorted(bone for bone in turned if skeleton.names[bone] not in setup.frozen)
@@ -137,23 +134,16 @@ class DragPart:
         hangs = follows and rig_settings(armature).free_limbs_hang and (bool(setup.held) or not leads)
         led = {*self.moving_bones, *setup.frozen, *posed.resting_limbs(setup.dragged)}
         free = _free_joints(posed, tree, led, hangs=hangs, bends=bool(setup.held)) if follows else []
-        self._positions = np.array([grip.armature_position for grip in grips])
-        self._rotations = np.array([grip.armature_rotation for grip in grips])
-        self._shift_factors = np.array([grip.shift_factors for grip in grips])
-        self._dragged = self._shift_factors.any(axis=1)
-        self._pins = ~self._dragged & np.array([grip.limb is None for grip in grips])
-        self._oriented = any(grip.effector.rotation_weight > 0.0 for grip in grips)
         start = tree.rotations, tree.root_location
         # For each dragged point, its index among the grips, the heads of the bones above it, root first, and its
         # position.
         self._ropes: list[tuple[int, FloatArray, FloatArray]] = []
         if is_rope:
             heads = forward_kinematics(skeleton, *start)[:, :3, 3]
-            for row, grip in enumerate(grips):
-                path = skeleton.path(skeleton.index(grip.effector.bone))
-                # The toes of a dragged foot have a target rotation, but no position.
-                if np.isfinite(grip.armature_position).all():
-                    self._ropes.append((row, heads[path], grip.armature_position))
+            # The toes of a dragged foot have a target rotation, but no position.
+            for row in np.flatnonzero(np.isfinite(self._positions).all(axis=1)).tolist():
+                path = skeleton.path(skeleton.index(grips[row].effector.bone))
+                self._ropes.append((row, heads[path], self._positions[row]))
         self._trunk = () if is_rope else trunk
         self.problem = rig_problem(
             posed,
@@ -172,6 +162,27 @@ class DragPart:
         self._preferred = preferred_pose(self.problem, start, self.turned)
         self.session.prefer(*self._preferred)
         self.session.begin(*start)
+        rows = [(row, grips[row].effector.bone) for row in np.flatnonzero(self._dragged).tolist()]
+        self._on_ik = [row for row, bone in rows if bone in posed.on_ik and not posed.leaves_ik(bone)]
+        self.ik_offsets = self.offsets_from(self.points_on_ik())
+
+    def points_on_ik(self) -> FloatArray:
+        """(E, 3) the current positions of dragged points of limbs on IK, in armature space; NaN for other points."""
+        points = np.full((len(self.grips), 3), np.nan)
+        for row in self._on_ik:
+            points[row] = effectors.current_point(self.problem.rig, self.grips[row].effector)
+        return points
+
+    def offsets_from(self, points: FloatArray) -> FloatArray:
+        """(E, 3) from points of the rig to those of the solver's pose, which differ if IK stretches a limb.
+
+        Zeros for points (E, 3) that are NaN.
+        """
+        return np.nan_to_num(self.session.points(self.session.rotations, self.session.location) - points)
+
+    def targets(self, armature_shift: FloatArray) -> FloatArray:
+        """(E, 3) the targets after the dragged points are translated by `armature_shift` (3,)."""
+        return self._positions + self._shift_factors * armature_shift
 
     def solve(
         self,
@@ -180,18 +191,13 @@ class DragPart:
         *,
         depth: FloatArray | None = None,
         settled: bool = False,
-        ik_offsets: Mapping[str, FloatArray] = MappingProxyType({}),
     ) -> tuple[DragPose, StepResult]:
         """The pose after the dragged points are translated by `armature_shift` (3,) and their bones rotated.
 
         All vectors are in armature space. armature_turn: (3,) rotation vector. depth: (3,) the unit direction along
-        which the translation is free. ik_offsets: by bone, (3,) the dragged point in the solver's pose minus the same
-        point in the rig's pose. The result's `why` is empty.
+        which the translation is free. The result's `why` is empty.
         """
-        targets = self._positions + self._shift_factors * armature_shift
-        for row, grip in enumerate(self.grips):
-            if grip.is_dragged and grip.effector.bone in ik_offsets:
-                targets[row] += ik_offsets[grip.effector.bone]
+        targets = self.targets(armature_shift) + self.ik_offsets
         target_rotations = None
         if self._oriented:
             turns = quaternion_from_rotation_vector(mirrored_turn(armature_turn, self._shift_factors))
@@ -376,39 +382,30 @@ class DragSetup:
         if leads and (turning or not self.held or one_piece):
             grip = grips[0]
             effector = replace(grip.effector, rotation_weight=1.0, priority=grip.effector.priority - 1)
-            grips.append(replace(grip, effector=effector, armature_position=np.full(3, np.nan)))
-        grips += [
-            Grip(effectors.core_effector(pin), np.array(pin.pin_location), np.array(pin.pin_rotation))
-            for pin in self.held
-            if pin.bone in names
-        ]
+            grips.append(grip._replace(effector=effector, goal=grip.goal._replace(location=_NOWHERE)))
+        grips += [Grip(effectors.core_effector(pin), pin_of(pin)) for pin in self.held if pin.bone in names]
         grips += [grip for each, partner in self._loops for grip in self._loop_grips(each, partner, names)]
         goals = [grip.effector for grip in grips]
         staying = ends_on_ik(tree.skeleton, goals, self._by_ik, self.dragged, self._priority - 1)
-        grips += [Grip(effector, limb.place, limb=limb) for effector, limb in staying]
+        grips += [Grip(effector, Pin(tuple(limb.place)), limb=limb) for effector, limb in staying]
         skeleton = self.trees[top].skeleton
         ends = {end for grip in grips for end in (grip.effector.bone, grip.effector.target_bone) if end}
         armatures.check_unscaled(
             self.armature, [skeleton.names[bone] for end in ends for bone in skeleton.path(skeleton.index(end))]
         )
         factors = armatures.current_factors(self.armature, names)
-        return [replace(grip, effector=with_factors_applied([grip.effector], factors)[0]) for grip in grips]
+        return [grip._replace(effector=with_factors_applied([grip.effector], factors)[0]) for grip in grips]
 
     def _loop_grips(self, effector: FabrikEffector, partner: effectors.Partner, names: Sequence[str]) -> Iterator[Grip]:
         """The grips that keep a loop closed: on both sides, or on one side if the other does not move."""
         one = replace(effectors.core_effector(effector), rotation_weight=0.0)
         other = Effector(partner.bone, partner.offset, one.weight, priority=one.priority)
         if one.bone in names and other.bone in names:
-            closed = replace(one, target_bone=partner.bone, target_offset=partner.offset)
-            yield Grip(closed, np.zeros(3))
-        elif one.bone in names:
-            yield self._still(one, other)
-        elif other.bone in names:
-            yield self._still(other, one)
-
-    def _still(self, follower: Effector, leader: Effector) -> Grip:
-        """A grip that holds a point at the current position of another point."""
-        return Grip(follower, effectors.current_point(self.armature, leader))
+            yield Grip(replace(one, target_bone=partner.bone, target_offset=partner.offset), Pin((0.0, 0.0, 0.0)))
+            return
+        for follower, leader in ((one, other), (other, one)):
+            if follower.bone in names:
+                yield Grip(follower, Pin(tuple(effectors.current_point(self.armature, leader))))
 
     def _grip(self, bone: str, *, turning: bool, stays: bool) -> Grip:
         """The grip on a dragged bone, with a lower priority than pins; stays: whether the bone's head cannot move."""
@@ -419,9 +416,8 @@ class DragSetup:
             rotation_weight=self.rotation_weight(bone, turning=turning, stays=stays),
             priority=self._priority,
         )
-        position = np.array(armatures.armature_point(pose_bone, self.point), dtype=np.float64)
-        rotation = np.array(pose_bone.matrix.to_quaternion(), dtype=np.float64)
-        return Grip(effector, position, rotation, self.dragged[bone])
+        goal = Pin(armatures.armature_point(pose_bone, self.point)[:], pose_bone.matrix.to_quaternion()[:])
+        return Grip(effector, goal, self.dragged[bone])
 
     def _toe_grips(self, foot: Grip, skeleton: Skeleton) -> Iterator[Grip]:
         """The grips that hold only the orientation of the toes of a dragged foot.
@@ -433,8 +429,8 @@ class DragSetup:
             name = skeleton.names[bone]
             if foot.effector.rotation_weight > 0.0 and name not in fixed and part_of(self.armature, name) == "toe":
                 effector = replace(foot.effector, bone=name, rotation_weight=KEEPS_ORIENTATION["toe"])
-                rotation = np.array(self.armature.pose.bones[name].matrix.to_quaternion(), dtype=np.float64)
-                yield replace(foot, effector=effector, armature_position=np.full(3, np.nan), armature_rotation=rotation)
+                goal = Pin(_NOWHERE, self.armature.pose.bones[name].matrix.to_quaternion()[:])
+                yield foot._replace(effector=effector, goal=goal)
 
     def rotation_weight(self, bone: str, *, turning: bool, stays: bool) -> float:
         """The weight with which a dragged bone keeps its orientation; stays: whether the bone's head cannot move.
@@ -522,7 +518,6 @@ class Drag(DragBase):
             )
             for part in self._turning_parts
         ]
-        self._ik_offsets = self._find_ik_offsets()
         leaving = [bone for each in self._writers for bone in each.leaving_ik]
         self.notice = f"Limbs switched from IK to FK: {first_few(leaving)}" if leaving else ""
         # The pins that were moved to their bones before the drag, to be restored with the pose.
@@ -538,7 +533,7 @@ class Drag(DragBase):
                 alone[above.name] = setup.owned[above.name]
         notes = ((setup.posed.shown(name), reason) for name, reason in alone.items())
         self.left_alone = [f"Bone {name!r} was not changed: {reason}" for name, reason in notes]
-        self.start = self._world[:3, :3] @ self._parts[0].grips[0].armature_position + self._world[:3, 3]
+        self.start = self._world[:3, :3] @ self._parts[0].grips[0].goal.location + self._world[:3, 3]
         self.axes = self._rotation_to_world @ armatures.bone_matrices(armature, [bone])[0, :3, :3]
 
     def step(
@@ -589,9 +584,7 @@ class Drag(DragBase):
             part.session.continue_from(last.session.rotations, last.session.location)
         self._last_parts = parts
         for part, writer in zip(parts, self._writers, strict=True):
-            pose, result = part.solve(
-                armature_shift, armature_turn, depth=armature_depth, settled=settled, ik_offsets=self._ik_offsets
-            )
+            pose, result = part.solve(armature_shift, armature_turn, depth=armature_depth, settled=settled)
             writer.write(pose.rotations, pose.root_location)
             results.append(result)
         worst = int(np.argmax([result.error for result in results]))
@@ -602,20 +595,6 @@ class Drag(DragBase):
             results[0].deeper,
             parts[worst].problem.why_short(parts[worst].session),
         )
-
-    def _find_ik_offsets(self) -> dict[str, FloatArray]:
-        """By bone of a limb on IK, (3,) from the dragged point in the rig to that in the solver's pose; armature space.
-
-        They differ if IK stretches the limb, because the solver does not stretch it.
-        """
-        found = dict[str, FloatArray]()
-        for part, writer in zip(self._last_parts, self._writers, strict=True):
-            on_ik = {bone for limb in writer.limbs.values() for bone in limb.bones}
-            points = part.session.points(part.session.rotations, part.session.location)
-            for point, grip in zip(points, part.grips, strict=False):
-                if grip.is_dragged and grip.effector.bone in on_ik:
-                    found[grip.effector.bone] = point - effectors.current_point(self._armature, grip.effector)
-        return found
 
     def keep_orientation(self, context: Context, *, keep: bool) -> None:
         """Set whether dragged feet and heads keep their orientation from now on.
@@ -632,9 +611,10 @@ class Drag(DragBase):
 
         Moves a live rig's targets to the pose. Returns the number of changed bones.
         """
-        shown = 0.0 if self._asked is None else self.step(*self._asked, settled=True).error
-        context.view_layer.update()
-        self._correct(shown)
+        if self._asked is not None:
+            shown = self.step(*self._asked, settled=True).error
+            context.view_layer.update()
+            self._correct(shown, *self._asked)
         self.left_alone += [sentence for writer in self._writers for sentence in writer.settle()]
         self.left_alone += [sentence for part in self._last_parts for sentence in part.problem.too_short()]
         changed = {key: values for writer in self._writers for key, values in writer.held.changed().items()}
@@ -666,40 +646,30 @@ class Drag(DragBase):
                 live.resume(self._armature)
         return len({bone for bone, _ in changed})
 
-    def _correct(self, shown: float) -> None:
+    def _correct(self, shown: float, *asked: npt.ArrayLike | None) -> None:
         """Move an elbow or knee closer to its target if IK stretches its limb; stop if a step brings it no closer.
 
         shown: the error of the dragged point during the drag, in world meters. Larger errors are reported.
         """
-        error, bone = self._ik_error()
-        extent = self._last_parts[0].tree.skeleton.extent
-        for _ in range(_CORRECTIONS):
-            before, found = self._ik_offsets, self._find_ik_offsets()
-            gaps = [self._scale * float(np.linalg.norm(found[each] - before[each])) for each in found]
-            if self._asked is None or max(gaps, default=0.0) < self._scale * PLACED * extent:
-                break
-            self._ik_offsets = found
-            self.step(*self._asked, settled=True)
-            new_error, new_bone = self._ik_error()
-            if new_error >= error:
-                self._ik_offsets = before
-                self.step(*self._asked, settled=True)
-                break
-            error, bone = new_error, new_bone
-        if error > shown + _NAMED * self._scale * most_off(extent):
-            shown_bone, by = self._setup.posed.shown(bone), armatures.length_text(error)
-            self.left_alone.append(f"Bone {shown_bone!r} ends {by} from its target, farther than during the drag")
-
-    def _ik_error(self) -> tuple[float, str]:
-        """The largest distance of a dragged point of a limb on IK from its target, in world meters, and its bone."""
-        shift = np.zeros(3) if self._asked is None else self._armature_shift(self._asked[0])
-        errors = [(0.0, "")]
-        for grip in (grip for part in self._last_parts for grip in part.grips):
-            if grip.is_dragged and (bone := grip.effector.bone) in self._ik_offsets:
-                target = grip.armature_position + grip.shift_factors * shift
-                missed = target - effectors.current_point(self._armature, grip.effector)
-                errors.append((self._scale * float(np.linalg.norm(missed)), bone))
-        return max(errors)
+        shift = self._armature_shift(asked[0])
+        for part in self._last_parts:
+            extent, error, before, worst = part.tree.skeleton.extent, np.inf, part.ik_offsets, 0
+            for left in range(_CORRECTIONS, -1, -1):
+                here = part.points_on_ik()
+                errors = np.nan_to_num(np.linalg.norm(part.targets(shift) - here, axis=1))
+                if errors.max() >= error:
+                    part.ik_offsets = before
+                    self.step(*asked, settled=True)
+                    break
+                error, worst, offsets = float(errors.max()), int(errors.argmax()), part.offsets_from(here)
+                if not left or np.linalg.norm(offsets - part.ik_offsets, axis=1).max() < PLACED * extent:
+                    break
+                before, part.ik_offsets = part.ik_offsets, offsets
+                self.step(*asked, settled=True)
+            if self._scale * error > shown + _NAMED * self._scale * most_off(extent):
+                bone, by = part.grips[worst].effector.bone, armatures.length_text(self._scale * error)
+                shown_bone = self._setup.posed.shown(bone)
+                self.left_alone.append(f"Bone {shown_bone!r} ends {by} from its target, farther than during the drag")
 
     def cancel(self) -> None:
         """Restore everything exactly, including the pins; live posing continues."""
@@ -710,13 +680,13 @@ class Drag(DragBase):
             live.resume(self._armature)
 
 
-# A pin, and its location, rotation and `seen` before it was moved.
-_MovedPin: TypeAlias = tuple[FabrikEffector, Vector, Quaternion, tuple[float, ...]]
+# A pin, and its goal and `seen` before it was moved.
+_MovedPin: TypeAlias = tuple[FabrikEffector, Pin, tuple[float, ...]]
 
 
 def _put_back(moved: Sequence[_MovedPin]) -> None:
-    for pin, location, rotation, seen in moved:
-        pin.pin_location, pin.pin_rotation, pin.seen = location, rotation, seen
+    for pin, goal, seen in moved:
+        (pin.pin_location, pin.pin_rotation), pin.seen = goal, seen
 
 
 def begin_drag(
@@ -735,7 +705,7 @@ def begin_drag(
     # Live posing holds pins where they are.
     moved: list[_MovedPin] = []
     for pin in () if is_live else effectors.pins_left_behind(armature):
-        moved.append((pin, pin.pin_location.copy(), pin.pin_rotation.copy(), tuple(pin.seen)))
+        moved.append((pin, pin_of(pin), tuple(pin.seen)))
         effectors.set_pin(pin, armature.pose.bones[pin.bone])
     if is_live:
         live.pause(armature)

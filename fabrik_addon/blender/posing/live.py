@@ -39,7 +39,7 @@ def stop() -> None:
     stop_timers()
     listen(_after_load, "load_post", on=False)
     _watch(on=False)
-    listen(_after_undo, *_HISTORY, on=False)
+    listen(follow, *_HISTORY, on=False)
 
 
 def switched(rig: Object) -> None:
@@ -63,14 +63,15 @@ def switched(rig: Object) -> None:
     follow()
 
 
-def follow() -> None:
-    """Find live rigs, and add handlers while there are any; paused rigs stay paused."""
+@persistent  # type: ignore[untyped-decorator]
+def follow(*_arguments: object) -> None:
+    """Find live rigs, and add handlers while there are any; paused rigs stay paused. Handles undo and redo."""
     _WATCHED.rigs = list(dict.fromkeys(rig for scene in bpy.data.scenes for rig in live_rigs(scene)))
     _WATCHED.posed.clear()
     _watch(on=bool(_WATCHED.rigs))
     if _WATCHED.rigs:
         # Undo may restore a live rig after the last one was switched off.
-        listen(_after_undo, *_HISTORY, on=True)
+        listen(follow, *_HISTORY, on=True)
 
 
 def pause(rig: Object) -> None:
@@ -133,8 +134,12 @@ class _Watched:
 _WATCHED: Final = _Watched()
 
 
-def _pose_all(graph: Depsgraph, scene: Scene, updated: set[bpy.types.ID] | None) -> None:
-    """Pose the live rigs of a scene, leaders first. updated: pose only the rigs that depend on these data-blocks."""
+@persistent  # type: ignore[untyped-decorator]
+def _pose_all(scene: Scene, graph: Depsgraph, updated: set[bpy.types.ID] | None = None) -> None:
+    """Pose the live rigs of a scene, leaders first; handles a change of the frame.
+
+    updated: pose only the rigs that depend on these data-blocks.
+    """
     if _WATCHED.evaluating or graph.mode != "VIEWPORT" or bpy.app.is_job_running("RENDER"):
         # Changing a pose during a render would crash Blender.
         return
@@ -174,7 +179,7 @@ def go_on() -> float | None:
     for session in _catching_up():
         session.may_continue = True
     graph = bpy.context.evaluated_depsgraph_get()
-    _pose_all(graph, graph.scene, None)
+    _pose_all(graph.scene, graph)
     return None
 
 
@@ -241,25 +246,14 @@ def _on_update(scene: Scene, graph: Depsgraph) -> None:
     for thing in updated.difference(_WATCHED.rigs):
         if isinstance(thing, Object) and thing.type == "ARMATURE" and seen(thing).live:
             _WATCHED.rigs.append(thing)
-    _pose_all(graph, scene, updated)
-
-
-@persistent  # type: ignore[untyped-decorator]
-def _on_frame(scene: Scene, graph: Depsgraph) -> None:
-    _pose_all(graph, scene, None)
+    _pose_all(scene, graph, updated)
 
 
 @persistent  # type: ignore[untyped-decorator]
 def _after_load(*_arguments: object) -> None:
     """Handle the opening of a file. Undo cannot go back beyond it."""
-    listen(_after_undo, *_HISTORY, on=False)
+    listen(follow, *_HISTORY, on=False)
     resume()
-
-
-@persistent  # type: ignore[untyped-decorator]
-def _after_undo(*_arguments: object) -> None:
-    """Handle undo or redo, which may change the Live setting."""
-    follow()
 
 
 @persistent  # type: ignore[untyped-decorator]
@@ -271,5 +265,5 @@ def _before_render(scene: Scene, *_arguments: object) -> None:
 
 def _watch(*, on: bool) -> None:
     listen(_on_update, "depsgraph_update_post", on=on)
-    listen(_on_frame, "frame_change_post", on=on)
+    listen(_pose_all, "frame_change_post", on=on)
     listen(_before_render, "render_init", on=on)

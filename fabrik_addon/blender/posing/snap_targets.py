@@ -52,11 +52,9 @@ def snap_targets(context: Context, rig: Object, *, clamp: bool = False) -> tuple
     loops = {(effector.bone, effector.target_bone) for problem in trees for effector in problem.effectors}
     own = [each for each in effectors if each.target == rig and (each.bone, each.target_bone) in loops]
     reaching = [each for each in effectors if each.kind == "TARGET" and each not in own]
-    moves = _moves(context, rig, reaching)
-    stays = [f"Target {each.target_bone!r} was not moved: it is a bone of {rig.name!r}" for each in own]
-    stays += [reason for reason in dict.fromkeys(_why_stays(move) for move in moves) if reason]
+    going, why = _moves(context, rig, reaching)
+    stays = [f"Target {each.target_bone!r} was not moved: it is a bone of {rig.name!r}" for each in own] + why
     pins = [effector for effector in effectors if effector.kind == "PIN"]
-    going = [move for move in moves if not _why_stays(move)]
     if not going and not pins:
         raise RigError(stays[0])
     live.pause(rig)
@@ -64,7 +62,7 @@ def snap_targets(context: Context, rig: Object, *, clamp: bool = False) -> tuple
         if clamp and _outside_limits(rig):
             stays += clamp_pose(context, list(rig.pose.bones))[1]
             context.view_layer.update()
-            going = [move for move in _moves(context, rig, reaching) if not _why_stays(move)]
+            going, _ = _moves(context, rig, reaching)
         stays += _outside_limits(rig)
         for pin in pins:
             set_pin(pin, rig.pose.bones[pin.bone])
@@ -94,9 +92,12 @@ def _outside_limits(rig: Object) -> list[str]:
     return [sentence.format(worst, first_few(outside))]
 
 
-def _moves(context: Context, rig: Object, reaching: Sequence[FabrikEffector]) -> list[_Move]:
-    """Movements of targets to their effectors, and of poles in the directions in which their limbs bend."""
-    found = []
+def _moves(context: Context, rig: Object, reaching: Sequence[FabrikEffector]) -> tuple[list[_Move], list[str]]:
+    """Movements of targets to their effectors, and of poles in the directions in which their limbs bend.
+
+    Also returns the reasons why other targets are not moved.
+    """
+    found = list[_Move]()
     for effector in reaching:
         bone = rig.pose.bones[effector.bone]
         point = rig.matrix_world @ armature_point(bone, effector.point, effector.offset)
@@ -116,7 +117,8 @@ def _moves(context: Context, rig: Object, reaching: Sequence[FabrikEffector]) ->
                     joints = np.concatenate([heads[:1], end, heads[1:]])
                     place = _on_its_side(joints, places.bends[limb.effector])
                     found.append(_Move(*bend, Vector((space[:3, :3] @ place + space[:3, 3]).tolist())))
-    return found
+    reasons = dict.fromkeys(filter(None, map(_why_stays, found)))
+    return [move for move in found if not _why_stays(move)], list(reasons)
 
 
 def _on_its_side(joints: FloatArray, pole: FloatArray) -> FloatArray:

@@ -353,26 +353,21 @@ def tree_below(
     becomes their rest pose. Bones that constraints move, and bones below them, are left out.
     """
     skeleton = tree.skeleton
-    first = skeleton.index(top)
-    inside = {first}
-    for bone in range(first + 1, len(skeleton)):
-        if int(skeleton.parents[bone]) in inside and skeleton.names[bone] not in owned:
-            inside.add(bone)
-    members = sorted(inside)
-    names = [skeleton.names[bone] for bone in members]
-    rotations = tree.rotations[members].copy()
-    rotations[[name in frozen for name in names]] = IDENTITY
+    members = [skeleton.index(top)]
+    for bone in range(members[0] + 1, len(skeleton)):
+        if int(skeleton.parents[bone]) in members and skeleton.names[bone] not in owned:
+            members.append(bone)
+    rotations = tree.rotations[members]
+    rotations[[skeleton.names[bone] in frozen for bone in members]] = IDENTITY
     posed = current_matrices[members]
-    carried = posed.copy()
-    carried[:, :3, :3] = posed[:, :3, :3] @ np.swapaxes(matrix_from_quaternion(rotations), 1, 2)
-    below = skeleton.part(members)
-    # A rest pose with which the current rotations give the current pose.
-    rest = carried.copy()
+    unturned = posed.copy()
+    unturned[:, :3, :3] = posed[:, :3, :3] @ np.swapaxes(matrix_from_quaternion(rotations), 1, 2)
+    below, rest = skeleton.part(members), unturned.copy()
     for bone, parent in enumerate(below.parents):
         if parent >= 0:
-            rest[bone] = rest[parent] @ np.linalg.inv(posed[parent]) @ carried[bone]
+            rest[bone] = rest[parent] @ np.linalg.inv(posed[parent]) @ unturned[bone]
             if not below.inherits_rotation[bone]:
-                rest[bone, :3, :3] = carried[bone, :3, :3]
+                rest[bone, :3, :3] = unturned[bone, :3, :3]
     return Tree(skeleton.part(members, unscaled(rest)), rotations, rest[0, :3, 3].copy())
 
 

@@ -26,7 +26,7 @@ from .keyframes import (
     strip_curves,
     values_at,
 )
-from .pose_writer import PoseKeeper, has_property, read_switch, unlocked_location, unlocked_rotation
+from .pose_writer import PoseKeeper, has_property, read_switch, unlocked
 
 # Values count as equal if they differ by less than this fraction of the value, or by less than this number if the value
 # is below 1. The pose hardly changes.
@@ -254,13 +254,7 @@ def _unlocked(armature: Object, channels: Iterable[tuple[str, str]]) -> Iterator
     is_layer = animation is not None and animation.use_nla and len(active_strips(armature)) > 0
     for bone, channel in channels:
         pose_bone = armature.pose.bones[bone]
-        if channel == "scale":
-            # A bone that stretches is scaled only along its length.
-            free: tuple[int, ...] = (1,)
-        elif channel == "location":
-            free = unlocked_location(pose_bone)
-        else:
-            free = unlocked_rotation(pose_bone)
+        free = unlocked(pose_bone, channel)
         needs_all = is_layer and channel == "rotation_quaternion" and len(free) > 0
         whole = needs_all or len(free) == len(getattr(pose_bone, channel))
         for index in (-1,) if whole else free:

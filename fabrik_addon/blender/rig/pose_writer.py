@@ -26,7 +26,7 @@ from ..settings.limit_values import AXES
 from ..settings.rig import rig_settings
 from .armature import RigError, flags, floats, root_location_channel
 from .keyframes import ROTATION_CHANNELS, bone_path
-from .rotation_modes import channel_count, from_channels, property_name, to_channels
+from .rotation_modes import channel_count, from_channels, local_rotation, property_name, to_channels
 
 _FOUR_CHANNELS: Final = ("QUATERNION", "AXIS_ANGLE")
 # The order of the Euler angles that Blender locks if a bone's rotation mode has no order.
@@ -68,20 +68,17 @@ def locked_channels(bone: PoseBone) -> BoolArray:
     return np.zeros(4, dtype=bool)
 
 
-def unlocked_rotation(bone: PoseBone) -> tuple[int, ...]:
-    """The components of a bone's rotation channels that may be keyed.
+def unlocked(bone: PoseBone, channel: str) -> tuple[int, ...]:
+    """The components of a bone's channel (location, scale, or the one of its rotation mode) that may be keyed.
 
     A quaternion or axis-angle counts as locked if its three axes are; otherwise each component has its own lock. Locks
-    that are for Euler angles (`lock_rotations_4d` is off) are ignored.
+    that are for Euler angles (`lock_rotations_4d` is off) are ignored. A bone that stretches is scaled only along Y.
     """
-    if all(bone.lock_rotation):
-        return ()
-    return tuple(int(part) for part in np.flatnonzero(~locked_channels(bone)))
-
-
-def unlocked_location(bone: PoseBone) -> tuple[int, ...]:
-    """The components of a bone's location that may be keyed."""
-    return tuple(axis for axis in range(3) if not bone.lock_location[axis])
+    if channel == "scale":
+        return (1,)
+    if channel == "location":
+        return tuple(axis for axis in range(3) if not bone.lock_location[axis])
+    return () if all(bone.lock_rotation) else tuple(np.flatnonzero(~locked_channels(bone)).tolist())
 
 
 def hinge_of_locks(bone: PoseBone) -> Hinge | None:
@@ -91,11 +88,9 @@ def hinge_of_locks(bone: PoseBone) -> Hinge | None:
     if len(free) != 1 or (by_parts and (bone.lock_rotation_w or bone.rotation_mode == "AXIS_ANGLE")):
         return None
     # The lockable values for X, Y and Z: Euler angles, or components of a quaternion.
-    values = np.array(getattr(bone, property_name(bone.rotation_mode)), dtype=np.float64)
-    if by_parts:
-        values = values[1:]
-    elif bone.rotation_mode in _FOUR_CHANNELS:
-        values = to_channels(_LOCK_ORDER, from_channels(bone.rotation_mode, values)[None])[1][0]
+    values = np.array(getattr(bone, property_name(bone.rotation_mode)), dtype=np.float64)[-3:]
+    if bone.rotation_mode in _FOUR_CHANNELS and not by_parts:
+        values = to_channels(_LOCK_ORDER, local_rotation(bone)[None])[1][0]
     values[AXES.index(free[0])] = 0.0
     return Hinge(free[0], -pi, pi) if np.abs(values).max() < _NO_ANGLE else None
 
@@ -105,17 +100,14 @@ def with_locks(bone: PoseBone, start: FloatArray) -> WithLocks | None:
 
     Blender locks either the components of the channels or, if `lock_rotations_4d` is off, Euler angles.
     """
-    if not (any(bone.lock_rotation) or bone.lock_rotation_w):
-        return None
-    angles = np.array(bone.lock_rotation)
-    if bone.rotation_mode not in _FOUR_CHANNELS:
-        return partial(_with_angles, start, angles, bone.rotation_mode) if angles.any() else None
-    if not bone.lock_rotations_4d:
-        return partial(_with_angles, start, angles, _LOCK_ORDER) if angles.any() else None
-    parts = np.array([bone.lock_rotation_w, *angles])
-    if bone.rotation_mode == "AXIS_ANGLE":
-        parts[:] = parts.any()
-    return partial(_with_components, start, parts) if parts.any() else None
+    if bone.rotation_mode in _FOUR_CHANNELS and bone.lock_rotations_4d:
+        parts = locked_channels(bone)
+        if bone.rotation_mode == "AXIS_ANGLE":
+            parts[:] = parts.any()
+        return partial(_with_components, start, parts) if parts.any() else None
+    angles, order = np.array(bone.lock_rotation), bone.rotation_mode
+    order = _LOCK_ORDER if order in _FOUR_CHANNELS else order
+    return partial(_with_angles, start, angles, order) if angles.any() else None
 
 
 def _with_angles(start: FloatArray, locked: BoolArray, order: str, rotation: FloatArray) -> FloatArray:

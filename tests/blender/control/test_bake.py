@@ -101,9 +101,9 @@ def test_a_pin_without_weight_keeps_no_limb_on_ik():
     rig = open_set_up("Basic.basic_human")
     setup = rig.fabrik.control
     bpy.ops.fabrik.pin(bones="foot_ik.L")
-    assert len(list(writer.kept_on_ik(rig, setup, setup.switches.keys(), baked=True))) == 1
+    assert len(writer.kept_on_ik(rig, setup, setup.switches.keys(), baked=True)) == 1
     rig.fabrik.effectors[0].weight = 0.0
-    assert not list(writer.kept_on_ik(rig, setup, setup.switches.keys(), baked=True))
+    assert not writer.kept_on_ik(rig, setup, setup.switches.keys(), baked=True)
 
 
 def saved_and_opened(rig, folder):
@@ -114,8 +114,12 @@ def saved_and_opened(rig, folder):
     return next(each for each in bpy.data.objects if each.name == name and each.library is None)
 
 
-def test_another_armature_s_motion_is_retargeted_to_controls():
+@pytest.mark.parametrize("on_fk", [False, True], ids=["on IK", "on FK"])
+def test_another_armature_s_motion_is_retargeted_to_controls(on_fk):
+    """Fixed: IK controls of limbs that were on FK, as after an earlier retarget, stayed where they were."""
     rig = open_set_up("Basic.basic_human")
+    if on_fk:
+        write_switches(rig, {row.path: row.fk for row in rig.fabrik.control.switches})
     source = scenes.make_rig(name="Source")
     for frame in (1, 12):
         source.pose.bones["forearm.L"].rotation_quaternion = (1.0, 0.0, 0.0, 0.05 * frame)

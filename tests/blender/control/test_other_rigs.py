@@ -21,6 +21,7 @@ from fabrik_addon.blender.bake.bake import bake
 from fabrik_addon.blender.posing.drag import begin_drag
 from fabrik_addon.blender.posing.solve import solve_frame
 from fabrik_addon.blender.rig.armature import length_text
+from fabrik_addon.blender.rig.pose_writer import write_switches
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -166,6 +167,23 @@ def test_the_control_of_a_straight_arm_ends_at_the_hand(make, shift):
 
 
 @pytest.mark.one_blender
+@pytest.mark.parametrize("shift", [(0.0, -0.1, 0.0), (0.15, 0.0, 0.0)], ids=["aside", "away"])
+def test_a_limb_that_was_too_short_before_a_drag_is_named_only_if_it_gets_shorter(shift):
+    """Fixed: the shift of an arm that hung far from its control was reported as the distance from its control."""
+    rig = open_set_up(hand_made)
+    move_by(rig.pose.bones["hand.R_ik"], (-0.2, 0.0, 0.0))
+    before = from_controls(rig)["hand.R"]
+    assert before > 0.1
+    moved = np.array(rig.pose.bones["hand.R"].head)
+    dragged = drag(rig, "chest", shift)
+    grown = from_controls(rig)["hand.R"] - before
+    assert np.linalg.norm(np.array(rig.pose.bones["hand.R"].head) - moved) > 0.01
+    named = [sentence for sentence in dragged.left_alone if "hand.R_ik" in sentence]
+    assert len(named) == (grown > 5e-4)
+    assert all(f"up to {length_text(grown)} short" in sentence for sentence in named)
+
+
+@pytest.mark.one_blender
 @pytest.mark.parametrize("make", [arp_like, hand_made, only_ik])
 @pytest.mark.parametrize(
     ("bone", "shift"), [("foot.R", (0.0, 0.0, -0.3)), ("hand.L", (0.3, -0.5, -0.4)), ("hand.L", (0.0, 0.0, -0.3))]
@@ -308,6 +326,66 @@ def move_by(bone, shift):
     matrix.translation += Vector(shift)
     bone.matrix = matrix
     bpy.context.view_layer.update()
+
+
+def keyed_and_mixed(make):
+    """A rig with keys for all controls and switches on three frames; every second limb is on FK."""
+    rig, rng = open_set_up(make), np.random.default_rng(5)
+    kept = rig.fabrik.control
+    write_switches(rig, {row.path: row.fk for row in [*kept.switches][::2]})
+    placing = {row.name for row in kept.controls if row.limb}
+    carrying = {row.control for row in kept.carriers if not row.hinge}
+    for frame in (1, 20, 40):
+        for name in sorted(placing | carrying):
+            bone = rig.pose.bones[name]
+            if name in placing:
+                bone.location = 0.03 * rng.normal(size=3)
+                bone.keyframe_insert("location", frame=frame)
+            elif not all(bone.lock_rotation):
+                bone.rotation_quaternion = (1.0, *(0.07 * rng.normal(size=3)))
+                bone.keyframe_insert("rotation_quaternion", frame=frame)
+        for row in kept.switches:
+            rig.keyframe_insert(row.path, frame=frame)
+    return rig
+
+
+@pytest.mark.one_blender
+@pytest.mark.parametrize(("frame", "auto_key"), [(20, True), (30, True), (30, False)])
+@pytest.mark.parametrize("limb", ["hand.L", "hand.R", "foot.L", "foot.R"])
+@pytest.mark.parametrize("make", [arp_like, cloud_like])
+def test_a_drag_of_a_keyed_rig_leaves_other_keys_and_limbs(make, limb, frame, auto_key):
+    """The dragged limb is on FK or on IK, at a key or between keys."""
+    rig, poses = keyed_and_mixed(make), {}
+    scene, kept = bpy.context.scene, rig.fabrik.control
+    scene.tool_settings.use_keyframe_insert_auto = auto_key
+    for each in {1, 20, 40} - {frame}:
+        scene.frame_set(each)
+        poses[each] = body(rig)
+    scene.frame_set(frame)
+    mine = next(row for row in kept.carriers if row.goes_by and limb in row.name)
+    others = {row.name: placing(rig, row.name) for row in kept.switches if row.name != mine.switch}
+    before, keys, gaps = body(rig), {path: each.tobytes() for path, each in curves(rig).items()}, from_controls(rig)
+    dragged, shift = begin_drag(bpy.context, rig, mine.goes_by), np.array((0.02, -0.08, 0.05))
+    dragged.step(dragged.start + shift)
+    dragged.cancel()
+    assert body(rig) == pytest.approx(before, abs=1e-6)
+    dragged = drag(rig, mine.goes_by, shift)
+    bpy.context.view_layer.update()
+    assert dragged.left_alone == []
+    assert np.array(rig.pose.bones[mine.name].tail) == pytest.approx(dragged.start + shift, abs=1e-3)
+    assert {path: placing(rig, path) for path in others} == others
+    apart, switches = from_controls(rig), kept.switches
+    stay = [row.name for row in kept.carriers if row.goes_by and placing(rig, row.switch)[1] == switches[row.switch].ik]
+    assert len(stay) == 2
+    assert all(apart[name] < max(1e-3, gaps[name] + 1e-4) for name in stay)
+    assert ({path: each.tobytes() for path, each in curves(rig).items()} == keys) != auto_key
+    posed = body(rig)
+    for each in poses if auto_key else ():
+        scene.frame_set(each)
+        assert np.abs(body(rig) - poses[each])[:, :3, 3].max() < 1e-4, each
+    if auto_key:
+        scene.frame_set(frame)
+        assert np.abs(body(rig) - posed)[:, :3, 3].max() < 1e-4
 
 
 def with_driven_switches():

@@ -9,7 +9,7 @@ from support.dragging import person
 from support.rigify import open_set_up
 
 from fabrik_addon.blender.control.posed_rig import ControlRig, PlainRig, posed_rig
-from fabrik_addon.blender.control.writer import PLACED, Deviation, deviation_warning, evaluate, limbs_kept_on_ik
+from fabrik_addon.blender.control.writer import PLACED, Deviation, deviation_warning, evaluate, limbs_on_ik
 from fabrik_addon.blender.rig.rotation_modes import from_channels
 from fabrik_addon.core import forward_kinematics
 from fabrik_addon.core.rotations import angle_between, product, quaternion_from_rotation_vector
@@ -117,7 +117,7 @@ def test_a_foot_and_its_toes_are_placed_together():
     """Fixed: the toes' control was rotated as if the foot stayed, so the foot was put back where both were rotated."""
     rig = open_set_up("Basic.basic_human")
     path = rig.fabrik.control.carriers["ORG-foot.L"].switch
-    limb = limbs_kept_on_ik(rig, rig.fabrik.control, [path], {})[path]
+    limb = limbs_on_ik(rig, rig.fabrik.control, [path], {})[path]
     wanted = limb.here.copy()
     foot, toe = (limb.bones.index(name) for name in ("ORG-foot.L", "ORG-toe.L"))
     turn = np.array(Matrix.Rotation(0.4, 3, (0.6, 0.8, 0.0)))

@@ -241,6 +241,20 @@ def test_a_dragged_elbow_or_knee_of_a_limb_that_ik_stretches_follows_the_mouse(c
     assert apart(rig, limb) < CLOSE
 
 
+def test_a_dragged_elbow_follows_the_mouse_after_the_orientation_is_released():
+    rig = keyed_human()
+    go_to(20)
+    drag_in_steps(rig, "hand_ik.L", 1.5 * np.array(DRAGS["hand_ik.L"][0]))
+    drag = begin_drag(bpy.context, rig, "upper_arm_ik.L")
+    places = []
+    for _ in range(2):
+        drag.step(drag.start + np.array((0.005, 0.0075, 0.005)), settled=True)
+        bpy.context.view_layer.update()
+        places.append(np.array(rig.pose.bones["ORG-upper_arm.L"].tail))
+        drag.keep_orientation(bpy.context, keep=False)
+    assert places[1] == pytest.approx(places[0], abs=EXACT)
+
+
 @pytest.mark.parametrize("scale", [0.01, 100.0])
 @pytest.mark.parametrize(
     ("control", "shift"), [("upper_arm_ik.R", (0.03, 0.05, 0.06)), ("thigh_ik.L", (0.05, -0.06, 0.03))]

@@ -282,6 +282,21 @@ class TestWalk:
         assert "FABRIK_PT_marker_report" in self.motion()
         assert rig_settings(person).capture.action == person.animation_data.nla_tracks[-1].strips[-1].action
 
+    def test_motion_editing_is_in_sight_after_a_bake(self, person):
+        """In a window 1,000 pixels high, even if the panels of the steps before it were opened by hand."""
+        bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"), last=12)
+        bpy.ops.fabrik.match_markers()
+        bpy.context.object.fabrik.capture.refine = False
+        bpy.ops.fabrik.calibrate_markers()
+        bpy.ops.fabrik.bake()
+        tab = [kind for kind in PANELS if kind.__name__ in there() - POSING]
+        names = [kind.__name__ for kind in tab]
+        above = tab[: names.index("FABRIK_PT_edit")]
+        heights = {kind.__name__: 22 * drawn(kind).lines for kind in above}
+        assert sum(30 + height for height in heights.values()) < 900, heights
+        opened = [kind.__name__ for kind in above if "DEFAULT_CLOSED" not in getattr(kind, "bl_options", ())]
+        assert sum(heights[name] for name in opened) < 300, heights
+
     def test_a_new_calibration_asks_for_another_bake(self, person):
         bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"), last=12)
         bpy.ops.fabrik.match_markers()
