@@ -15,7 +15,7 @@ def _stop_early(*_arguments: object) -> None:
 
 def _run() -> None:
     try:
-        from .blender.bake.batch import leave, start_early
+        from .batch import leave, start_early
 
         start_early(sys.argv[1:])
         from .blender.command_line import main

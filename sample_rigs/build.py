@@ -14,7 +14,7 @@ from pathlib import Path
 import bpy
 
 import fabrik_addon
-from fabrik_addon.blender.bake.batch import leave
+from fabrik_addon.batch import leave
 from fabrik_addon.blender.goals.effectors import add_effector, pin_bones
 from fabrik_addon.blender.limits.editing import apply_preset
 from fabrik_addon.blender.posing.solve import solve_frame

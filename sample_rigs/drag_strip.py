@@ -121,6 +121,6 @@ def _pixels(path: Path) -> contact_sheet.Picture:
 
 if __name__ == "__main__":
     # Blender 4.5 as a module may wait for one of its own threads when Python ends.
-    from fabrik_addon.blender.bake.batch import leave
+    from fabrik_addon.batch import leave
 
     leave(main())

@@ -90,6 +90,6 @@ def _pose(path: Path) -> None:
 
 if __name__ == "__main__":
     # Blender 4.5 as a module may wait for one of its own threads when Python ends.
-    from fabrik_addon.blender.bake.batch import leave
+    from fabrik_addon.batch import leave
 
     leave(main() or 0)

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
@@ -20,13 +20,13 @@ import bpy
 from bpy.props import BoolProperty, IntProperty, IntVectorProperty
 from bpy.types import Object, Scene
 
+from .. import batch
 from ..core.errors import FabrikError
 from ..markers.calibrate.calibrate import positions_of
 from ..markers.calibrate.size import first_scale, guessed_offsets
 from ..markers.clip import Clip, part_of
-from ..markers.files import ARMATURE_SUFFIXES, SUFFIXES
+from ..markers.files import ADVICE, ARMATURE_SUFFIXES, SUFFIXES
 from ..markers.files.any_file import read_markers
-from ..markers.mapping.labels import Matched
 from ..markers.mapping.marker_map import check_map, read_map
 from ..markers.mapping.marker_sets import PRESETS
 from ..markers.report import csv_text, table_text
@@ -35,9 +35,8 @@ from ..markers.steps import finish
 from ..markers.whole_files import prepared
 from ..retarget.motion import RetargetError
 from ..retarget.pairs import read_bone_map
-from .bake import batch
 from .bake.bake import BakeResult, BakeSettings, bake_steps
-from .capture.calibrate import CalibrationResult, calibrate_markers
+from .capture.calibrate import calibrate_markers
 from .capture.import_markers import choose_performer, import_clip, key_take, remove_take
 from .capture.matching import guess_markers, marked_skeletons, match_markers, scaled_entry, set_entry
 from .control.set_up import set_up_first
@@ -49,63 +48,15 @@ from .settings.in_use import add_item
 from .settings.motion import CALIBRATION_OPTIONS, IMPORT_OPTIONS, KEY_OPTIONS, MARKER_NAME, OPTIONS, RETARGET_OPTIONS
 from .settings.rig import follow_take, rig_settings
 
-_VIDEO: Final = "is a video: convert it to a .trc file with Pose2Sim or OpenCap"
-_PICKLED: Final = (
-    "has pickled Python objects, which are not safe to read: save its arrays with numpy.savez as .npz, or export it as "
-    ".bvh, .trc or .c3d"
-)
-# File types that are not supported, and what to do.
-_ADVICE: Final = {
-    ".amc": "has Acclaim motion: convert it to .bvh",
-    ".asf": "is an Acclaim skeleton: convert it and its .amc file to .bvh",
-    ".avi": _VIDEO,
-    ".bip": "is a 3ds Max Biped: export it as .bvh or .fbx",
-    ".blend": "is a Blender file: export its armature as .bvh, .fbx or .glb",
-    ".cap": "is a Cortex capture: export its markers as .trc or .c3d",
-    ".dae": "is COLLADA: export it as .fbx or .glb",
-    ".htr": "is a Cortex hierarchy: export its markers as .trc or .c3d, or the skeleton as .bvh",
-    ".mat": "has MATLAB data: export its markers as .c3d or .trc",
-    ".mot": "has OpenSim motion: use the .trc file that it was made from",
-    ".mov": _VIDEO,
-    ".mp4": _VIDEO,
-    ".mvn": "is an Xsens MVN recording: export it as .mvnx, .bvh, .fbx or .c3d",
-    ".pkl": _PICKLED,
-    ".pt": _PICKLED,
-    ".pth": _PICKLED,
-    ".qtm": "is a Qualisys QTM recording: export its markers as .c3d",
-    ".smpl": "has SMPL poses: change its suffix to .npz",
-    ".tak": "is a Motive take: export its markers as .c3d, or the skeleton as .bvh or .fbx",
-    ".trb": "has binary Cortex tracks: export them as .trc or .c3d",
-    ".tsv": "has Qualisys tracks as text: export its markers as .c3d",
-    ".vmd": "has MikuMikuDance motion: import it in Blender with an add-on, and export the armature as .bvh",
-    ".x1d": "has raw Vicon data: process it in Nexus or Shogun, and export it as .c3d",
-    ".x2d": "has raw Vicon data: process it in Nexus or Shogun, and export it as .c3d",
-}
 
-
-@dataclass(frozen=True)
-class BakeFileResult:
-    """A baked recording, the scale factor of its positions, and the result of the bake.
-
-    clip: only the first frame. what: describes the recording in one line. matched: the matched labels; None if there
-    was a map. calibration: None if there was none. guessed: the bones of labels that were guessed from motion.
-    """
-
-    clip: Clip
-    what: str
-    scale: float
-    bake: BakeResult
-    matched: Matched | None = None
-    calibration: CalibrationResult | None = None
-    guessed: Mapping[str, str] = field(default_factory=dict)
-
-
-def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> BakeFileResult:
+def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> tuple[BakeResult, list[str]]:
     """Open the rig, import the markers, assign them to bones, calibrate, bake and save.
 
     chosen: the arguments of the command. Replaces the markers of the rig, so that the saved file can be baked again by
-    hand. Raises a FabrikError, with no file written, if anything is wrong.
+    hand. Also returns lines about the recording, its markers and the calibration. Raises a FabrikError, with no file
+    written, if anything is wrong.
     """
+    UNKEYED.clear()
     clip = _read(chosen, take.recording)
     if chosen.samples is not None:
         clip = part_of(clip, *chosen.samples)
@@ -125,19 +76,24 @@ def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> BakeFileResu
     last = start + len(UNKEYED[recorded.objects[0].name_full].locations) - 1
     # Don't keep all samples in memory twice.
     clip = part_of(clip, 1, 1)
-    capture, matched = rig_settings(rig).capture, None
+    capture, lines = rig_settings(rig).capture, list[str]()
     if entries is None:
         matched = match_markers(context, rig, preset=chosen.preset, take=recorded)
         if not matched.markers:
             raise FabrikError(f"{take.recording}: no label is known: map the markers to bones with --map")
-        guess_markers(context, rig)
+        guessed = {guess.entry.marker: guess.entry.bone for guess in guess_markers(context, rig)}
+        free = ", ".join(label for label in matched.unmatched if label not in guessed)
+        on_bones = ", ".join(f"{label} on {bone}" for label, bone in guessed.items())
+        lines.append(f"Matched by {matched.preset or 'label'}: {len(matched.markers)} markers assigned to bones")
+        lines += [f"Guessed by motion: {on_bones}"] if guessed else []
+        lines += [f"Without a bone: {free}"] if free else []
     else:
         # The map's markers replace those of the rig.
         targets = {empty[MARKER_NAME]: empty for empty in recorded.objects}
         follow_take(rig, recorded)
         for entry in entries:
             set_entry(add_item(capture.markers, name=entry.marker, target=targets[entry.marker]), entry)
-    calibration, began = None, time.perf_counter()
+    calibrating, began = dict[str, float](), time.perf_counter()
     if chosen.calibrate or (chosen.calibrate is None and entries is None):
         # A static recording is removed from the file afterwards.
         other = None if static is None else import_clip(context, static, timing="KEEP_FRAMES", keyed=False)
@@ -148,7 +104,8 @@ def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> BakeFileResu
             if other is not None:
                 remove_take(other)
         scale *= calibration.scale
-    calibrating = {} if calibration is None else {"calibrate": time.perf_counter() - began}
+        lines.append(calibration.line)
+        calibrating["calibrate"] = time.perf_counter() - began
     rig_settings(rig).root = chosen.root.upper()
     frames, options = chosen.frame_range or (start, last), chosen_options(chosen, _BAKED)
     settings = BakeSettings(*frames, action_name=chosen.action_name, is_shown=False, source="MARKERS", **options)
@@ -161,16 +118,15 @@ def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> BakeFileResu
     else:
         remove_take(recorded)
     _write_files(result, take)
-    guessed = {entry.name: entry.bone for entry in capture.markers if entry.is_guess}
-    return BakeFileResult(clip, what, scale, result, matched, calibration, guessed)
+    return result, [f"{what}, {clip.up_axis} up, scaled by {scale:.4g}", *lines]
 
 
 def _read(chosen: argparse.Namespace, path: Path) -> Clip:
     suffix = path.suffix.lower()
     if suffix in ARMATURE_SUFFIXES:
         raise FabrikError(f"{path.name}: has an armature but no markers: use the command retarget")
-    if suffix in _ADVICE and suffix not in SUFFIXES:
-        raise FabrikError(f"{path.name}: {_ADVICE[suffix]}")
+    if suffix in ADVICE and suffix not in SUFFIXES:
+        raise FabrikError(f"{path.name}: {ADVICE[suffix]}")
     how = chosen_options(chosen, IMPORT_OPTIONS)
     units, up_axis, layout = (None if (value := how[name]) == "AUTO" else value for name in _ASKED)
     return choose_performer(read_markers(path, units, up_axis, layout, chosen.rate), chosen.performer)
@@ -578,25 +534,6 @@ def chosen_options(chosen: argparse.Namespace, declared: Mapping[str, Any]) -> d
     return options
 
 
-def _bake(chosen: argparse.Namespace, take: batch.BatchTake) -> tuple[BakeResult, list[str]]:
-    """Bake one take; also returns lines about the recording, its markers and the calibration."""
-    try:
-        result = bake_file(chosen, take)
-    finally:
-        UNKEYED.clear()
-    lines = [f"{result.what}, {result.clip.up_axis} up, scaled by {result.scale:.4g}"]
-    if result.matched is not None:
-        guessed = [f"{label} on {bone}" for label, bone in result.guessed.items()]
-        free = ", ".join(label for label in result.matched.unmatched if label not in result.guessed)
-        lines.append(
-            f"Matched by {result.matched.preset or 'label'}: {len(result.matched.markers)} markers assigned to bones"
-        )
-        lines += [f"Guessed by motion: {', '.join(guessed)}"] if guessed else []
-        lines += [f"Without a bone: {free}"] if free else []
-    lines += [] if result.calibration is None else [result.calibration.line]
-    return result.bake, lines
-
-
 def _retarget(chosen: argparse.Namespace, take: batch.BatchTake) -> tuple[BakeResult, list[str]]:
     """Open the rig, retarget one motion, and save the file."""
     motion, suffix = take.recording, take.recording.suffix.lower()
@@ -604,7 +541,7 @@ def _retarget(chosen: argparse.Namespace, take: batch.BatchTake) -> tuple[BakeRe
         raise RetargetError(f"{motion.name}: has markers but no armature: use the command bake")
     if not is_file(str(motion)):
         other = "can't be imported: choose a .bvh, .fbx, .glb, .usd, .npz or .mvnx file"
-        raise RetargetError(f"{motion.name}: {_ADVICE.get(suffix, other)}")
+        raise RetargetError(f"{motion.name}: {ADVICE.get(suffix, other)}")
     pairs = () if chosen.mapping is None else read_bone_map(chosen.mapping)
     (rig, notes), context = open_rig(chosen.rig, chosen.armature), bpy.context
     how: dict[str, Any] = chosen_options(chosen, RETARGET_OPTIONS)
@@ -624,6 +561,6 @@ _RETARGET: Final = (
     "Retarget .bvh, .fbx, .glb, .usd, .npz (SMPL) or .mvnx files to keyframes on a rig, in new .blend files."
 )
 COMMANDS: Final = {
-    "bake": Command("bake", _BAKE, _add_bake_arguments, "markers", _bake),
+    "bake": Command("bake", _BAKE, _add_bake_arguments, "markers", bake_file),
     "retarget": Command("retarget", _RETARGET, _add_retarget_arguments, "motions", _retarget),
 }

@@ -15,6 +15,7 @@ from bpy.types import Context, Object, Scene
 
 from ..core import Effector
 from ..core.arrays import FloatArray, IntArray
+from ..core.fitting import legal_pose
 from ..core.rotations import conjugate, matrix_from_quaternion, product, quaternion_from_matrix
 from ..human.naming_schemes import match
 from ..markers.report import listed
@@ -31,11 +32,11 @@ from .capture.matching import scene_rate
 from .control.posed_rig import posed_rig
 from .goals.places import is_simple, is_still, sample_steps
 from .goals.problem import rig_problem, root_mode
-from .limits.action import legal_pose
 from .rig.armature import Tree, check_rig, check_unscaled, floats, nearest_rotations, object_scale
 from .rig.keyframes import RigCurves, bone_path, curves, new_action, write_curves
 from .rig.pose_writer import in_object_mode, set_mode
 from .rig.rotation_modes import to_channels
+from .settings.in_use import add_item
 from .settings.rig import rig_settings
 
 # By suffix, the importer of a file: its add-on ("" for Blender itself), its operator, and the arguments.
@@ -249,8 +250,7 @@ def set_pairs(rig: Object, pairs: Iterable[Pair]) -> None:
     settings = rig_settings(rig).retarget
     settings.pairs.clear()
     for pair in pairs:
-        entry = settings.pairs.add()
-        entry.name, entry.source, entry.before, entry.share = pair.bone, pair.source, pair.before, pair.share
+        add_item(settings.pairs, name=pair.bone, source=pair.source, before=pair.before, share=pair.share)
     settings.active_pair = 0
 
 

@@ -128,7 +128,7 @@ def _velocities(points: FloatArray, rate: float) -> FloatArray:
     return np.asarray((points[after] - points[before]) * (rate / np.maximum(after - before, 1))[:, None])
 
 
-_FOOT_PARTS: Final = ("foot", "toe")
+FOOT_PARTS: Final = ("foot", "toe")
 # A foot with at least this many markers has some at heel and toes.
 _ENOUGH: Final = 2
 
@@ -140,7 +140,7 @@ def foot_points(skeleton: Skeleton, effectors: Sequence[Effector], up: int) -> I
     """
     roles = match(skeleton.names)
     for side in ("L", "R"):
-        bones = [name for name, role in roles.items() if role.part in _FOOT_PARTS and role.side == side]
+        bones = [name for name, role in roles.items() if role.part in FOOT_PARTS and role.side == side]
         marked = [(each.bone, each.offset) for each in effectors if each.bone in bones and each.offset is not None]
         if bones and len(marked) < _ENOUGH:
             yield Effector(bones[0], (0.0, 0.0, 0.0))

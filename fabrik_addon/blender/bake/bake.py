@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -21,6 +21,7 @@ from ...core import Effector, Solution, Solver, Status
 from ...core.arrays import BoolArray, FloatArray, IntArray, falloff, lengths, times
 from ...core.edit import EditSolver
 from ...core.errors import FabrikError
+from ...core.fitting import legal_pose
 from ...core.model.effector import effector_offset
 from ...core.rotations import angle_between
 from ...human.naming_schemes import match
@@ -40,7 +41,6 @@ from ..goals.body import collision_of
 from ..goals.effectors import check_followed, followed, follows_markers
 from ..goals.places import SampledTargets, has_other_drivers, sampled_steps
 from ..goals.problem import RigProblem, find_problems
-from ..limits.action import legal_pose
 from ..limits.editing import is_own
 from ..posing import live
 from ..rig import keyframes
@@ -415,8 +415,7 @@ def _solve_effectors(
         part = slice(first, first + solver.frames_at_once)
         parts.append(places.part(part).solve(solver, start, None if heads is None else heads[part]))
         yield min(1.0, part.stop / count)
-    names = [each.name for each in fields(Solution) if each.name != "skeleton"]
-    joined: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in Solution.FRAME_ARRAYS}
     seen = ~np.isnan(places.points).any(axis=-1)
     known = (seen.astype(np.int64) @ turned_by.astype(np.int64)) > 0
     for bone in np.flatnonzero(turned_by.any(axis=0) & ~known.all(axis=0)):

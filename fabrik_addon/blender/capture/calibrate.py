@@ -27,6 +27,7 @@ from ..goals.effectors import check_followed
 from ..limits.editing import read_rest
 from ..rig.armature import RigError, check_editable, check_rig, meters_per_unit
 from ..rig.pose_writer import PoseKeeper, in_object_mode, set_mode
+from ..settings.in_use import add_item
 from ..settings.limit_properties import read_limits
 from ..settings.rig import rig_settings, take_name
 from . import matching
@@ -101,19 +102,9 @@ def calibrate_markers_steps(
 ) -> Generator[float, None, CalibrationResult]:
     """Measure the positions of the rig's markers on their bones, and scale the markers in the scene to the rig.
 
-    Works in small steps: yields progress, and may be closed at any time.
-
-    Args:
-        context: its scene holds the markers.
-        rig: an armature whose markers have been matched.
-        proportions: "UNIFORM", "LIMBS", "REST" (changes the rig's rest pose to the person's proportions) or "NONE".
-        reference: first and last scene frame to measure on; None, or twice 0, for still frames.
-        static: the markers of another recording of the same person, to measure on instead of the take.
-        refine: improve the positions with the whole take.
-        on_floor: move the markers up or down so that the feet are on the rig's floor; ignored with "NONE".
-
-    Raises:
-        FabrikError: names the thing that is missing or does not fit; nothing is changed.
+    Works in small steps: yields progress, and may be closed at any time. The keywords are those of
+    `CalibrationOptions`, and `static`, the markers of another recording of the same person, to measure on instead of
+    the take. Raises a FabrikError, with nothing changed, that names the thing that is missing or does not fit.
     """
     scene, capture = context.scene, rig_settings(rig).capture
     take, other = matching.listed_markers(capture), matching.in_collection(static) if static is not None else {}
@@ -293,5 +284,4 @@ def _keep(rig: Object, found: Sequence[Calibration], proportions: str) -> None:
             entry.offset = [size * value for value in marker.offset or (0.0, 0.0, 0.0)]
         if proportions == "LIMBS":
             for name, factor in zip(calibration.skeleton.names, calibration.bone_factors, strict=True):
-                item = capture.factors.add()
-                item.name, item.factor = name, factor
+                add_item(capture.factors, name=name, factor=factor)

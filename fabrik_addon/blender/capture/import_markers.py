@@ -66,19 +66,9 @@ def import_clip(
     """Make an animated empty for each marker of a clip, in a new collection named after the clip's file.
 
     Keys the locations, with Z up, on the frames on which the marker is visible. Extends the scene's range to include
-    the clip, unless it is static. If an error is raised, nothing is changed.
-
-    Args:
-        context: its scene receives the markers.
-        clip: the recording, in meters.
-        timing: "SET_SCENE_RATE": one sample per frame, and the scene gets the clip's rate. "KEEP_TIME": the scene
-            keeps its rate, and the clip is resampled. "KEEP_FRAMES": one sample per frame; the rate is ignored.
-        start_frame: frame of the first sample.
-        scale: factor for positions.
-        keyed: whether to key the empties now; if not, `key_take` does it later.
-
-    Raises:
-        ImportMarkersError: if the clip has no frames or markers, or exceeds Blender's limits.
+    the clip, unless it is static. The keywords are options of the import operator, which describes them; without
+    `keyed`, `key_take` keys the empties later. Raises ImportMarkersError, with nothing changed, if the clip has no
+    frames or markers, or exceeds Blender's limits.
     """
     if timing not in get_args(Timing):
         raise ImportMarkersError(f"The timing is {timing!r}: it must be one of {', '.join(get_args(Timing))}")

@@ -51,18 +51,10 @@ def match_markers(
     take_armature: Object | None = None,
     keep: bool = False,
 ) -> Matched:
-    """Add the scene's markers to the rig's list, each with the bone for its label if there is one.
+    """Add the markers that `find_markers` finds to the rig's list, each with the bone for its label if there is one.
 
-    Args:
-        context: its selected empties are the markers if no others are found.
-        rig: an armature with a known naming scheme.
-        preset: a key of `PRESETS`, or "AUTO" for the one that fits.
-        take: the collection of the markers.
-        take_armature: the armature whose bones are the markers, as io_anim_c3d imports them.
-        keep: do not change markers that already have a bone.
-
-    Raises:
-        MarkerError: if there are no markers, or the names of the rig's bones are unknown; nothing is changed.
+    preset: a key of `PRESETS`, or "AUTO" for the one that fits. keep: do not change markers that already have a bone.
+    Raises MarkerError, with nothing changed, if there are no markers, or the names of the rig's bones are unknown.
     """
     check_rig(rig)
     check_editable(rig)
@@ -105,7 +97,8 @@ def find_markers(
 ) -> Markers:
     """The markers of a rig: those given, else its own, else those of the last take imported, else selected empties.
 
-    Static trials are used only if nothing else was imported. Raises MarkerError if there are no markers.
+    Static trials are used only if nothing else was imported. take_armature: an armature whose bones are the markers,
+    as io_anim_c3d imports them. Raises MarkerError if there are no markers.
     """
     if take is None and take_armature is None:
         capture = rig_settings(rig).capture

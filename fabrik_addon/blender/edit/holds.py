@@ -15,6 +15,7 @@ from bpy.types import Context, Object
 from ...core import Effector
 from ...core.rotations import matrix_from_quaternion, quaternion_from_matrix
 from ...human.naming_schemes import match
+from ...markers.contacts import PointContact
 from ...markers.steps import finish
 from ..capture.matching import scene_rate
 from ..control.posed_rig import posed_rig
@@ -26,7 +27,7 @@ from ..rig.keyframes import check_action, check_not_shared, every_curve
 from ..rig.pose_writer import PoseKeeper
 from ..settings.control import solved_bone
 from ..settings.rig import FabrikHold, rig_settings
-from .spread_drag import PointContact, Span, check_on_ik, find_contacts, span_over
+from .spread_drag import Span, check_on_ik, contacts_on, span_over
 from .take import (
     EditedTake,
     Shift,
@@ -144,7 +145,7 @@ def hold_feet(context: Context, armature: Object) -> list[str]:
     if earlier:
         takes = [EditedTake(armature, take.tree) for take in takes]
     frames = np.arange(start, end + 1.0)
-    contacts = [contact for take in takes for contact in find_contacts(scene, armature, take, frames)]
+    contacts = [contact for take in takes for contact in contacts_on(scene, armature, take, frames)]
     if not contacts:
         reason = f"No planted foot of {armature.name!r} found in frames {start:g}-{end:g}: add holds by hand"
         if not earlier:

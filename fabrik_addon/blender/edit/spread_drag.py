@@ -5,10 +5,10 @@ mouse moves, only the dragged frame and the viewport's frame are solved. On rele
 dragged frame smoothly, and are written.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +22,9 @@ from ...core.kernel.bounds import Floor
 from ...core.model.effector import effector_offset
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import matrix_from_quaternion, product, quaternion_from_rotation_vector
-from ...human.naming_schemes import Role, match
-from ...markers.feet import find_stances, foot_points
+from ...human.naming_schemes import match
+from ...markers.contacts import Contact, find_contacts, foot_of, span_of_contact
+from ...markers.feet import FOOT_PARTS
 from ..bake.bake import check_still
 from ..capture.matching import scene_rate
 from ..control.writer import RigMotion
@@ -48,83 +49,17 @@ from .take import (
     write_layer,
 )
 
-# Meters. A contact ends when a point of the foot is more than this above or below its height in the middle of the
-# contact. Markers have 1 to 2 mm of noise. When the heel leaves the floor in the sample walk, it rises by 5 mm within
-# 0.03 s.
-_LIFT = 0.005
 # Seconds to examine before and after a frame: enough for a foot's lowest position and a few steps.
 _LOOK = 3.0
 
 
-class PointContact(NamedTuple):
-    """A contact with the floor: a bone's end, "HEAD" or "TAIL", and the first and last frame."""
-
-    bone: str
-    point: str
-    first: float
-    last: float
-
-
-class Contact(NamedTuple):
-    """A foot's contact with the floor: the foot's bone, the first and last frame, and the contacts of ankle and ball.
-
-    The ankle is in contact while the foot is flat, and the ball for longer. The tip of the toes leaves last, because
-    toes may bend.
-    """
-
-    bone: str
-    first: float
-    last: float
-    point_contacts: tuple[PointContact, ...]
-
-
-def find_contacts(scene: Scene, armature: Object, take: EditedTake, frames: FloatArray) -> list[Contact]:
+def contacts_on(scene: Scene, armature: Object, take: EditedTake, frames: FloatArray) -> list[Contact]:
     """The contacts of a human's feet with the floor on frames (F,), sorted by foot; empty if no bone is a foot."""
-    skeleton, world = take.skeleton, np.array(armature.matrix_world, dtype=np.float64)
-    points = list(foot_points(skeleton, (), int(np.argmax(np.abs(world[2, :3])))))
-    if not points or len(frames) < 2:
+    if len(frames) < 2 or not any(role.part in FOOT_PARTS for role in match(take.skeleton.names).values()):
         return []
-    roles, motion = match(skeleton.names), take.motion(frames)
-    posed = forward_kinematics(skeleton, motion.rotations, motion.roots)
-    rate = scene_rate(scene) / float(frames[1] - frames[0])
-    found: dict[str, list[PointContact]] = {}
-    heights: dict[tuple[str, str], FloatArray] = {}
-    # The distance between the ball, where the toe begins, and the ankle is constant. The tip of the toe moves.
-    balls = [Effector(each.bone, (0.0, 0.0, 0.0)) for each in points if roles[each.bone].part == "toe"]
-    for point in points + balls:
-        matrices, tip = posed[:, skeleton.index(point.bone)], "TAIL" if point.offset is None else "HEAD"
-        places = (matrices @ np.append(effector_offset(skeleton, point), 1.0) @ world.T)[:, :3]
-        heights[point.bone, tip] = places[:, 2]
-        found.setdefault(foot_of(roles, point.bone), []).extend(
-            PointContact(point.bone, tip, float(frames[first]), float(frames[end - 1]))
-            for first, end in find_stances(places, rate)
-        )
-    step = float(frames[1] - frames[0])
-    contacts = []
-    for foot, every in found.items():
-        # Contacts of points that overlap, or follow each other directly, are one contact.
-        groups: list[list[PointContact]] = []
-        for stand in sorted(every, key=lambda each: each.first):
-            if groups and stand.first <= max(each.last for each in groups[-1]) + step:
-                groups[-1].append(stand)
-            else:
-                groups.append([stand])
-        contacts += [_contact(foot, point_contacts, frames, heights) for point_contacts in groups]
-    return contacts
-
-
-def foot_of(roles: Mapping[str, Role], bone: str) -> str:
-    """The foot that a foot or toe bone belongs to, by the roles of the bones; "" for other bones."""
-    if bone not in roles or roles[bone].part not in {"foot", "toe"}:
-        return ""
-    feet = (name for name, role in roles.items() if role.part == "foot" and role.side == roles[bone].side)
-    return next(feet, bone)
-
-
-def span_of_contact(contacts: Iterable[Contact], foot: str, frame: float) -> tuple[float, float]:
-    """The first and last frame of the contact at a frame; the frame itself if there is no contact."""
-    spans = ((each.first, each.last) for each in contacts if each.bone == foot and each.first <= frame <= each.last)
-    return next(spans, (frame, frame))
+    motion = take.motion(frames)
+    posed = np.array(armature.matrix_world) @ forward_kinematics(take.skeleton, motion.rotations, motion.roots)
+    return find_contacts(take.skeleton, posed, frames, scene_rate(scene))
 
 
 def contacts_near(scene: Scene, armature: Object, take: EditedTake, frame: float) -> list[Contact]:
@@ -134,28 +69,7 @@ def contacts_near(scene: Scene, armature: Object, take: EditedTake, frame: float
     if not len(keys):
         return []
     frames = np.arange(max(frame - about, keys[0]), min(frame + about, keys[-1]) + 1.0)
-    return find_contacts(scene, armature, take, frames)
-
-
-def _contact(
-    foot: str, point_contacts: list[PointContact], frames: FloatArray, heights: Mapping[tuple[str, str], FloatArray]
-) -> Contact:
-    """Combine the contacts of a foot's points to a contact of the foot.
-
-    heights: (F,) height of each point, by bone and end.
-    """
-    points, ends = [], dict.fromkeys(each[:2] for each in point_contacts)
-    for point in [each for each in ends if each[0] == foot or each[1] == "HEAD" or (each[0], "HEAD") not in ends]:
-        own = [each for each in point_contacts if each[:2] == point]
-        rows = np.flatnonzero((frames >= own[0].first) & (frames <= max(each.last for each in own)))
-        level = heights[point][rows]
-        down = rows[np.abs(level - np.median(level)) < _LIFT]
-        points.append(PointContact(*point, float(frames[down[0]]), float(frames[down[-1]])))
-    # The ankle moves while the foot rolls over its heel. It is planted once the ball is down.
-    flat = max(each.first for each in points)
-    rolled = [each._replace(first=flat) if each[:2] == (foot, "HEAD") else each for each in points]
-    points = [each for each in rolled if each.first < each.last] or points
-    return Contact(foot, point_contacts[0].first, max(each.last for each in point_contacts), tuple(points))
+    return contacts_on(scene, armature, take, frames)
 
 
 _LEG = frozenset({"thigh", "shin", "foot", "toe"})

@@ -1,24 +1,18 @@
-"""Clamps rotations and poses to limits, fixes violations in an action, and sets limits from an action.
-
-A limit from an action contains all rotations. It is a hinge if the bone rotates about one axis only, else a ball, or
-optionally a polygon.
-"""
+"""Clamps poses to limits, fixes violations in an action, and sets limits from an action."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import degrees, pi, radians, tau
-from typing import Any, Final, cast
+from math import degrees, pi, radians
+from typing import Final, cast
 
 import numpy as np
-import numpy.typing as npt
 from bpy.types import Context, Object, PoseBone
 
-from ...core import Ball, Fixed, Hinge, Polygon, Skeleton
-from ...core.arrays import ROUNDING, FloatArray, IntArray
-from ...core.backend import array as many
+from ...core.arrays import FloatArray, IntArray
 from ...core.errors import bones_of
-from ...core.limits import Limit, swing_of, twist_of
-from ...core.rotations import IDENTITY, angle_between
+from ...core.fitting import excess, fitted_limit, legal_rotations
+from ...core.limits import Limit
+from ...core.rotations import angle_between
 from ..control.posed_rig import Changed, PosedRig, posed_rig
 from ..rig import keyframes
 from ..rig.armature import RigError, check_editable
@@ -27,36 +21,9 @@ from ..rig.keying import key_channels
 from ..rig.pose_writer import PoseKeeper
 from ..rig.rotation_modes import channel_count, property_name, to_channels
 from ..settings.limit_properties import read_limit, read_settings
-from ..settings.limit_values import ALL_ROUND, AXES, Range, settings_of
+from ..settings.limit_values import settings_of
 from ..settings.why_not import is_layered
 from .editing import write_all
-
-# Radians. Smaller changes by a clamp are rounding errors.
-_ROUNDING: Final = 1e-9
-
-
-def legal_rotations(limit: Limit, rotations: npt.ArrayLike) -> FloatArray:
-    """(F, 4) rotations within a limit nearest to `rotations` (F, 4), w x y z; rotations inside don't change."""
-    given = np.asarray(rotations, dtype=np.float64)
-    if not len(given):
-        return given
-    clamped = many.stack([limit.clamp(many, many.quaternion(given))], len(given))[:, 0]
-    return np.where((angle_between(given, clamped) > _ROUNDING)[:, None], clamped, given)
-
-
-def excess(limit: Limit, rotations: FloatArray) -> FloatArray:
-    """(F,) radians by which rotations (F, 4) are outside a limit."""
-    return angle_between(rotations, legal_rotations(limit, rotations))
-
-
-def legal_pose(skeleton: Skeleton, limits: Mapping[str, Limit], rotations: FloatArray) -> FloatArray:
-    """Clamp the limited bones of poses (F, J, 4) to their limits; returns (F, J, 4)."""
-    legal = np.array(rotations)
-    for name, limit in limits.items():
-        bone = skeleton.index(name)
-        legal[:, bone] = legal_rotations(limit, legal[:, bone])
-    return legal
-
 
 # Radians. A bone that rotates by less over an action is considered still, because matrices have single precision.
 _STILL = 1e-4
@@ -277,35 +244,8 @@ def _fix_curves(rig: Object, bone: PoseBone, limit: Limit) -> None:
             return
 
 
-# The number of an outline's corners; few, because they are edited by hand.
-_CORNERS: Final = 12
-# Radians. The margin is at least this, so that swings on a line, or all at one point, get an outline with an area.
-_LEAST_MARGIN: Final = 1e-3
-# Radians. A bone that never rotates by more than this gets no limit.
-_STILL_THROUGHOUT: Final = 1e-4
-_ROUNDS_OF_WEIGHTS: Final = 200
 # Radians (3°) by which rotations may be off a hinge's axis.
 _HINGE_TOLERANCE: Final = pi / 60.0
-
-
-def window_around(swings: FloatArray, margin: float) -> FloatArray:
-    """(C, 2) corners of an outline that contains (F, 2) swings and a margin around them, counterclockwise.
-
-    Each edge touches the swings with their margin. The edges are parallel to those of a regular polygon that is
-    stretched as the swings are. If a corner would be more than 180° from rest, the outline is the widest one possible.
-    """
-    margin = max(margin, _LEAST_MARGIN)
-    azimuths = tau * np.arange(_CORNERS) / _CORNERS
-    circle = np.stack([np.cos(azimuths), np.sin(azimuths)], axis=1)
-    # The directions in which the swings vary most and least.
-    axes = np.linalg.eigh(np.cov(swings.T, bias=True))[1].T
-    axes[1] *= np.linalg.det(axes)
-    normals = circle / (np.ptp(swings @ axes.T, axis=0) + 2.0 * margin) @ axes
-    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
-    reach = (normals @ swings.T).max(axis=1) + margin
-    lines, ends = (np.stack([each, np.roll(each, -1, axis=0)], axis=1) for each in (normals, reach))
-    corners = np.linalg.solve(lines, ends[..., None])[..., 0]
-    return corners if np.linalg.norm(corners, axis=1).max() <= pi else pi * circle
 
 
 def limits_from_action(
@@ -324,61 +264,3 @@ def limits_from_action(
     still = [bone.name for bone in bones if bone.name not in {each.name for each in turned}]
     left = [f"These bones are not rotated by {what_plays(rig)}: {', '.join(map(repr, still))}"] if still else []
     return f"Limited {bones_of(len(turned))} to the rotations in {what_plays(rig)}", left
-
-
-def fitted_limit(
-    rotations: FloatArray, margin: float = 0.0, hinge_tolerance: float = 0.0, shape: str = "FITTED"
-) -> Limit:
-    """The limit that contains successive rotations (F, 4), widened by a margin."""
-    if angle_between(rotations, IDENTITY).max() < _STILL_THROUGHOUT:
-        return Fixed()
-    quaternions = many.quaternion(rotations)
-    off_axis = {axis: float(excess(Hinge(axis), rotations).max()) for axis in AXES}
-    axis: Any = min(AXES, key=off_axis.__getitem__)
-    if shape == "FITTED" and off_axis[axis] <= hinge_tolerance + _STILL_THROUGHOUT:
-        return Hinge(axis, *_range(np.asarray(Hinge(axis).angle(many, quaternions)), margin))
-    swing = swing_of(many, quaternions)
-    swings = np.stack([swing.x, swing.z], axis=-1).reshape(-1, 2)
-    twist = _range(np.asarray(twist_of(many, quaternions, 0.0)), margin)
-    if shape == "FITTED":
-        half_axes = _half_axes(np.concatenate([swings, -swings], axis=1).T)
-        return Ball(tuple(np.minimum(half_axes + margin, pi).tolist()), twist)
-    corners = window_around(swings, margin)
-    return Polygon(tuple((x, z) for x, z in corners.tolist()), twist)
-
-
-def _range(angles: FloatArray, margin: float) -> Range:
-    """The range of successive angles (F,), in radians, widened by a margin. Angles may continue beyond 180°."""
-    counted = np.unwrap(angles)
-    low, high = float(counted.min()) - margin, float(counted.max()) + margin
-    if high - low >= tau:
-        return ALL_ROUND
-    whole_turns = tau * round((low + high) / (2.0 * tau))
-    return low - whole_turns, high - whole_turns
-
-
-def _half_axes(swings: FloatArray) -> FloatArray:
-    """(4,) half-axes of the four quarter ellipses that contain swings (4, F), with a small sum.
-
-    With u = 1 / half-axis², squares · u <= 1 must hold for each swing. Each swing has a weight that grows while it is
-    outside; the sum is smallest at u = (2 · weights · squares) to the power of -2/3.
-    """
-    every = np.square(np.maximum(swings.T, 0.0))
-    farthest = every.max(axis=0)
-    used = farthest > _STILL_THROUGHOUT**2
-    squares = every[:, used]
-    inverse = 1.0 / farthest[used]
-    weights = np.full(len(squares), 1.0 / len(squares))
-    for _ in range(_ROUNDS_OF_WEIGHTS if (squares @ inverse).max(initial=0.0) > 1.0 + _STILL_THROUGHOUT else 0):
-        inverse = (2.0 * weights @ squares) ** (-2.0 / 3.0)
-        weights *= squares @ inverse
-    half_axes = np.zeros(4)
-    half_axes[used] = np.sqrt((squares @ inverse).max(initial=1.0) / inverse)
-    # Limit the half-axes to 180°, while all swings stay inside.
-    while (half_axes > pi).any():
-        cut = half_axes >= pi
-        half_axes = np.minimum(half_axes, pi)
-        room = np.maximum(1.0 - every[:, cut].sum(axis=1) / pi**2, ROUNDING)
-        load = every[:, ~cut] @ np.maximum(half_axes[~cut], ROUNDING) ** -2.0
-        half_axes[~cut] *= np.sqrt((load / room).max(initial=1.0))
-    return half_axes

@@ -194,31 +194,34 @@ def add_point(bone: PoseBone, *, from_pose: bool = False) -> str:
 
     Returns a line for the user. Raises RigError, with nothing changed, if the outline would cross itself.
     """
-    settings, corners = _with_corner(bone)
+    corners = _corners(bone)
     if from_pose:
-        corners = _with_swing_point(bone, corners)
-    else:
-        lengths = _edges(corners)
-        longest = lengths.index(max(lengths))
-        (ax, az), (bx, bz) = corners[longest], corners[(longest + 1) % len(corners)]
-        corners.insert(longest + 1, ((ax + bx) / 2.0, (az + bz) / 2.0))
-    limit_properties.write_settings(bone, replace(settings, window=limit_values.flat(corners)))
-    return f"The outline of {bone.name!r} now has {len(corners)} points"
+        return _put_corners(bone, _with_swing_point(bone, corners))
+    lengths = _edges(corners)
+    longest = lengths.index(max(lengths))
+    (ax, az), (bx, bz) = corners[longest], corners[(longest + 1) % len(corners)]
+    corners.insert(longest + 1, ((ax + bx) / 2.0, (az + bz) / 2.0))
+    return _put_corners(bone, corners)
 
 
 def move_point(bone: PoseBone, index: int) -> str:
     """Move a point of a polygon limit to the bone's current swing; returns a line for the user."""
-    settings, corners = _with_corner(bone, index)
+    corners = _corners(bone, index)
     corners[index] = current_swing(bone)
-    limit_properties.write_settings(bone, replace(settings, window=limit_values.flat(corners)))
+    _put_corners(bone, corners)
     return f"Point {index + 1} of the outline of {bone.name!r} is now at the bone's swing"
 
 
 def remove_point(bone: PoseBone, index: int) -> str:
     """Remove a point from a polygon limit; returns a line for the user."""
-    settings, corners = _with_corner(bone, index)
+    corners = _corners(bone, index)
     del corners[index]
-    limit_properties.write_settings(bone, replace(settings, window=limit_values.flat(corners)))
+    return _put_corners(bone, corners)
+
+
+def _put_corners(bone: PoseBone, corners: Corners) -> str:
+    """Write the points of a polygon limit; returns a line with their number."""
+    limit_properties.write_settings(bone, replace(read_settings(bone), window=limit_values.flat(corners)))
     return f"The outline of {bone.name!r} now has {len(corners)} points"
 
 
@@ -244,8 +247,8 @@ def _edges(corners: Corners) -> list[float]:
     return [dist(corner, following) for corner, following in zip(corners, corners[1:] + corners[:1], strict=True)]
 
 
-def _with_corner(bone: PoseBone, index: int = 0) -> tuple[limit_values.LimitSettings, Corners]:
-    """The limit and the points of its outline; raises RigError if it has no point with this index."""
+def _corners(bone: PoseBone, index: int = 0) -> Corners:
+    """The points of a polygon limit; raises RigError if it has no point with this index."""
     settings = limit_properties.read_settings(bone)
     if settings.type != "POLYGON":
         raise RigError(f"The limit of bone {bone.name!r} is not a polygon: set its type to Polygon first")
@@ -255,7 +258,7 @@ def _with_corner(bone: PoseBone, index: int = 0) -> tuple[limit_values.LimitSett
         raise RigError(
             f"The outline of {bone.name!r} has no point number {index}: choose one from 0 to {len(corners) - 1}"
         )
-    return settings, corners
+    return corners
 
 
 _Pair: TypeAlias = tuple[PoseBone, PoseBone]

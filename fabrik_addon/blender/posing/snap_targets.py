@@ -9,10 +9,11 @@ from mathutils import Matrix, Quaternion, Vector
 
 from ...core.arrays import FloatArray
 from ...core.errors import first_few
+from ...core.fitting import excess
 from ..goals.effectors import check_followed, set_pin
 from ..goals.places import current_targets, tree_space
 from ..goals.problem import find_problems
-from ..limits.action import clamp_pose, excess
+from ..limits.action import clamp_pose
 from ..rig.armature import RigError, armature_point, check_editable
 from ..settings.motion import MARKER_NAME
 from ..settings.rig import FabrikEffector, rig_settings

@@ -16,6 +16,7 @@ from ...core import Options, Solution
 from ...core.arrays import FloatArray
 from ...core.drag import DragPose, DragSolver
 from ...core.errors import FabrikError
+from ...core.fitting import legal_pose, legal_rotations
 from ...core.model.effector import path_reaches
 from ...core.rotations import IDENTITY, angle_between, slerp
 from ..control.posed_rig import PosedRig, posed_rig
@@ -24,7 +25,6 @@ from ..goals.body import masses_of
 from ..goals.effectors import check_followed, current_point, move_pins_with
 from ..goals.places import SampledTargets, current_targets, tree_space
 from ..goals.problem import RigProblem, find_problems
-from ..limits.action import legal_pose, legal_rotations
 from ..rig.armature import (
     Channels,
     Tree,

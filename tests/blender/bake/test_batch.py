@@ -12,7 +12,7 @@ from pathlib import Path
 import bpy
 import pytest
 
-from fabrik_addon.blender.bake import batch
+from fabrik_addon import batch
 from fabrik_addon.blender.command_line import run_command
 
 pytestmark = [
@@ -86,13 +86,13 @@ class TestJobs:
         """`python -m` starts them before it imports Blender, which takes as long."""
         batch.start_early(["bake", *call, "--jobs", "1"])
         batch.start_early(["bake", call[0], call[1], "--jobs=2"])
-        assert not batch.STARTED
+        assert not batch.IDLE
         batch.start_early(["bake", *call, "--jobs=2"])
-        early = list(batch.STARTED)
+        early = list(batch.IDLE)
         assert [worker.process.poll() for worker in early] == [None, None]
         assert run_command([*call, *SHORT, "--jobs", "2"]) == 1
         check_files(tmp_path)
-        assert not batch.STARTED
+        assert not batch.IDLE
         assert all(worker.process.poll() is not None for worker in early)
 
     def test_motions_are_retargeted_in_two_processes(self, request, recording, tmp_path, capfd):

@@ -1,13 +1,15 @@
 """Real recordings on the sample person, read from the folder that FABRIK_TEST_DATA names; skipped without it."""
 
 import os
+import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import bpy
 import numpy as np
 import pytest
 
-from fabrik_addon.blender.bake.batch import planned
+from fabrik_addon.batch import planned
 from fabrik_addon.blender.command_line import COMMANDS, Parser, bake_file
 from fabrik_addon.markers.clip import to_z_up
 from fabrik_addon.markers.feet import StandingSettings, find_stances, lift_off_floor
@@ -37,7 +39,9 @@ def baked(recording, output, *flags):
     COMMANDS["bake"].add_arguments(parser)
     chosen = parser.parse_args([str(each) for each in (SAMPLES / "human.blend", recording, "--output", output, *flags)])
     (take,) = planned(chosen, chosen.markers)
-    return bake_file(chosen, take)
+    result, lines = bake_file(chosen, take)
+    scale = float(re.search(r"scaled by ([\d.]+)", lines[0])[1])
+    return SimpleNamespace(bake=result, lines=lines, scale=scale, clip=read_markers(recording))
 
 
 def test_a_markerless_recording_fits_a_person_of_other_proportions(balancing):
@@ -93,9 +97,8 @@ class TestPresetsOnly:
     """Other people's recordings, matched and calibrated automatically."""
 
     def test_nine_markers_in_ten_find_their_bone(self, walking):
-        matched = walking.matched
-        assert matched.preset == "HELEN_HAYES"
-        assert len(matched.markers) >= 0.9 * len(walking.clip.names)
+        count = re.fullmatch(r"Matched by HELEN_HAYES: (\d+) markers assigned to bones", walking.lines[1])[1]
+        assert int(count) >= 0.9 * len(walking.clip.names)
 
     def test_the_fit_is_about_as_good_as_with_a_model_of_the_person(self, walking):
         """OpenSim's scaled model of this person has 11.53 mm, weighted; this rig is another person's."""
@@ -103,7 +106,7 @@ class TestPresetsOnly:
         weights = [effector.weight for tree in walking.bake.trees for effector in tree.problem.effectors]
         weighted = np.broadcast_to(weights, used.shape)[~np.isnan(used)]
         assert np.sqrt(np.average(used[~np.isnan(used)] ** 2, weights=weighted)) <= 1.2 * 11.53e-3
-        assert walking.calibration.scale == pytest.approx(0.97, abs=0.03)
+        assert walking.scale == pytest.approx(0.97, abs=0.03)
         assert walking.bake.report.status_counts() == {"FITTED": len(walking.bake.frames)}
 
     def test_feet_are_on_the_floor(self, walking):
@@ -147,8 +150,7 @@ class TestPresetsOnly:
 
     def test_plug_in_gait_legs_from_a_c3d(self, tmp_path):
         result = presets_only(tmp_path, "PiG_Motion3_FF.c3d")
-        assert result.matched.preset == "PLUG_IN_GAIT"
-        assert len(result.matched.markers) == 16
+        assert result.lines[1] == "Matched by PLUG_IN_GAIT: 16 markers assigned to bones"
         assert result.bake.report.total().rms < 0.012
         (tree,) = result.bake.trees
         solution = tree.solution

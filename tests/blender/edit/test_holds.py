@@ -9,7 +9,7 @@ from support.takes import go_to
 
 from fabrik_addon.blender.edit import holds
 from fabrik_addon.blender.edit.holds import remove_hold
-from fabrik_addon.blender.edit.spread_drag import find_contacts
+from fabrik_addon.blender.edit.spread_drag import contacts_on
 from fabrik_addon.blender.edit.take import EditedTake, tree_of
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.core.rotations import angle_between, quaternion_from_matrix
@@ -347,7 +347,7 @@ def test_planted_feet_become_holds(walk):
     take = EditedTake(walk, tree_of(walk, "hips"))
     scene = bpy.context.scene
     scene.frame_start, scene.frame_end = 1, 101
-    contacts = find_contacts(scene, walk, take, FRAMES.astype(float))
+    contacts = contacts_on(scene, walk, take, FRAMES.astype(float))
     assert {contact.bone for contact in contacts} == {"foot.L", "foot.R"}
     bpy.ops.fabrik.hold_contacts()
     assert len(walk.fabrik.holds) == len(contacts)
@@ -380,7 +380,7 @@ def test_holding_feet_again_searches_once_and_only_in_the_scenes_range(walk, mon
     first = min((each for each in walk.fabrik.holds), key=lambda each: each.last)
     name, last, count = first.name, int(first.last), len(walk.fabrik.holds)
     scene.frame_start = last + 10
-    monkeypatch.setattr(holds, "find_contacts", lambda *args: searched.append(args) or find_contacts(*args))
+    monkeypatch.setattr(holds, "contacts_on", lambda *args: searched.append(args) or contacts_on(*args))
     bpy.ops.fabrik.hold_contacts()
     assert len(searched) == 1
     assert name in [each.name for each in walk.fabrik.holds]

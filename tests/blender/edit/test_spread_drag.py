@@ -8,7 +8,7 @@ from support.dragging import farthest_outside, person, world
 from support.takes import go_to
 
 from fabrik_addon.blender.edit.holds import add_hold
-from fabrik_addon.blender.edit.spread_drag import Spread, begin_spread, contacts_near, find_contacts, span_of_contact
+from fabrik_addon.blender.edit.spread_drag import Spread, begin_spread, contacts_near, contacts_on
 from fabrik_addon.blender.edit.take import EditedTake, tree_of
 from fabrik_addon.blender.goals.body import floor_of
 from fabrik_addon.blender.goals.effectors import pin_bones
@@ -17,6 +17,7 @@ from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.rig.keyframes import bone_path, new_action, write_curves
 from fabrik_addon.blender.rig.rotation_modes import to_channels
 from fabrik_addon.core.errors import FabrikError
+from fabrik_addon.markers.contacts import span_of_contact
 
 FRAMES = np.arange(1, 102)
 HERE, SPREAD = 51, 30
@@ -333,7 +334,7 @@ def test_the_next_markers_and_contacts_end_a_spread(walk):
     moved = np.abs(takes.poses(walk, FRAMES)[:, hand, :3, 3] - before).max(axis=1) > 1e-6
     assert FRAMES[moved].tolist() == list(range(46, 70))
     take = EditedTake(walk, tree_of(walk, "hips"))
-    contacts = find_contacts(bpy.context.scene, walk, take, FRAMES.astype(float))
+    contacts = contacts_on(bpy.context.scene, walk, take, FRAMES.astype(float))
     ends = sorted(end for contact in contacts for end in (contact.first, contact.last))
     first, last = max(end for end in ends if end < HERE), min(end for end in ends if end > HERE)
     before = takes.poses(walk, FRAMES)[:, hand, :3, 3]

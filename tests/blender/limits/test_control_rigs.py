@@ -8,8 +8,9 @@ from support.rigify import open_set_up
 from support.takes import curves, go_to
 
 from fabrik_addon.blender.control.posed_rig import posed_rig
-from fabrik_addon.blender.limits.action import check_action, excess
+from fabrik_addon.blender.limits.action import check_action
 from fabrik_addon.core import Ball, Hinge, Polygon
+from fabrik_addon.core.fitting import excess
 
 pytestmark = pytest.mark.usefixtures("clean_scene", "preferences")
 

@@ -12,10 +12,10 @@ from mathutils import Quaternion, Vector
 from support import limited
 from support.limited import write_limit
 
-from fabrik_addon.blender.limits.action import fitted_limit, legal_rotations, window_around
 from fabrik_addon.blender.limits.editing import current_swing
 from fabrik_addon.blender.settings.limit_properties import WINDOW, read_limit
 from fabrik_addon.core import Fixed, Polygon
+from fabrik_addon.core.fitting import fitted_limit, legal_rotations, window_around
 from fabrik_addon.core.limits import compose_arrays
 from fabrik_addon.core.rotations import angle_between
 

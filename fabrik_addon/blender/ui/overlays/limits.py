@@ -17,9 +17,9 @@ from ....core import Ball, Fixed, Hinge, Polygon
 from ....core.arrays import FloatArray, IntArray
 from ....core.backend import scalar
 from ....core.backend.array import Quaternion, Scalar
+from ....core.fitting import excess
 from ....core.kernel.joint_limits import at_limit
 from ....core.limits import Limit, swing_of, twist_of
-from ...limits.action import excess
 from ...settings.limit_properties import LimitPropertyError, has_limit, read_limit
 from ...settings.selection import active_bone, selected_bones
 from .drawing import COLORS, Drawing, Lines, Part, draw
@@ -139,11 +139,10 @@ def _twist_shapes(twist: tuple[float, float], turn: Quaternion) -> list[Shape]:
 def _round_shapes(low: float, high: float, now: Scalar, swing: Quaternion, *, binds: bool) -> list[Shape]:
     """A fan perpendicular to the bone between two twists, measured from local Z, and a pointer to the current twist."""
     center = np.array([0.0, _TWIST_PLACE, 0.0])
-    arc = _arc(low, high)
-    rim = center + _TWIST_RADIUS * np.stack([np.sin(arc), np.zeros_like(arc), np.cos(arc)], axis=1)
     tip = center + _TWIST_POINTER * np.array([sin(now), 0.0, cos(now)])
     pointer = Shape(ShapeKind.MARKER, binds, np.array([center, tip]), _NO_TRIANGLES, np.array([[0, 1]]))
-    return [_turned(shape, swing) for shape in (_fan(center, rim, binds, closed=high - low >= tau), pointer)]
+    fan = _fan(low, high, binds, _TWIST_RADIUS * np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]), center)
+    return [_turned(shape, swing) for shape in (fan, pointer)]
 
 
 def _hinge_shapes(limit: Hinge, turn: Quaternion) -> list[Shape]:
@@ -151,14 +150,10 @@ def _hinge_shapes(limit: Hinge, turn: Quaternion) -> list[Shape]:
     low, high = (limit.low, limit.high) if limit.bounded else (-pi, pi)
     binds = _is_at_limit(limit, turn)
     if limit.axis == "Y":
-        return _round_shapes(
-            low, high, limit.angle(_BACKEND, turn), _BACKEND.Quaternion((1.0, 0.0, 0.0, 0.0)), binds=binds
-        )
-    arc = _arc(low, high)
-    ahead, aside = np.cos(arc), np.sin(arc)
-    zero = np.zeros_like(arc)
-    rim = np.stack([zero, ahead, aside] if limit.axis == "X" else [-aside, ahead, zero], axis=1)
-    return [_fan(np.zeros(3), rim, binds, closed=not limit.bounded), _marker(turn, binds)]
+        still = _BACKEND.Quaternion((1.0, 0.0, 0.0, 0.0))
+        return _round_shapes(low, high, limit.angle(_BACKEND, turn), still, binds=binds)
+    ahead, aside = (0.0, 1.0, 0.0), (0.0, 0.0, 1.0) if limit.axis == "X" else (-1.0, 0.0, 0.0)
+    return [_fan(low, high, binds, np.array([ahead, aside])), _marker(turn, binds)]
 
 
 def _fixed_shapes(limit: Fixed, turn: Quaternion) -> list[Shape]:
@@ -170,21 +165,18 @@ def _fixed_shapes(limit: Fixed, turn: Quaternion) -> list[Shape]:
     return [*shapes, _marker(turn, binds)] if binds else shapes
 
 
-def _arc(low: float, high: float) -> FloatArray:
-    """(A,) angles from `low` to `high`, dense enough to look smooth."""
-    return np.linspace(low, high, 2 + int(_ARC_POINTS * (high - low) / tau))
-
-
-def _fan(center: FloatArray, rim: FloatArray, binds: bool, *, closed: bool) -> Shape:
-    """Triangles from a center (3,) to a rim (N, 3), and their outline."""
-    count = len(rim)
+def _fan(low: float, high: float, binds: bool, axes: FloatArray, center: npt.ArrayLike = (0.0, 0.0, 0.0)) -> Shape:
+    """Triangles from a center (3,) to an arc, and their outline; axes: (2, 3) toward the angles 0° and 90°."""
+    arc = np.linspace(low, high, 2 + int(_ARC_POINTS * (high - low) / tau))
+    rim = center + np.stack([np.cos(arc), np.sin(arc)], axis=1) @ axes
+    count, closed = len(rim), high - low >= tau
     start = np.arange(1, count + 1 if closed else count)
     end = start % count + 1
     lines = np.stack([start, end], axis=1)
     if not closed:
         lines = np.concatenate([[[0, 1]], lines, [[count, 0]]])
     triangles = np.stack([np.zeros_like(start), start, end], axis=1)
-    return Shape(ShapeKind.RANGE, binds, np.concatenate([center[None], rim]), triangles, lines)
+    return Shape(ShapeKind.RANGE, binds, np.concatenate([[center], rim]), triangles, lines)
 
 
 def _marker(turn: Quaternion, binds: bool) -> Shape:

@@ -21,8 +21,8 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppres
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
-from ...core.errors import FabrikError
-from ...markers.whole_files import remove_parts
+from .core.errors import FabrikError
+from .markers.whole_files import remove_parts
 
 # The command that makes a process accept calls.
 WORKER: Final = "worker"
@@ -221,7 +221,7 @@ class _Worker:
 
     def __init__(self) -> None:
         program = getattr(getattr(sys.modules.get("bpy"), "app", None), "binary_path", "")
-        package = Path(__file__).parents[2]
+        package = Path(__file__).parent
         command = [program, "--background", "--command", f"fabrik_{WORKER}"]
         command = command if program else [sys.executable, "-m", package.name, WORKER]
         path = os.pathsep.join(filter(None, (str(package.parent), os.environ.get("PYTHONPATH"))))
@@ -236,13 +236,14 @@ class _Worker:
             start_new_session=True,
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )
+        self._pipes: tuple[Any, Any] = self.process.stdin, self.process.stdout
         self._take: BatchTake | None = None
         self._ready = False
 
     def run(self, call: Call) -> Outcome:
         """Send a call and wait for its outcome."""
         self._take = call.take
-        calls, replies = self.process.stdin, self.process.stdout
+        calls, replies = self._pipes
         try:
             while not self._ready:
                 line = replies.readline()
@@ -264,15 +265,16 @@ class _Worker:
         """End the process, and remove its incomplete files."""
         self.process.kill()
         self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout):
+        for pipe in self._pipes:
             with suppress(OSError):
                 pipe.close()
         for path in () if self._take is None else self._take.files:
             remove_parts(Path(os.path.realpath(path)), self.process.pid)
 
 
-# Processes that have been started and are not used yet.
-STARTED: Final = list[_Worker]()
+# The processes of this one that wait for a call, and those that process one.
+IDLE: Final = list[_Worker]()
+_BUSY: Final = set[_Worker]()
 
 
 def start_early(arguments: Sequence[str]) -> None:
@@ -283,56 +285,34 @@ def start_early(arguments: Sequence[str]) -> None:
     jobs = re.search(r"\0--jobs[\0=](\d+)\0", "\0".join(["", *arguments, ""]))
     takes = sum(map(os.path.isfile, arguments)) - 1
     count = 0 if jobs is None or "--dask" in arguments else min(int(jobs[1]), takes)
-    STARTED.extend(_Worker() for _ in range(count if count > 1 else 0))
-
-
-class _Workers:
-    """Processes with Blender, one for each thread that sends calls."""
-
-    def __init__(self) -> None:
-        self._own = threading.local()
-        self._all: list[_Worker] = []
-        self._stopped = False
-        self._lock = threading.Lock()
-
-    def run(self, call: Call) -> Outcome:
-        """Process a call in the Blender of this thread; starts it if there is none."""
-        with self._lock:
-            if self._stopped:
-                return Outcome("stopped")
-            worker: _Worker | None = getattr(self._own, "worker", None)
-            if worker is None or worker.process.poll() is not None:
-                worker = self._own.worker = STARTED.pop() if STARTED else _Worker()
-                self._all.append(worker)
-        return worker.run(call)
-
-    def stop(self) -> None:
-        """End all processes at once."""
-        with self._lock:
-            self._stopped = True
-        for worker in self._all:
-            worker.stop()
-
-
-# The Blender processes, if this process is a worker of a cluster. They end with it.
-_OF_THIS_PROCESS: Final = _Workers()
+    IDLE.extend(_Worker() for _ in range(count if count > 1 else 0))
 
 
 def run_call(call: Call) -> Outcome:
-    """Process a call in a worker of a cluster, in a Blender process that the worker started."""
-    return _OF_THIS_PROCESS.run(call)
+    """Process a call in a Blender process that this process has started, here or as a worker of a cluster."""
+    try:
+        worker = IDLE.pop()
+    except IndexError:
+        worker = _Worker()
+    _BUSY.add(worker)
+    outcome = Outcome("stopped") if INTERRUPTED.is_set() else worker.run(call)
+    _BUSY.discard(worker)
+    if worker.process.poll() is None:
+        IDLE.append(worker)
+    return outcome
 
 
 @contextmanager
 def local_executor(count: int) -> Iterator[tuple[Executor, Job]]:
     """An executor with `count` processes here, which end with the block, and the function that processes a call."""
-    workers = _Workers()
     with ThreadPoolExecutor(count) as executor:
         try:
-            yield executor, workers.run
+            yield executor, run_call
         finally:
-            workers.stop()
-            executor.shutdown(cancel_futures=True)
+            executor.shutdown(wait=False, cancel_futures=True)
+            for worker in (*_BUSY, *IDLE):
+                worker.stop()
+            IDLE.clear()
 
 
 @contextmanager
