@@ -26,7 +26,6 @@ from .markers.whole_files import remove_parts
 
 # The command that makes a process accept calls.
 WORKER: Final = "worker"
-# Set if Ctrl-C was pressed.
 INTERRUPTED: Final = threading.Event()
 # Seconds to wait for a Dask cluster.
 _DASK_TIMEOUT: Final = 20
@@ -226,7 +225,7 @@ class _Worker:
         command = [program, "--background", "--command", f"fabrik_{WORKER}"]
         command = command if program else [sys.executable, "-m", package.name, WORKER]
         path = os.pathsep.join(filter(None, (str(package.parent), os.environ.get("PYTHONPATH"))))
-        # The matrices are small. A second thread would only take a core from another process.
+        # A second thread would only take a core from another process.
         threads = os.environ.get("OPENBLAS_NUM_THREADS", "1")
         self.process = subprocess.Popen(
             command,

@@ -17,5 +17,4 @@ class OnUse:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
-        """Import the module if necessary, and return one of its attributes."""
         return getattr(import_module(self._name, __package__), name)

@@ -66,11 +66,9 @@ def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> tuple[BakeRe
     scale, timing, start = chosen.scale or 1.0, _TIMINGS[chosen.timing], chosen.start_frame
     if entries is not None:
         check_map(entries, clip.names, rig.data.bones.keys())
-        # The map's offsets are in meters.
         meters = meters_per_unit(rig)
         entries = tuple(scaled_entry(entry, 1.0 / meters) for entry in entries)
         if chosen.scale is None:
-            # Scale the recorded person to the size of the rig.
             skeleton, own = marked_skeletons(rig, entries)[0]
             scale = meters * first_scale(skeleton, own, guessed_offsets(skeleton, own), positions_of(clip, own))
     recorded = import_clip(context, clip, timing=timing, start_frame=start, scale=scale, keyed=False)
@@ -214,7 +212,6 @@ _USAGE = 2
 # The exit status for Ctrl-C, as in shells.
 _STOPPED = 130
 
-# Flags whose names differ from their options.
 _FLAGS: Final = {
     "key_angle": "--simplify",
     "robust": "--ignore-outliers",
@@ -231,7 +228,6 @@ _TIMINGS: Final[dict[str, Timing]] = {
 _BAKED: Final = {name: declared for name, declared in OPTIONS.items() if name != "source"}
 # Import options that are determined from the file if they are not given.
 _ASKED: Final = ("units", "up_axis", "keypoints")
-# The import option of a retarget.
 _READ: Final = {"up_axis": IMPORT_OPTIONS["up_axis"]}
 # A switch that is neither turned on nor off is automatic.
 _SWITCHED: Final = {None: "AUTO", True: "ON", False: "OFF"}

@@ -19,7 +19,7 @@ SINGLE: Final = 1e-6
 # Too small to see: radians (0.006 degrees), or a fraction of a length.
 CLOSE: Final = 1e-4
 # The largest number of rounds of Newton's method and of sweeps, which usually end after a few. A narrow ellipse needs
-# the most: with 10 rounds, the nearest point on it is off by 4e-6 radians.
+# the most.
 ROUNDS: Final = 12
 
 

@@ -22,8 +22,7 @@ from .state import State
 _BEND = 0.5
 # A target is far if its distance exceeds this fraction of the effector's path.
 _FAR = 0.1
-# Number of FABRIK sweeps before least squares, if targets are far. Of 5,400 poses of 27 limited rigs, 82 need restarts
-# with 1 sweep, and 31 with 3.
+# Number of FABRIK sweeps before least squares, if targets are far. With 1, three times as many poses need restarts.
 _OPENING_SWEEPS = 3
 
 
@@ -165,8 +164,7 @@ _FEW = 4
 # After this many steps an attempt shows whether it is successful; the best one is then completed.
 STEPS = 25
 # With more than this many target coordinates per degree of freedom, no other pose fits: for a walk with 31 skin markers
-# on 19 degrees of freedom, restarts took six times as long without any gain. The ratio is 1.2 for a person with 22
-# exact points.
+# on 19 degrees of freedom, restarts took six times as long without any gain.
 _MAX_TRIED = 2.0
 # The pose from another start may jump, so it is only used if it is clearly better: by 5 % in Σ weight · distance².
 _CLEAR_GAIN = 0.95
@@ -216,7 +214,6 @@ def _try_batch(problem: Problem, state: State, frames: IntArray, batch: range) -
 
 
 def _stuck(problem: Problem, state: State) -> IntArray:
-    """The frames that another start pose may bring closer to their targets."""
     frames = np.flatnonzero(state.unmet())
     if not (problem.may_restart and len(frames)):
         return frames[:0]

@@ -1,7 +1,6 @@
 """Solves chains without limits, with one target and a fixed root: many poses with arrays, or one with mathutils.
 
-Points are enough (see `fabrik.chain`), so no matrices are computed: in arrays, a frame of ten bones takes 2.8 µs
-instead of 21.
+Points are enough (see `fabrik.chain`), so no matrices are computed.
 """
 
 import math
@@ -184,7 +183,6 @@ class ChainSolver:
     def _reached(
         self, bent: list[Quaternion], points: list[Vector], target: Vector, pole: Vector | None, frames: int
     ) -> _Found:
-        """Bring the tip of the bent chain to its target."""
         backend = self._backend
         chain = chains.Chain(points, self._distances, target.x * 0.0, frames)
         chains.reach(backend, chain, target, self._tolerance, self._problem.options)

@@ -50,16 +50,15 @@ from .solve import Solver
 # A lock: the function from a local rotation (4,) to the nearest allowed one.
 Lock: TypeAlias = Callable[[FloatArray], FloatArray]
 
-# The force at which a goal is released, as a multiple of the body's size. In this unit, moving the whole body by its
-# size takes a force of 1. With 10, goals near the edge of reach are missed. With 100, joints rotate twice as far per
-# step.
+# The force at which a goal is released, as a multiple of the body's size: 1 moves the whole body by its size. With 10,
+# goals near the edge of reach are missed. With 100, joints rotate twice as far per step.
 _CAP: Final = 30.0
 # A target that jumps is followed in several moves: the length of each, as a fraction of the body's size, and the
 # largest number of moves.
 _MOVE, _MAX_MOVES = 0.06, 12
 # Stiffness along active constraints. It changes no step, but the matrix then only has to be positive definite in the
-# other directions. With 10, a hand far out of reach comes to rest after 55 steps instead of 30; with 100, bones turn
-# back while targets move.
+# other directions. With 10, a hand far out of reach takes twice the steps; with 100, bones turn back while targets
+# move.
 _FIRM: Final = 30.0
 # The merit function ignores misses up to this many times the tolerance. Otherwise tiny misses of pins, whose caps are
 # large, would decide whether a step is accepted.
@@ -78,21 +77,21 @@ _MOST_DAMPING: Final = 1e4
 _BEND: Final = 0.1
 # An axis counts as locked if the lock leaves less than this fraction of a small rotation about it.
 _OPEN_SHARE: Final = 0.5
-# In an eased drag, a joint moves at most _FOLLOWS times as far as the targets, plus _MIN_DISTANCE of the body's size.
-# While the targets rest, it moves at most _CATCH_UP of that size. Without these limits, knees of straight legs move by
-# 7 cm when the hips are lowered by the first centimeter.
+# In an eased drag, a joint moves at most _FOLLOWS times as far as the targets, plus _MIN_DISTANCE of the body's size;
+# while the targets rest, at most _CATCH_UP of that size. Otherwise straight knees move by 7 cm when the hips are
+# lowered by the first centimeter.
 _FOLLOWS, _MIN_DISTANCE, _CATCH_UP = 4.0, 5e-4, 1e-2
 # To keep goals met, joints may move this many times as far as otherwise allowed.
 _DETOUR: Final = 1.1
 # Limbs are relaxed gradually over this first part of a target's path, as a fraction of the body's size. A body that
 # starts off its support is also shifted over it.
 _FULL_SHIFT: Final = 0.1
-# A rotation by a radian counts as a movement by this fraction of the body's size. So a person's bone rotates by at most
+# A rotation by a radian counts as a movement by this fraction of the body's size: a person's bone rotates by at most
 # 5.5 degrees while the target moves by 1 cm, unless goals would be missed. With less, straight knees lag when the chest
-# is lowered, and then bend too far in one step.
+# is lowered.
 _RADIAN: Final = 0.22
 # For joints of limbs without goals, _RADIAN is multiplied by this number. With 1, a forearm that begins to hang lags by
-# 9 degrees. With 0 (no bound), the free leg of a person on one foot swings by 17 to 27 degrees per centimeter.
+# 9 degrees. With 0 (no bound), the free leg of a person on one foot swings by 20 degrees per centimeter.
 _FREE: Final = 0.5
 # A constraint is not reported as blocking if its force is below this fraction of the largest force on missed goals.
 _BLOCKING_SHARE: Final = 0.05
@@ -295,8 +294,8 @@ class DragSolver:
         self.tolerance = SINGLE * float(self.goals.lengths.max())
         ranks = np.unique([each.priority for each in effectors], return_inverse=True)[1].reshape(-1)
         caps = np.array([each.weight for each in effectors]) * _CAP * self.size * PRIORITY ** (ranks.max() - ranks)
-        # The torque that holds an orientation depends on the body's size. With `arms`, the lengths of paths to bones'
-        # ends, it would be three times as large for hips whose bone is three times as long.
+        # The torque that holds an orientation depends on the body's size, not on `arms`, the lengths of paths to bones'
+        # ends.
         torques = caps[self.goals.oriented] * self.goals.shares * LEVER * self.size
         self.caps: FloatArray = np.concatenate([caps, torques / self.goals.arms])
         # Goals that are kept before those of the lowest priority.
@@ -489,7 +488,7 @@ class DragSolver:
                 return state, step, True
             if settled:
                 continue
-            # Stop early, or close to rest: the next moves bring the rest of the gain, or steps while the mouse rests.
+            # Stop early, or close to rest. The rest of the gain comes with the next moves, or while the mouse rests.
             is_done = np.abs(state.residual[self._compliance <= RIGID]).max(initial=0.0) <= _MET * self.tolerance
             is_close = is_done and longest < _REST_SHARE * float(np.abs(state.away.turned).max(initial=0.0))
             is_little = last - state.merit < _MIN_FALL * (first - state.merit) or not self._is_missed(state).any()

@@ -48,19 +48,18 @@ from .rotations import (
 )
 
 # Radians. No joint rotates by more than _MAX_TURN in a step; with 0.5, as in drags, a hand stays 17 mm inside the body.
-# A change whose held goals are met is found once no joint rotates by more than _LAST_TURN. In a drag, it is also found
-# once a step brings less than the fraction _LEAST_GAIN of the whole gain: more steps only toggle contacts. For a hand
-# over 240 frames, 5 of 8 steps did, and brought it closer to its path by 0.1 mm.
+# Steps end once held goals are met and no joint rotates by more than _LAST_TURN. In a drag, they also end after a step
+# that gains less than the fraction _LEAST_GAIN of the total: for a hand over 240 frames, 5 of 8 steps only toggled
+# contacts.
 _MAX_TURN, _LAST_TURN, _LEAST_GAIN = 1.0, 1e-3, 0.01
 # Radians: stops are added and dropped between the solves of a step. One that changes no rotation by more than this is
 # the last, because the next step continues from there.
 _SETTLED: Final = 1e-2
 # A side of a joint's limit replaces an earlier one if the cosine between their rows is above this.
 _ALIKE: Final = 0.9
-# The slack of points that are not held: the variance of their errors, as a fraction of the variance of their movements.
-# Paths within reach are followed to 1 %. With a tenth of it, points that are held near the edge of reach miss by
-# millimeters; with ten times as much, dragged feet go through the floor. On frames with the whole change of a drag,
-# they are exact.
+# The slack of points that are not held: the variance of their errors, as a fraction of that of their movements. They
+# follow paths within reach to 1 %. With a tenth of it, points held near the edge of reach miss by millimeters; with ten
+# times as much, dragged feet go through the floor. On frames with the whole change of a drag, they are exact.
 _FOLLOWING: Final = 1e-2
 # The slack of capsules that touch. With that of exact equations, feet that are held slip by 0.5 mm to keep parts apart.
 _TOUCHING: Final = 1e-3
@@ -260,8 +259,8 @@ class EditSolver:
             near = _Equations(on, touching[on, used], bounds[on, used], np.full(len(on), _TOUCHING))
             step = stops.least(prior, joined([asked, fixed]), near, gaps[on, used] <= SINGLE * self._size) - change
             longest = float(np.abs(step[:, : bodies.turning]).max(initial=0.0))
-            # Along curved paths of goals, each step may partly undo the last one. Aitken's relaxation shortens these
-            # steps (Irons and Tuck, International Journal for Numerical Methods in Engineering 1, 1969).
+            # Along curved paths of goals, a step may partly undo the last one. Aitken's relaxation shortens it (Irons
+            # and Tuck, Int. J. Numer. Methods Eng. 1, 1969).
             even = step / units
             if last.any():
                 turn = last - even
@@ -347,7 +346,8 @@ class _Limits:
         """Shift the limits. own: (F, B, 4) original poses. shares: (F,) the fraction of the excess that is removed."""
         self._bodies, self._limits = bodies, JointLimits(bodies, limits)
         away = rotation_vector_from_quaternion(product(own, conjugate(self._limits.clamped(own))))
-        # A hinge can only rotate about its axis. Other rotations are rounding errors, and so are very small ones.
+        # A hinge can only rotate about its axis. Very small rotations, and rotations about other axes, are rounding
+        # errors.
         is_hinge = np.array([limit is not None and limit.rotation_axis is not None for limit in limits])
         away[is_hinge | (lengths(away) < SINGLE)] = 0.0
         self._is_beyond = bool(away.any())

@@ -23,8 +23,8 @@ from .rotations import IDENTITY
 
 # Factor on a chunk of an unlimited chain, which needs little memory per frame; numpy is fastest with many frames.
 _CHUNKS_OF_A_CHAIN = 5
-# Number of poses among which restarts choose the nearest ones. With 256, a robot's hand on five hinges missed 4 of 400
-# targets; with 1,024, none.
+# Number of poses among which restarts choose the nearest ones. With 256, a robot of five hinges missed 1 % of its
+# targets.
 _SPREAD_POSES = 1024
 
 
@@ -59,7 +59,6 @@ class Problem:
 
     @cached_property
     def _factors(self) -> dict[str, float]:
-        """The length factors of sliding bones, as close to 1 as their ranges allow."""
         return {name: min(max(1.0, low), high) for name, (low, high) in self.slides.items()}
 
     @cached_property

@@ -79,7 +79,7 @@ def quaternion_from_matrix(matrix: FloatArray) -> FloatArray:
 
     The eigenvector of the largest eigenvalue of Bar-Itzhack's symmetric matrix (Journal of Guidance, Control, and
     Dynamics 23, 2000): robust at 180°. For a rotation the matrix is 4 q qᵀ - 1, so its longest column is already q, and
-    one step of the power method squares its rounding error; `eigh` takes five times as long.
+    one step of the power method squares its rounding error.
     """
     m = matrix
     k = np.empty((*m.shape[:-2], 4, 4))

@@ -105,7 +105,6 @@ class Solver:
 
     @cached_property
     def _chains(self) -> ChainSolver:
-        """The fast path for many poses, or for a chain with a pole."""
         return ChainSolver(self.problem, array)
 
     def solve(
@@ -278,7 +277,7 @@ def _meet_in_order(problem: Problem, state: State) -> None:
         stationary = part.stationary.copy() if rank == last else stationary
     part.stationary = stationary
     state.put(frames, part)
-    # A priority gives way slightly to later ones, so the status is found with these weights.
+    # A priority gives way slightly to later ones. The status is found with the weights at which it does.
     state.weights[frames] *= _GRADE**ranks
 
 

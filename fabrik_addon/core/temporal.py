@@ -21,7 +21,7 @@ _LONGEST_SPAN, _SPREAD = 500, 40
 _AT_LEAST = 0.002
 # A rotation by this angle, in radians, counts as a pop.
 _SHARPEST = np.pi / 3
-# Errors count as equal if they differ by at most this factor, like the errors of targets out of reach.
+# Errors count as equal if they differ by at most this factor.
 _NO_WORSE = 1.01
 
 Continue = Callable[[int, FloatArray, FloatArray], Solution]

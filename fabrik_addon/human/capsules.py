@@ -1,4 +1,4 @@
-"""Capsules on a human's bones that keep hands out of the trunk and limbs apart. Plain Python.
+"""Capsules on a human's bones that keep hands out of the trunk and limbs apart.
 
 They are fitted to the vertices that bones deform, or to the person's height if there are none. A trunk is wider than
 deep, so each of its bones has two capsules side by side.
@@ -47,7 +47,7 @@ _LIMBS: Final = {
     "foot": _Limb(0.021, is_tip=True, percentile=25.0),
 }
 # The fraction of a thigh's capsule, from its start, that does not collide with the trunk: belly and thighs are soft.
-# With the whole capsule the knees of a person who sits down end 36 cm apart instead of 18.
+# With the whole capsule, the knees of a person who sits down end 36 cm apart.
 _LAP: Final = 0.3
 # A radius from a mesh, divided by that from the height, must be within these bounds: skirts and capes are not the body.
 _THINNEST, _THICKEST = 0.6, 1.6
@@ -60,12 +60,12 @@ _ASIDE, _FRONT, _BACK = 80.0, 10.0, 90.0
 _SHORT: Final = 0.02
 # The number of a finger's second bone.
 _SECOND: Final = 2
-# Flat parts: on some sides their skin is outside their capsule, by up to 3 cm at the toes. Vertices up to a bone's
-# length away from the bone are skin; vertices farther away belong to objects in the hand.
+# Flat parts: on some sides their skin is outside their capsule, by up to 3 cm at the toes. Vertices farther away than a
+# bone's length belong to objects in the hand.
 _FLAT: Final = frozenset({"hand", "foot", "toe"})
-# The outermost vertices in _DIRECTIONS represent a part's skin. These are evenly spread by the golden angle (Gonzalez,
-# *Mathematical Geosciences*, 2010). _MARGIN, a fraction of the height (0.7 mm), allows for the skin between these
-# vertices, which other bones may move slightly. With 200 directions and no margin, toes are up to 2 mm below the floor.
+# The outermost vertices in _DIRECTIONS represent a part's skin. The directions are evenly spread by the golden angle
+# (Gonzalez, *Mathematical Geosciences*, 2010). _MARGIN, a fraction of the height (0.7 mm), allows for the skin between
+# these vertices. Without it, toes are up to 2 mm below the floor.
 _DIRECTIONS, _MARGIN = 400, 0.0004
 
 
@@ -161,7 +161,6 @@ def skin_points(
 
 
 def _height(body: RestBody) -> float:
-    """The extent of head, hips and feet along the up direction."""
     assert body.axes is not None
     ends = [point for name, role in body.roles.items() if role.part in {"head", "foot", "hips"}
             for point in (body.bones[name].head, body.end(name))]  # fmt: skip
@@ -169,7 +168,6 @@ def _height(body: RestBody) -> float:
 
 
 def _trunk(body: RestBody, axes: BodyAxes, vertices: Mapping[str, FloatArray], height: float) -> list[_Placed]:
-    """Two capsules for each bone of the trunk, from the hip joints to the neck."""
     found = sorted(
         body.named("hips") + body.named("spine") + body.named("chest"), key=lambda name: body.bones[name].head @ axes.up
     )
@@ -206,7 +204,6 @@ def _trunk(body: RestBody, axes: BodyAxes, vertices: Mapping[str, FloatArray], h
 
 
 def _limbs(body: RestBody, vertices: Mapping[str, FloatArray], height: float) -> list[_Placed]:
-    """A capsule for each bone of the limbs, neck and head."""
     placed = []
     for name, role in body.roles.items():
         limb = _LIMBS.get(role.part)

@@ -1,10 +1,9 @@
-"""Masses of a body's bones: a human's segments by name, any other rig's bones by their size. Plain Python.
+"""Masses of a body's bones: a human's segments by name, any other rig's bones by their size.
 
 The segments are those of de Leva, *Adjustments to Zatsiorsky-Seluyanov's segment inertia parameters*, Journal of
 Biomechanics 29 (1996), table 4, the mean of women and men: fractions of the body's mass, and the position of the center
-of mass along the segment. In that table, the trunk has three parts, of which the lowest is the pelvis, and the head
-includes the neck. If several bones form one segment, such as head and neck, its mass is divided in proportion to their
-lengths.
+of mass along the segment. If several bones form one segment, such as head and neck, its mass is divided in proportion
+to their lengths.
 """
 
 from collections.abc import Mapping
@@ -55,15 +54,13 @@ _SEGMENTS: Final = {
 }
 _SIDED: Final = ("upper_arm", "forearm", "hand", "thigh", "shin", "foot")
 # Factor on the pelvis's mass in the posture term: people reach with the arm, then with the trunk, and hardly move the
-# pelvis. For a hand 70 cm forward, the hips move by 2.2 cm with 4, and by 1.2 with 8.
+# pelvis.
 _PELVIS_KEEPS: Final = 8.0
-# Joint stiffness as a multiple of that from the bone's inertia.
-# Spine and thigh: people who bend forward bend at the hips too. Here the pelvis takes 45 to 65 % of the trunk's tilt;
-# Esola et al. (*Spine* 21, 1996) measured 35 to 70 %. A softer thigh lets straight legs swivel. A spine with half the
-# stiffness buckles if the head is pushed down. Shoulder: the collar takes a third of the arm's elevation (Inman,
-# Saunders and Abbott, *J. Bone Joint Surg.* 26, 1944). With the stiffness of the upper arm, it takes half.
-# Hand: with 1, wrists bend to their limits while elbows stay straight, and if both hands are led to the head, the trunk
-# folds by 82 degrees.
+# Joint stiffness as a multiple of that from the bone's inertia. Spine and thigh: people who bend forward bend at the
+# hips too. Here the pelvis takes 45 to 65 % of the trunk's tilt; Esola et al. (*Spine* 21, 1996) measured 35 to 70 %. A
+# spine with half the stiffness buckles if the head is pushed down. Shoulder: the collar takes a third of the arm's
+# elevation (Inman, Saunders and Abbott, *J. Bone Joint Surg.* 26, 1944). Hand: with 1, wrists bend to their limits
+# while elbows stay straight; if both hands are moved to the head, the trunk folds by 82 degrees.
 _BENDS: Final = {
     "hips": 0.45,
     "thigh": 0.25,
@@ -84,16 +81,14 @@ _HANGS: Final = {"upper_arm": 1.0, "forearm": 1.0, "thigh": 1.0, "shin": 1.0, "n
 _EASED: Final = {"shin": 90.0, "upper_arm": 40.0}
 # The torque with which a dragged bone keeps its orientation, as a fraction of the torque that holds a target rotation.
 # Foot: if lifted by 30 cm, it tilts by 13 degrees; if free to rotate, by 46. With 0.017, the heel stays down even with
-# the ankle at its limit, and the pelvis tilts instead.
-# Toe: only the heel of a dragged foot rises. With 0.0011, a foot that is dragged 40 cm sideways rolls and turns by 36
-# degrees, and its toes go 4 cm into the floor. With 0.1, crossed legs snap. Head: if dragged forward and down, it tilts
-# by 22 to 33 degrees; with 0.0075, by up to 42. With 0.013, a head that is dragged down snaps by 15 degrees when
-# released. Hips tilt only for balance. With 0.11, the trunk tilts back in a squat instead of forward. Hands are free:
-# with 0.0001 or more, wrists jerk when released.
+# the ankle at its limit. Toe: only the heel of a dragged foot rises. With 0.0011, the toes of a foot that is dragged 40
+# cm sideways go 4 cm into the floor. With 0.1, crossed legs snap. Head: if dragged forward and down, it tilts by 22 to
+# 33 degrees. With 0.013, it snaps by 15 degrees when released. Hips tilt only for balance. With 0.11, the trunk tilts
+# back in a squat instead of forward. Hands are free: with 0.0001 or more, wrists jerk when released.
 KEEPS_ORIENTATION: Final = {"foot": 0.0011, "toe": 0.0075, "head": 0.01, "hips": 0.097}
-# Hips that are dragged or have a target are released at this fraction of the force that releases other bones. The same
-# holds for bones that move with such hips. With 1, the trunk folds by 45 degrees or more if ankles at their limits stop
-# hips that are lowered. With a tenth, balance keeps hips that are dragged sideways 11 mm farther away from the mouse.
+# Hips that are dragged or have a target, and bones that move with them, are released at this fraction of the force that
+# releases other bones. With 1, the trunk folds by 45 degrees if ankles at their limits stop hips that are lowered. With
+# a tenth, balance keeps hips that are dragged sideways 11 mm farther away from the mouse.
 LEADS_WITH: Final = {"hips": 1.0 / 7.0}
 # A rig is a human's if all of these parts are known.
 _TELLING: Final = ("hips", "upper_arm", "forearm", "thigh", "shin")
@@ -123,7 +118,6 @@ def body_masses(lengths: Mapping[str, float]) -> dict[str, BoneMass]:
 
 
 def _human(lengths: Mapping[str, float], roles: Mapping[str, Role]) -> dict[str, BoneMass]:
-    """The masses of bones with known names, in percent of the total."""
     found: dict[str, BoneMass] = {}
     for name, segment in _SEGMENTS.items():
         for side in ("L", "R") if name in _SIDED else ("",):

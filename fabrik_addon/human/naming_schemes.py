@@ -1,8 +1,8 @@
 """The parts of a human body, and the bones that represent them, recognized by name in the usual naming schemes.
 
-Known: the sample person, Rigify's meta-rig, Mixamo, MakeHuman and MPFB (default and game-engine rigs), VRM (VRoid's
-bones and the humanoid names), Unreal's mannequin, DAZ, Poser, Character Creator and Biped; of motion files: BVH from
-CMU, Rokoko and MVN, MVNX, SMPL, and exports of Auto-Rig Pro and Cascadeur. Plain Python.
+Known: Rigify's meta-rig, Mixamo, MakeHuman and MPFB (default and game-engine rigs), VRM (VRoid's bones and the humanoid
+names), Unreal's mannequin, DAZ, Poser, Character Creator and Biped; of motion files: BVH from CMU, Rokoko and MVN,
+MVNX, SMPL, and exports of Auto-Rig Pro and Cascadeur.
 """
 
 import re

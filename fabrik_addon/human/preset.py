@@ -1,26 +1,22 @@
 """A human's joint limits for a rig at rest: the table's ranges mapped to each bone's own axes.
 
-Ranges are measured from the anatomical zero (standing, arms hanging, limbs straight), but limits from rest. So
-the rotation at rest is subtracted. The local axis of flexion follows from the positions of joints, not from names of
-axes or from bone roll. Every limit allows the rest pose. Plain Python.
+Ranges are measured from the anatomical zero (standing, arms hanging, limbs straight), but limits from rest. So the
+rotation at rest is subtracted. The local axis of flexion follows from the positions of joints, not from names of axes
+or from bone roll. Every limit allows the rest pose.
 
 A ball's four angles are along the bone's own X and Z axes. If flexion is between them, the nearer one is used, and the
-bone is reported as rotated. The table has no ranges between these four directions: there, an ellipse is the limit. For
-example, an arm that rests in a T or A pose swings back less far when it hangs than the table allows. Twist is measured
-from rest along the shortest arc. The forearm is a pure hinge: its pronation is the hand's twist. If none of a bone's
-axes is near that of its hinge, the limit is a narrow strip of swings instead.
+bone is reported as rotated. The table has no ranges between these four directions: there, an ellipse is the limit.
+Twist is measured from rest along the shortest arc. The forearm is a pure hinge: its pronation is the hand's twist. If
+none of a bone's axes is near that of its hinge, the limit is a narrow strip of swings instead.
 
 The ranges are in one table, in degrees from the anatomical zero, with the sources. AAOS: American Academy of
 Orthopaedic Surgeons, *Joint Motion: Method of Measuring and Recording* (1965) and *The Clinical Measurement of Joint
 Motion* (1994). AMA: American Medical Association, *Guides to the Evaluation of Permanent Impairment*. Both are
-tabulated in Norkin and White, *Measurement of Joint Motion*, and in Reese and Bandy, *Joint Range of Motion and Muscle
-Length Testing*. Figures without a norm are marked "chosen".
+tabulated in Norkin and White, *Measurement of Joint Motion*. Figures without a norm are marked "chosen".
 
 Figures are larger than the norm if recorded people exceeded it (`make bench`, part "natural-hidden": a wave, a dab and
-a dance). With the norm, the 95th percentile of their poses was outside by 12.5 degrees at the trunk, 9.2 at the head,
-1.3 at the upper arm and 39 at the thigh. With the larger ranges it is outside by 3.4, 0.1, 0 and 0.9 degrees. Elbows
-and knees are outside by 5.6 and 6.2 degrees only because the rest pose is slightly bent, so their ranges still end at
-straight.
+a dance). With the norm, the 95th percentile of their poses was outside by 12.5 degrees at the trunk and 39 at the
+thigh; now by 3.4 and 0.9. Elbows and knees are outside by 6 degrees only because the rest pose is slightly bent.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -87,7 +83,7 @@ Range: TypeAlias = BallRange | HingeRange
 # The whole lumbar and thoracic spine, and the whole neck with the head. Rigs divide these among several bones.
 SPINE: Final = BallRange(80, 25, 35, 35, 45, 45)  # AAOS
 # Higher bones of the trunk twist farther: lumbar vertebrae by 1...3 degrees each, thoracic ones by 4...9 (White and
-# Panjabi, *Clinical Biomechanics of the Spine*, 1990). Divided evenly, people twisted 20 degrees too far at the top.
+# Panjabi, *Clinical Biomechanics of the Spine*, 1990).
 NECK: Final = BallRange(50, 60, 45, 45, 80, 80)  # AMA; AAOS has 45 forward, back and sideways, and a twist of 60
 
 # Sternoclavicular joint: up 45, down 5…10, forward and back 15; the acromioclavicular joint adds about 10. Twist:
@@ -100,8 +96,7 @@ SHOULDER_HANGING: Final = BallRange(180, 60, 180, 30, 90, 90)
 # The same joint with the arm held level to the side: horizontal flexion 135 and extension 45 (AAOS).
 SHOULDER_LEVEL: Final = replace(SHOULDER_HANGING, flexion=135, extension=45)
 
-# AAOS has 45 to the side and 45 outward, but a dancer's legs reach 61 and 110 to the side and are rotated out by 75.
-# With 60 to the side, the markers of that dance are missed by 9.8 mm RMS; with 90, by 5.8.
+# AAOS has 45 to the side and 45 outward, but a dancer's legs reach 110 to the side and are rotated out by 75.
 HIP: Final = BallRange(120, 30, 90, 30, 45, 60)
 WRIST: Final = BallRange(80, 70, 20, 30, 80, 80)  # AAOS; the twist is the forearm's pronation and supination
 # AAOS, with the subtalar joint's eversion and inversion. Up: 20 (AAOS) without load, 30…40 under the body's weight, as

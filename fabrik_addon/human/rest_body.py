@@ -1,7 +1,7 @@
 """A human rig at rest: roles of bones, up and forward directions, palms, and the points that touch the floor.
 
 Everything follows from the positions of joints in armature space, not from bone roll. Soles, palms and knees touch the
-floor at points on their bones; the feet of the rig are assumed to be on the floor. Plain Python.
+floor at points on their bones.
 """
 
 import math
@@ -219,7 +219,6 @@ class RestBody:
         return {"L": 1, "R": -1}.get(self.roles[name].side, 0)
 
     def _knuckles(self, side: str) -> list[FloatArray]:
-        """The heads of the fingers' first bones, beginning at the index finger."""
         first = [self.named("finger", side, finger, 1) for finger in FINGERS[1:]]
         return [self.bones[names[0]].head for names in first if names]
 
@@ -365,7 +364,6 @@ def convex_hull(points: FloatArray) -> FloatArray:
 
 
 def _half(rows: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """One half of the hull, along sorted points."""
     kept: list[tuple[float, float]] = []
     for x, y in rows:
         while len(kept) > 1:
@@ -393,6 +391,5 @@ def _at(bones: Mapping[str, RestBone], point: Point) -> FloatArray:
 
 
 def _on(bones: Mapping[str, RestBone], name: str, point: FloatArray) -> Point:
-    """A point in armature space as a point on a bone, in the bone's frame."""
     x, y, z = bones[name].axes.T @ (point - bones[name].head)
     return name, (float(x), float(y), float(z))

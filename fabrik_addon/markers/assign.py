@@ -27,7 +27,7 @@ from .mapping.landmarks import ON_THE_BODY, RigBody, carrier
 from .mapping.marker_map import MappedMarker
 from .steps import finish
 
-# Meters by which a marker usually moves relative to its own bone: skin moves by 5 to 10 mm on thighs and upper arms.
+# Meters by which a marker usually moves relative to its own bone.
 _MOTION: Final = 0.006
 # Usual distance in meters from a marker to the nearest landmark of its bone.
 _PLACE: Final = 0.04
@@ -37,7 +37,7 @@ _FARTHEST: Final = 0.22
 _FEWEST: Final = 5
 
 
-# Landmarks of less weight are left out, since studios seldom use them.
+# Landmarks of less weight are left out.
 _USUAL: Final = 0.5
 
 
@@ -117,7 +117,7 @@ def usual_positions(points: FloatArray, matrices: FloatArray) -> tuple[FloatArra
     return usual, residuals
 
 
-# Number of frames, evenly spread over a take, that show how its markers move. 150 frames were no better than 40.
+# Number of frames, evenly spread over a take, that show how its markers move.
 _FRAMES: Final = 40
 # The smallest numbers of known markers and of their bones: with fewer, poses are not determined.
 _FEWEST_KNOWN, _FEWEST_BONES = 6, 4
@@ -125,8 +125,8 @@ _FEWEST_KNOWN, _FEWEST_BONES = 6, 4
 _BENDS: Final = 0.06
 _SCALED_FRAMES: Final = 5
 # For each round: the margin (see `ByMotion`) from which a marker is used in the next round, and the meters by which
-# markers may move on their bone. At first limbs without known markers are still at rest, so the distance is large. In
-# the last round, skin and keypoints are within it, but carts and balls are not.
+# markers may move on their bone. At first limbs without known markers are at rest, so the distance is large; in the
+# last round, only carts and balls are beyond it.
 _ROUNDS: Final = ((1.0, 0.15), (0.7, 0.15), (0.5, 0.1), (0.3, 0.06), (0.3, 0.035))
 # Marker weight of a guess, its weight if its margin is small, and the margin below which it counts as small.
 _WEIGHT, _DOUBTED_WEIGHT, _DOUBTED = 0.2, 0.1, 0.5

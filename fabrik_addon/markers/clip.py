@@ -24,7 +24,7 @@ _HIGHEST: Final = 1.0
 # votes are wrong.
 _SURE: Final = 0.8
 # A person travels along an axis if the smallest coordinate on it changes by more than this fraction of the markers'
-# extent. If a person stays in place, it changes by a few tenths of the extent.
+# extent (in place: by a few tenths).
 _TRAVELS: Final = 1.0
 # Maximum number of frames examined in a recording.
 LOOKED_AT: Final = 2000
@@ -60,7 +60,6 @@ class Clip:
     doubts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the fields and make the array read-only."""
         positions = np.asarray(self.positions, dtype=np.float64)
         if positions.flags.writeable or positions.base is not None:
             positions = positions.copy()
@@ -94,8 +93,7 @@ def up_axis_by_markers(positions: FloatArray, *, clearly: bool = False) -> UpAxi
     The markers of a standing person extend about as far along the up axis as along any other, and start near zero. Each
     frame votes for Y or Z, and a clear majority decides. Without a majority, as for someone who crawls, up is the axis
     along which the markers do not travel while they travel along the other. The result is None with fewer than three
-    markers, or if a person lies still. Someone who lies along the positive side of a horizontal axis seems to stand on
-    it, so the axis must be set by hand.
+    markers, or if a person lies still.
 
     positions: (F, M, 3), any unit. clearly: only a clear majority decides.
     """

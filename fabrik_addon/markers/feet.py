@@ -158,7 +158,7 @@ def foot_points(skeleton: Skeleton, effectors: Sequence[Effector], up: int) -> I
 # that is lower on few frames is only rolling.
 _STANDING: Final = 20.0
 # The lowest step of stairs is touched on few frames. So this percentile is used if it is lower than the other one by
-# more than a fraction of the body's size (10 cm on a person), which is more than a foot rolls.
+# more than a fraction of the body's size (10 cm on a person).
 _LOWEST: Final = 4.0
 _STEP: Final = 0.04
 # A foot is in the air if it stays higher than the other by more than this fraction of the body's size (5 cm).

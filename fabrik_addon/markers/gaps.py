@@ -19,8 +19,7 @@ from .signals import hermite
 CARRIED: Final = 0.5
 # Frames on either side of a gap that show the speeds at its edges.
 _BESIDE: Final = 30
-# Seconds: slower changes are motion, faster ones noise. With twice this value, filled joints are 1 mm less accurate.
-# With much less, noise counts as speed, and an arm swings out.
+# Seconds: slower changes are motion, faster ones noise. With much less, noise counts as speed, and an arm swings out.
 _MOTION: Final = 0.03
 
 
@@ -101,11 +100,10 @@ def _across(values: FloatArray, known: BoolArray, first: int, end: int, rate: fl
 
 # Long gaps: a hidden bone is predicted from other times of the take, at which the rest of the body moved similarly.
 #
-# The edges of a long gap determine little. But people repeat their movements: if the other bones move similarly at
-# another time of the take, the limb probably does so too. A Gaussian process (Rasmussen and Williams, *Gaussian
-# Processes for Machine Learning*, 2006, chapter 2) predicts the hidden bone's rotation from the poses and motion of the
-# other bones. The prediction is continuous at the edges, since it also uses the frames next to them. It is used only if
-# it fills test gaps of the same length better than the edges alone do.
+# People repeat their movements: if the other bones move similarly at another time of the take, the limb probably does
+# so too. A Gaussian process (Rasmussen and Williams, *Gaussian Processes for Machine Learning*, 2006, chapter 2)
+# predicts the hidden bone's rotation from the poses and motion of the other bones. It also uses the frames next to the
+# edges, and is used only if it fills test gaps of the same length better than the edges alone do.
 
 # Seconds: shorter gaps are filled from their edges alone.
 _LONG: Final = CARRIED / 3.0

@@ -84,7 +84,7 @@ _LONG: Final = 0.55
 _IN_THE_AIR: Final = 0.05
 _RUNNING: Final = 0.1
 # Steps per √(leg / gravity), in which children and adults walk alike (Alexander, Principles of Animal Locomotion,
-# 2003). In real walks, this is about 0.5. Beyond these limits, a frame rate wrong by a factor of 2 is more likely.
+# 2003). In real walks, this is about 0.5.
 _SLOWEST, _QUICKEST = 0.33, 0.8
 # m/s².
 GRAVITY: Final = 9.81

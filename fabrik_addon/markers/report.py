@@ -1,7 +1,7 @@
 """The error of each marker on each frame, and its report as a CSV file and as a table for a terminal.
 
 Distances are in meters; in the table, in millimeters. Means ignore missing samples and samples that were left out as
-wrong. Coverage shows how often a marker was seen.
+wrong.
 
 The CSV has one header and these rows, by ``scope``, with ``name``, ``frame`` and ``worst``:
 
@@ -20,7 +20,7 @@ limit, of the frames on which it is active. ``status`` is the status of a frame,
 the rotations of bones and the wanted ones. A name that a spreadsheet would run as a formula, such as ``=Head``, is
 preceded by ``'``.
 
-The warnings, one sentence each, are that a bake may not show the recorded person.
+Warnings, one sentence each, name reasons why a bake may not show the recorded person.
 """
 
 import csv
@@ -262,7 +262,6 @@ def rotations_line(report: Report) -> Iterator[str]:
 
 
 def _closing_line(report: Report) -> str:
-    """The number of frames for each status, and the longest gaps."""
     counts = _counts(report)
     line = f"{len(report.frames)} frames" + (f": {counts}." if counts else ".")
     gaps = [
@@ -276,7 +275,6 @@ def _closing_line(report: Report) -> str:
 
 
 def _counts(report: Report) -> str:
-    """The number of frames of each status, for example "FITTED 149, UNSEEN 2"."""
     return ", ".join(f"{name} {count}" for name, count in report.status_counts().items())
 
 
@@ -292,7 +290,6 @@ def _table_row(name: str, row: Row) -> tuple[str, ...]:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines with the first column left-aligned and the others right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
 
@@ -324,15 +321,14 @@ _CROUCHING: Final = 0.82
 _FEET_TO_HEAD: Final = 0.82
 # Meters: nearly all people who stand are between these heights. Inches read as centimeters make adults 0.7 m tall.
 _SHORTEST, _TALLEST = 0.8, 2.3
-# An RMS error above this fraction of a rig's size from end to end (30 mm on a person) is too large. It is up to 15 mm
-# for keypoints, and up to 25 mm on rigs of other proportions.
+# An RMS error above this fraction of a rig's size from end to end (30 mm on a person) is too large. It is up to 25 mm
+# on rigs of other proportions.
 _FAR: Final = 0.0127
 # A marker is misplaced if it is farther from its label's position than this fraction of the rig's height at rest (15 cm
-# on a person). In six recordings on six rigs, this distance is at most 0.072. For markers on the other shoulder, hip,
-# knee or ankle, it is 0.11 to 0.18.
+# on a person). In six recordings on six rigs, it is at most 0.072; for markers on another joint, 0.11 to 0.18.
 _MISPLACED: Final = 0.1
 # A difference between the positions of a left and a right marker counts as this many times its size, because rigs and
-# marker sets differ from people on both sides alike. It is at most 0.041 of the height in these recordings.
+# marker sets differ from people on both sides alike.
 _UNLIKE: Final = 2.0
 # A wrong marker is farther from its label's position than that of the other side by at least this factor. If both are
 # equally far, their bones are rotated, since few markers leave the rotation of a bone undetermined.
@@ -341,7 +337,7 @@ _FARTHER: Final = 1.25
 # usual one. It is at least 0.52 in these recordings.
 _BESIDE: Final = 0.3
 # A person is wider or narrower than the rig if hips and shoulders both differ by more than this factor, after limbs are
-# scaled to the same length. In five recordings, it is 0.93 to 1.14 for hips and 0.95 to 1.07 for shoulders.
+# scaled to the same length. In five recordings, it is 0.93 to 1.14.
 _WIDER: Final = 1.15
 _WIDE_PARTS: Final = (("hips",), ("chest", "shoulder"))
 # The parts at both ends of the trunk, of the trunk without the neck, and of the legs.
@@ -579,7 +575,6 @@ def named_figures(figures: Mapping[str, float], more_than: float, unit: str) -> 
 
 
 def _over(values: Mapping[str, float], more_than: float) -> list[str]:
-    """The names with values above `more_than`, the highest first."""
     return sorted((name for name, value in values.items() if value > more_than), key=lambda name: -values[name])
 
 

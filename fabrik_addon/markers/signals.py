@@ -98,8 +98,8 @@ def bridge(positions: FloatArray, rate: float, longest: int) -> FloatArray:
     steps = (after - before)[:, None]
     start, end = positions[before, markers], positions[after, markers]
     across = (end - start) / steps
-    # Slopes at both edges of the cubic through two samples on either side (Newton's form). If one side has a single
-    # sample, the curve is a parabola; if both sides have one, it is a straight line.
+    # Slopes at both edges of the cubic through two samples on either side (Newton's form). With single samples, the
+    # curve is a parabola or a line.
     last = len(positions) - 1
     # A marker's movement per frame before and after a gap; NaN if it is seen on one frame only.
     leaving = np.where(before[:, None] > 0, start - positions[np.maximum(before - 1, 0), markers], np.nan)

@@ -94,7 +94,6 @@ def solve_take_steps(
         root = solution.root_location * height_factor(solution.skeleton, 1.0 / factors)
         lengths = np.tile(solver.skeleton.lengths, (len(root), 1))
         solution = replace(solution, skeleton=solver.skeleton, root_location=root, lengths=lengths)
-        # The offsets, scaled from the person's body to the rig's bones.
         marked = [(each, each.offset, factors[solver.skeleton.index(each.bone)]) for each in effectors if each.offset]
         effectors = [replace(each, offset=tuple((np.array(offset) / size).tolist())) for each, offset, size in marked]
     if settings.plant_feet and (points := list(foot_points(solver.skeleton, effectors, settings.up))):

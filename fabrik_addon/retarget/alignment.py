@@ -29,12 +29,11 @@ from .pairs import Pair, above, depth
 
 # Parts whose directions are compared to choose a reference pose, beyond the trunk and the line of the shoulders.
 _KEPT: Final = ("chest", "neck", "thigh", "shin", "foot")
-# Weight of the bend of arms, and of their angle forward or back: in a T or an A pose both are zero. With a larger
-# weight, hips have an error that is 0.3 degrees larger on the chosen frames. With 0, upper arms are up to 80 degrees
-# off.
+# Weight of the bend of arms, and of their angle forward or back: in a T or an A pose both are zero. With 0, upper arms
+# are up to 80 degrees off.
 _ARMS_COUNT: Final = 0.3
-# Degrees: the largest RMS difference from the rig's rest pose with which a source's rest pose is used. It is 3 to 8 for
-# T poses, and 85 to 100 for poses with all limbs along one axis.
+# Degrees: the largest RMS difference from the rig's rest pose with which a source's rest pose is used. It is up to 8
+# for T poses, and 85 or more for poses with all limbs along one axis.
 _LIKE: Final = 30.0
 # Number of frames that are compared.
 _LOOKED_AT: Final = 100
@@ -250,7 +249,6 @@ def align(motion: Motion, reference: Reference, target: RestBody, pairs: Sequenc
     axes = target.axes.columns @ reference.axes.columns.T
     leg = leg_length(source)
     up = reference.axes.up
-    # The height of the source's planted ankles.
     standing = _lowest_ankle(source, up)
     feet = [list(motion.names).index(name) for name in source.named("foot")]
     if feet:
@@ -347,7 +345,7 @@ def leg_length(body: RestBody) -> float:
 
 
 def limb_length(body: RestBody, parts: Sequence[str], side: str | None) -> float:
-    """The length along the heads of some parts on a side, None for any; 0 if the body lacks one of them."""
+    """The length along the heads of some parts; 0 if the body lacks one of them. side: None for any."""
     joints = [joint for part in parts if (joint := body.head_of(part, side)) is not None]
     return path_length(joints) if len(joints) == len(parts) else 0.0
 

@@ -36,7 +36,7 @@ from ..markers.solving.course import interpolate_gaps
 from .alignment import USUAL_LEG, Transfer, leg_length, path_length
 from .motion import Motion
 
-# A point with a share s has the weight s / (1 - s + this): large, but not infinite, for a share of 1.
+# A point with a share s has the weight s / (1 - s + this).
 _CERTAIN: Final = 1e-3
 # Points below this fraction of the contact height count as near the ground.
 _NEAR: Final = 0.4
@@ -112,7 +112,6 @@ class FootPlan:
     ) -> None:
         """positions: (F, 3), rotations: (F, 4), of the source's foot. standing: thresholds for contacts."""
         self.positions, self.rotations = positions, rotations
-        # Heel and pivot, and the points below them on a flat foot.
         ends, grounds = np.array([sole.heel, sole.pivot]), np.array([sole.heel, sole.ball])
         self.stances: list[Stance] = []
         up = floor.axes.up
@@ -204,7 +203,6 @@ class ToeLift:
         toe = matrices[:, self._bone]
         angles, axes = toe_angles(toe[:, :3, :3], toe[:, :3, 3], self._tip, self._floor)
         self._angles[frames] = angles
-        # In the toe's own frame.
         self._axes[frames] = times(np.swapaxes(toe[:, :3, :3], 1, 2), axes)
 
     def apply(self, frames: slice, local: FloatArray) -> None:
@@ -232,7 +230,7 @@ _LIMBS: Final = (("hand", ("upper_arm", "forearm", "hand")), ("foot", ("thigh", 
 # The parts that hands may touch, in addition to each other.
 _TOUCHED: Final = ("head", "thigh")
 # Distances as fractions of the leg's length: below the first, a hand is in full contact, above the second it is not.
-# Wrists are about 10 cm apart in a clap; the wrists of hanging arms are 20 cm from the hip joints.
+# Wrists are about 10 cm apart in a clap.
 _TOUCHING: Final = 0.15
 _FAR: Final = 0.22
 # Squared sines of half the bend of elbows. Arms that swing past the hips are bent by less than 30 degrees. If a hand
@@ -410,14 +408,14 @@ class LimbGoals:
 _SHARE: Final = 0.15
 # A limb is solved again if it misses its target by more than this fraction of its length.
 _MISSED: Final = 1e-3
-# 20 steps are enough: in a dance, 60 take twice the time and only bring the hips 1 mm closer to their target. With 12,
-# feet are up to 1 cm too deep.
+# With 60 steps, a dance takes twice the time, and hips are only 1 mm closer to their target. With 12, feet are up to 1
+# cm too deep.
 _OPTIONS: Final = Options(max_sweeps=0, restarts=0, tolerance=5e-4, most_steps=20)
 # Fraction of the frames that are solved first.
 _FIRST_ONE_IN: Final = 4
 # Weights of the hips and of a foot in the air, and the factor for a point that is planted or near the ground. With
-# heavier hips, soles sink farther below the floor. With lighter hips, they jitter, and a leg that kicks beyond its
-# limits moves them too far.
+# heavier hips, soles sink below the floor. Lighter hips jitter, and a leg that kicks beyond its limits moves them too
+# far.
 _HIPS_WEIGHT: Final = 0.3
 _FOOT_WEIGHT: Final = 0.1
 _STANDING_WEIGHT: Final = 2500.0

@@ -78,9 +78,9 @@ class Motion:
         return bones_of(self.names, self.parents, np.moveaxis(matrices, -3, 0), self.lengths)
 
 
-# The highest plausible speed in m/s: sprinters reach 12. If centimeters are read as meters, a walker reaches 100.
+# The highest plausible speed in m/s: sprinters reach 12.
 _FASTEST: Final = 45.0
-# Meters above the world's origin: hips of standing people are at 1. If centimeters are read as meters, they are at 90.
+# Meters above the world's origin: hips of standing people are at 1.
 _HIGHEST: Final = 50.0
 
 

@@ -145,7 +145,7 @@ def _as_json(pair: Pair) -> object:
     return {"source": pair.source, "before": pair.before, "share": pair.share} if pair.before else pair.source
 
 
-# Bodies without known names: their bones are recognized from the tree and from positions.
+# Bodies without known names are recognized from the tree and from positions.
 #
 # Legs are the pair of limbs with the lowest ends. Arms are the pair that is attached to the trunk above the legs. If
 # arms end on the ground, the body has four legs.
@@ -260,7 +260,6 @@ def _upright_body(bones: Mapping[str, RestBone]) -> TreeBody | None:
 def _roles(
     tree: _Tree, hips: str, pairs: Mapping[str, tuple[str, str]], trunk: list[str], left: Callable[[str], str]
 ) -> dict[str, Role]:
-    """The roles of hips, trunk, limbs, neck and head."""
     roles = {hips: Role("hips"), **{name: Role("spine") for name in trunk}}
     for limb in pairs[hips]:
         roles |= _limb(tree.chain(limb)[:4], LEG, left(limb))

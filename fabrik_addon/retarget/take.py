@@ -1,6 +1,6 @@
 """Retargets a motion: transfers rotations, then brings hands and feet to their targets.
 
-The warnings, one sentence each, are that the motion may not match its source.
+Warnings, one sentence each, name reasons why the motion may not match its source.
 """
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -37,8 +37,7 @@ from .goals import HEAD, Fold, LegReach, LimbGoals, LimbSolver, RetargetSettings
 from .motion import Motion
 from .pairs import Pair, check_pairs, find_bodies, find_pairs
 
-# The lines that are compared, each between the heads of two parts: on one side, or across both sides. They are written
-# out, so that they can be translated.
+# The lines that are compared, each between the heads of two parts: on one side, or across both sides.
 _LIMBS: Final = (
     ("the left upper arm", "upper_arm", "forearm", "L"),
     ("the right upper arm", "upper_arm", "forearm", "R"),
@@ -50,8 +49,7 @@ _LIMBS: Final = (
     ("the right shin", "shin", "foot", "R"),
 )
 _ACROSS: Final = (("the line across the hips", "thigh"), ("the line across the shoulders", "upper_arm"))
-# Median degrees over the frames. In three takes of people on six rigs with limits, this is at most 5.4 for trunks, 5.8
-# for the lines across hips or shoulders, and 6.8 for limbs.
+# Median degrees over the frames. In three takes of people on six rigs with limits, this is at most 6.8.
 _FAR_TRUNK: Final = 18.0
 _FAR_LIMB: Final = 25.0
 _OPPOSITE: Final = 100.0
@@ -67,7 +65,7 @@ _ROLLED: Final = 30.0
 # Feet point backward if the cosine of their angle to the body's back exceeds this.
 _BACKWARD: Final = 0.3
 # Degrees: if the largest rotation of any joint from rest is in this range, radians (at most 2 pi) may have been read as
-# degrees. Even people who stand still have larger rotations from most rest poses.
+# degrees.
 _HARDLY: Final = (0.1, 6.3)
 # Hips of a person who is lying down travel at most this many leg lengths perpendicular to the trunk.
 _WALKS: Final = 2.0

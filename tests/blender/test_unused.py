@@ -160,7 +160,7 @@ def test_one_stiffness_is_one_property():
 
 
 def test_results_of_a_bake_are_saved(tmp_path):
-    """Like its report."""
+    """The summary and the warnings of a bake are saved with the file."""
     kept = scenes.make_rig().fabrik
     kept.capture.last_result, kept.capture.doubts = "b", "c"
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "rig.blend"))

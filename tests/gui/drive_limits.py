@@ -160,7 +160,7 @@ def type_into_a_slider():
 
 
 def switch_in_the_popover():
-    """The same switch among the overlays of bones."""
+    """The switch for limits is also in the popover of the viewport's bone overlays."""
     g.goto(*g.center())
     yield
     with g.override():

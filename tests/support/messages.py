@@ -9,9 +9,7 @@ ADDON = Path(__file__).parents[2] / "fabrik_addon"
 # Notes inside a sentence, such as why a bone is left out; these are not errors for the user.
 NOTES = {"UnplacedError"}
 # Errors that only scripts can cause, and texts of the command line.
-BY_SCRIPTS = re.compile(
-    r"core/(model|kernel/kinematics|fabrik|chains|temporal|backend)|command_line|bake/(file|batch)\.py"
-)
+BY_SCRIPTS = re.compile(r"core/(model|kernel/kinematics|fabrik|chains|temporal|backend)|command_line|batch\.py")
 WHY_NOT = re.compile(r"_?why_(no|not)(_|$)")
 # Functions that assemble sentences shown in the window.
 TELLING = (
@@ -22,7 +20,7 @@ TELLING = (
     "human/preset.py",
     "markers/person.py",
     "markers/report.py",
-    "markers/files/*.py",
+    "markers/files/[!_]*.py",
     "retarget/[amt]*.py",
     "retarget/files/*.py",
 )

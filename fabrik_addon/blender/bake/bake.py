@@ -67,10 +67,10 @@ _LED: Final = ("hand", "head")
 _LEADS: Final = 0.03
 # Frames over which these limbs return to their motion, before and after an overlap.
 _FADES: Final = 10
-# Fraction of the body's size. Smaller overlaps, below 0.2 mm for a person, are rounding errors.
+# Fraction of the body's size. Smaller overlaps are rounding errors.
 _LEAST: Final = 1e-4
 # The fractions of the total time after which stages end, for the progress bar. Solving ends early if poses are written
-# by controls, because Blender must then evaluate each frame.
+# by controls.
 _SAMPLING_ENDS: Final = 0.33
 _SOLVING_ENDS: Final = 0.9
 _SOLVING_FOR_CONTROLS_ENDS: Final = 0.1
@@ -370,7 +370,6 @@ def _solve(
     """
     tree, armature, names = problem.tree, problem.rig, problem.tree.skeleton.names
     seen = ~np.isnan(places.points).any(axis=-1)
-    # The bones that move the points of visible targets.
     turned = problem.turned_by[seen.any(axis=0)].any(axis=0)
     keyed = tuple(names[bone] for bone in np.flatnonzero(turned))
     heads = None if problem.free_root else np.tile(tree.root_location, (len(frames), 1))
@@ -506,8 +505,8 @@ def location_keys(values: FloatArray, distance: float) -> IntArray:
 def _kept(values: FloatArray, off: Callable[[FloatArray, IntArray], FloatArray], most: float) -> IntArray:
     """(K,) indices of the keys to keep: the first, the last, and the worst of each interval with too large an error.
 
-    Processes all intervals at once until no error is too large (Douglas and Peucker 1973). Intervals whose error is
-    small enough are not checked again. off: returns the (K,) errors of (K, n) interpolated values on (K,) frames.
+    Processes all intervals at once until no error is too large (Douglas and Peucker 1973). off: returns the (K,) errors
+    of (K, n) interpolated values on (K,) frames.
     """
     kept = np.unique([0, len(values) - 1])
     open_frames = np.arange(len(values))
@@ -651,7 +650,6 @@ def _object_motion(
     if settings.root_motion == "BONE" or not tree.moves_root:
         return heads, None
     rest = armature.data.bones[tree.problem.tree.skeleton.names[0]].head_local
-    # Subtract the motion in world space from the heads.
     axes = matrices[:, :3, :3]
     shift = times(axes, heads - np.array(rest))
     if settings.root_motion == "IN_PLACE":
@@ -683,7 +681,6 @@ def make_report(trees: Sequence[BakedTree], frames: IntArray) -> Report:
             for bone, share in enumerate(tree.solution.binding.mean(axis=0).tolist())
             if share
         },
-        # Targets of effectors are never rejected.
         outliers=np.concatenate(
             [np.zeros(tree.solution.errors.shape, bool) if tree.outliers is None else tree.outliers for tree in trees],
             axis=1,

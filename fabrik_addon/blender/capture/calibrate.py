@@ -34,10 +34,8 @@ from . import matching
 
 Frames: TypeAlias = tuple[int, int]
 
-# The scale model for each choice of proportions.
 _SCALES: Final[Mapping[str, Scale]] = {"UNIFORM": "uniform", "LIMBS": "limbs", "REST": "limbs", "NONE": 1.0}
 
-# The names of poses that may be detected on the reference frames, for messages.
 _POSES: Final[Mapping[Kind, str]] = {
     "REST": "standing in the rig's rest pose",
     "STANDING": "standing with arms hanging",
@@ -45,12 +43,11 @@ _POSES: Final[Mapping[Kind, str]] = {
     "T_POSE": "standing in a T pose",
 }
 
-# With a good static recording, the markers of a walk are usually 7 mm off before their positions are refined with the
-# take. The markers were placed differently in the two recordings if the error is above _FAR_OFF, a fraction of the
-# rig's size (12 mm for a person), and _WORSE times as large as without the static recording.
+# The markers were placed differently in the two recordings if they are off by more than _FAR_OFF, a fraction of the
+# rig's size (12 mm for a person; usually 7), and _WORSE times as far as without the static recording.
 _FAR_OFF: Final = 0.005
 _WORSE: Final = 2.0
-# The number of frames of the take that are compared.
+# The number of the take's frames that are compared.
 _TRIED: Final = 20
 # The fraction of the work that measuring the reference takes, if the positions are then refined with the take.
 _MEASURED: Final = 0.3

@@ -21,8 +21,7 @@ from .matching import scene_rate
 # The radius of the empties in scene units, similar to that of a real marker.
 _EMPTY_SIZE: Final = 0.02
 # A recording is static if the upper quartile of its markers' ranges along an axis is below this many meters. It is
-# 0.007 in gait2354's static trial, and 0.75 to 3.6 in six recordings of motion, one of them a treadmill walk of the
-# same person.
+# 0.007 in gait2354's static trial, and 0.75 to 3.6 in six recordings of motion.
 _STANDS_WITHIN: Final = 0.1
 # Blender's limits for frames and rates.
 _LAST_FRAME: Final = 1_048_574

@@ -68,7 +68,6 @@ def match_markers(
     kept = _certain(capture.markers) if keep else {}
     holder, bone = next(iter(markers.values()))
     if take is None and not bone:
-        # The collection of imported markers; none for selected empties.
         homes = [home for home in holder.users_collection if not home.is_embedded_data]
         imported = [home for home in homes if all(thing.get(MARKER_NAME) is not None for thing in home.objects)]
         take = next(iter(imported), None)
@@ -111,7 +110,6 @@ def find_markers(
             )
         return {bone.name: (take_armature, bone.name) for bone in take_armature.data.bones}
     if take is None:
-        # The last one that is not static, or else the last one.
         take = max(reversed(imported_takes(context.scene)), key=lambda each: not each[TAKE_STATIC], default=None)
     if take is not None:
         return in_collection(take)
@@ -359,9 +357,7 @@ def marked_skeletons(rig: Object, mapping: Sequence[MappedMarker]) -> list[tuple
 def guess_markers(context: Context, rig: Object) -> tuple[Guess, ...]:
     """Assign markers without a bone to the bones with which they move, and mark them as guesses; returns the guesses.
 
-    Markers that were assigned by their label or by hand keep their bone. Earlier guesses are made again. There are no
-    guesses if too few markers are assigned, if the names of the rig's bones are unknown, or for markers that move with
-    no bone.
+    Markers that were assigned by their label or by hand keep their bone. Earlier guesses are made again.
     """
     capture = rig_settings(rig).capture
     for entry in capture.markers:

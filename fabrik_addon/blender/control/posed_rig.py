@@ -57,7 +57,6 @@ _BENT_BY_IK: Final = 2
 _LOOKED_AT: Final = 9
 
 _Pair: TypeAlias = tuple[str, str]
-# Former values, by (bone, property).
 Changed: TypeAlias = dict[_Pair, tuple[float, ...]]
 # (F, J, 4) local rotations and (F, 3) root heads.
 _Poses: TypeAlias = tuple[FloatArray, FloatArray]
@@ -312,7 +311,6 @@ class ControlRig(PlainRig):
         self._check_names()
         if not at_rest:
             plain.check_near(rig)
-        # All rows of a tree share one list, parents first.
         members: dict[str, list[FabrikCarrier]] = {}
         for row in self._setup.carriers:
             members[row.name] = members.get(row.parent, [])
@@ -469,7 +467,6 @@ class ControlRig(PlainRig):
             turned = turns[:, index]
             if angle_between(turned, local_rotation(rig.pose.bones[name])).max() > _STILL:
                 moved[name] = turned
-        # The locations and rotation channels on the frames, by IK control.
         limbs = writer.limbs | writer.matching
         placed = {name: list[tuple[float, ...]]() for limb in limbs.values() for name in limb.controls}
         left = list[str]()

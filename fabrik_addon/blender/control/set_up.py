@@ -53,7 +53,7 @@ _NEW: Final = 0.1
 _ONE_AXIS: Final = 0.05
 _ALONG: Final = 0.9994
 # The least bend of a limb's joint in radians, or half of its bend at rest if that is less. Blender's IK has an error of
-# 0.01 mm, or 0.2 degrees in a limb of half a meter that is bent by 1 degree. A bend of 0.1 shortens it by 0.6 mm.
+# 0.01 mm, or 0.2 degrees in a limb of half a meter that is bent by 1 degree.
 _STRAIGHT: Final = 0.1
 # Fraction of a trial's movement. A bone whose length changes by more is stretched (in Rigify by a tenth to a fifth).
 _STRETCH: Final = 0.03
@@ -77,7 +77,6 @@ _ROTATED: Final = 0.01
 
 # Radians. The angle is large enough to detect movements that are not rigid.
 _TURN: Final = 0.4
-# The names of the lists that are stored for a control rig.
 _LISTS: Final = ("carriers", "controls", "switches", "along")
 
 
@@ -308,7 +307,6 @@ class _Search:
     def _try(self) -> _Found:
         """Try all controls, with limbs on FK and on IK; if IK is always on, also with IK turned off."""
         switches = switching.possible_switches(self.context, self.rig)
-        # The bones that constraints move at either value of a switch.
         values = {each: read_switch(self.rig, each.path) for each in switches}
         owned = set(constrained_bones(self.rig))
         self._set({each: 1.0 - round(value) for each, value in values.items()})
@@ -320,7 +318,6 @@ class _Search:
         if not controls:
             raise RigError(f"{self.rig.name!r} has no control that can be rotated: drag its bones directly")
         found = self._tried(controls, switches)
-        # The bones that are rotated only by controls of the whole body.
         follows = found.on_fk.follows
         deform = found.on_fk.deform
         has_own = follows[follows[:, deform].mean(axis=1) <= MOST].any(axis=0)
@@ -387,7 +384,6 @@ class _Search:
         ]
 
     def _turns(self, name: str) -> bool:
-        """Whether users can rotate a bone."""
         bone = self.rig.pose.bones[name]
         return can_swing(bone) and not is_locked(bone)
 
@@ -433,9 +429,7 @@ class _Search:
             if not blamed:
                 break
             for name in blamed:
-                # Test the bone's children again, because their parent changes.
                 doubted |= {row.name for row in self.setup.carriers if row.parent == name} | set(self._above(name))
-                # Remove a bone from the body; its children get its parent.
                 parent, control = self.setup.carriers[name].parent, self.setup.carriers[name].control
                 if control != self.setup.place:
                     self._release_followers(control)
@@ -517,7 +511,6 @@ class _Search:
             control = self.rig.pose.bones[self.setup.carriers[name].control]
             free = np.array(TRIED_AXIS)
             free[np.array(control.lock_rotation)] = 0.0
-            # Rotate about the control's axes, in the bone's own frame.
             axes = np.array((self.rig.pose.bones[name].matrix.inverted() @ control.matrix).to_3x3(), dtype=np.float64)
             turn = quaternion_from_rotation_vector(axes @ free * (_TURN / np.linalg.norm(free)))
             rotations[row] = product(rotations[row], turn)
@@ -530,7 +523,6 @@ class _Search:
         """
         limbs = {path: [row.name for row in rows] for path, rows in switching.limbs_of(self.setup).items()}
         carrying = {self.setup.place, *(row.control for row in self.setup.carriers)}
-        # Sort from the outermost control inward.
         free = sorted({*candidates} - carrying, key=lambda name: (-self.after[name].bit_count(), name))
         mine = {path: self._exclusive_controls(limb, free) for path, limb in limbs.items()}
         write_switches(self.rig, {row.path: row.fk for row in self.setup.switches})
@@ -570,7 +562,6 @@ class _Search:
         return [name for name in controls if self.after[name] & mine and not self.after[name] & others]
 
     def _bit_mask(self, names: Iterable[str]) -> int:
-        """A bit for each named bone, at its index in the rig."""
         return sum(1 << self.rig.pose.bones.find(name) for name in names)
 
     def _note(self, limb: _TriedLimb, control: str, path: str) -> None:

@@ -184,7 +184,6 @@ def _driving(rig: Object) -> dict[str, set[str]]:
             continue
         constraint: Any = None
         if number in ("influence", "mute"):
-            # The constraint may no longer exist.
             with suppress(ValueError):
                 constraint = rig.path_resolve(name)
         moved = {bone.name} if constraint is None else {each.name for each in moved_by(bone, constraint)}
@@ -193,7 +192,6 @@ def _driving(rig: Object) -> dict[str, set[str]]:
             others = sources.get(target.data_path, [])
             source = others[0] if len(others) == 1 else target
             if source.id == rig and source.data_path.endswith('"]'):
-                # The property may no longer exist.
                 with suppress(KeyError, ValueError):
                     value = read_switch(rig, source.data_path)
             if isinstance(value, (bool, int, float)) and 0.0 <= value <= 1.0:

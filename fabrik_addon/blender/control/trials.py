@@ -272,7 +272,6 @@ def _parents(trials: Trials, owners: IntArray, chosen: Mapping[int, int]) -> dic
         for control, bone in chosen.items():
             for each in candidates[control] if parents[bone] < 0 else ():
                 above = chosen.get(each, bone)
-                # A bone cannot be below itself.
                 while above not in (-1, bone):
                     above = parents[above]
                 if above < 0:

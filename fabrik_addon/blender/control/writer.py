@@ -287,7 +287,6 @@ _FOLLOWS: Final = 0.1
 _FOLLOWED: Final = (0.5, 1.5)
 # Rounds of moving ends and rotating poles. People need up to 3, wolves with paws up to 10.
 _MOST_TURNS: Final = 12
-# A function that evaluates the rig.
 Update: TypeAlias = Callable[[], object]
 
 
@@ -399,7 +398,6 @@ class LimbOnIk:
             if bone in self.goes_by:
                 end, carried = row, control.matrix @ there.inverted()
             elif row > end:
-                # The controls of toes follow the limb's end.
                 there = carried @ there
             self.move_to(control, there, turns_only=bone in self.turned_by)
 
@@ -498,7 +496,6 @@ def ik_controls(rig: Object, setup: FabrikControlRig, path: str) -> list[str]:
 def kept_on_ik(rig: Object, setup: FabrikControlRig, paths: Iterable[str], *, baked: bool) -> list[str]:
     """The switches of limbs that are on IK and stay there; baked: in a bake, which only keeps pinned limbs on IK."""
     pins = [each.bone for each in enabled_effectors(rig) if each.kind == "PIN"]
-    # Limbs that share a switch stay on IK together.
     pinned = {setup.switches[row.switch].path for row in setup.carriers if row.name in pins and row.switch}
 
     def stays(path: str) -> bool:
@@ -571,7 +568,6 @@ def place_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[Floa
     evaluate(update, limbs)
     pairs = list(zip(limbs, wanted, strict=True))
     for _ in range(_MOST_TURNS):
-        # The heels of paws follow the rotation of their limb.
         _move_ends(update, pairs)
         for limb, each in pairs:
             if not limb.pole:
@@ -700,7 +696,6 @@ class ControlWriter:
         posed = rows if bones is None else [rows[self._inside[bone]] for bone in bones]
         led = dict.fromkeys(row.switch for row in posed if row.switch)
         self.limbs = limbs_on_ik(armature, setup, kept_on_ik(armature, setup, led, baked=baked), known)
-        # Limbs that share a switch leave IK together.
         leaving = {setup.switches[path].path for path in led if path not in self.limbs}
         posed += [row for row in rows if row.switch not in {"", *led} and setup.switches[row.switch].path in leaving]
         led |= dict.fromkeys(row.switch for row in posed if row.switch)
@@ -727,7 +722,6 @@ class ControlWriter:
         return [limbs[limb][0].control for limb in self._switching()]
 
     def _switching(self) -> dict[str, float]:
-        """The limbs that are switched to FK, with the values of their switches."""
         paths = {limb: self._setup.switches[limb].path for limb in self.on_fk}
         return {limb: fk for limb, fk in self.on_fk.items() if self._before_switches[paths[limb]] != fk}
 

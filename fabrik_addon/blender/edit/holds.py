@@ -159,8 +159,8 @@ def hold_feet(context: Context, armature: Object) -> list[str]:
         after = min((each.first for each in others if each.first > contact.last), default=np.inf)
         ends = max(contact.first - most, before), min(contact.last + most, after)
         chosen = HoldSettings(contact.point_contacts[0].point, hold_rotation=False, ease=most)
-        # Use a frame on which all points are in contact, so that their positions match. The first point has the longest
-        # contact. It is usually the ball of the foot.
+        # Use a frame on which all points are in contact, so that their positions match. The first point, usually the
+        # ball, has the longest contact.
         points, held = contact.point_contacts, []
         together = max(each.first for each in points), min(each.last for each in points)
         for point in sorted(points, key=lambda each: each.first - each.last):

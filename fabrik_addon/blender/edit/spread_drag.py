@@ -75,12 +75,11 @@ def contacts_near(scene: Scene, armature: Object, take: EditedTake, frame: float
 _LEG = frozenset({"thigh", "shin", "foot", "toe"})
 _ARM = frozenset({"shoulder", "upper_arm", "forearm", "hand", "palm", "finger"})
 # The cap of the force that holds a chest, as a fraction of the dragged hand's force. The trunk still follows a hand
-# beyond the arm's reach, but the head of a walking person stays within 1 cm if a hand is raised by 40 cm. With 0.35, a
-# hand stops 8 mm short of its target instead of moving the trunk.
+# beyond the arm's reach, but a walker's head stays within 1 cm if a hand is raised by 40 cm. With 0.35, a hand stops 8
+# mm short of its target instead.
 _CHEST: Final = 0.2
-# The cap of the force that pulls a dragged point, as a fraction of that in a drag of one frame. With 1, legs of a walk
-# become straight if the hips are dragged out of reach, and knees jump when they bend again. With a third of it, hips
-# stop short of targets within reach.
+# The cap of the force that pulls a dragged point, as a fraction of that in a drag of one frame. With 1, knees of a walk
+# jump if the hips are dragged out of reach. With a third of it, hips stop short of targets within reach.
 _SOFT: Final = 0.1
 
 
@@ -130,8 +129,7 @@ def room_above(floor: Floor, skeleton: Skeleton, posed: FloatArray, bone: str) -
     return np.asarray(np.maximum(heights.min(axis=0), 0.0))
 
 
-# If a contact continues beyond the span, the foot returns to its old position over this fraction of the spread. Over a
-# quarter of 30 frames, a movement of 10 cm is as fast as a foot that lands.
+# If a contact continues beyond the span, the foot returns to its old position over this fraction of the spread.
 _GOES_BACK: Final = 0.25
 
 
@@ -231,7 +229,6 @@ def span_over(
     Raises RigError if no bone can follow.
     """
     armature, tree = setup.armature, take.tree
-    # List the dragged or newly held points first.
     names = tree.skeleton.names
     found = [
         Effector(name, bone_offset(armature.pose.bones[name], setup.point), rotation_weight=1.0, priority=1)

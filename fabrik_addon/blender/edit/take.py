@@ -223,8 +223,7 @@ class PathKeeper:
     def _key_state(self, rig: Object) -> tuple[object, ...]:
         """A value that changes with the keys of the rig's bones; keys are not checked during playback and scrubbing.
 
-        Checking 400 frames of 91 curves takes 1.2 ms. Rigs in different files have different session IDs, even if their
-        names are equal.
+        Rigs in different files have different session IDs, even if their names are equal.
         """
         own, screen = (rig.session_uid, self._played), bpy.context.screen
         # In Blender, `is_animation_playing` is also true during scrubbing.
@@ -262,7 +261,6 @@ def _sampled(rig: Object, frame: float, about: float) -> Paths | None:
     return Paths(frames, names, np.concatenate([part.lengths for part in parts]), *joined)
 
 
-# A curve is identified by its data path and its index.
 Curves: TypeAlias = Mapping[tuple[str, int], FCurve]
 _BEFORE, _WRITTEN = "Before", "Written"
 # A copy of a curve in a record, and the number of frames by which the curve was moved since then.
@@ -468,7 +466,6 @@ def _copy(curves: Iterable[FCurve], bag: Any, ends: tuple[float, float]) -> None
 
 
 def _candidates(armature: Object) -> Iterator[Curves]:
-    """Groups of curves that may contain the written keys."""
     yield keyframes.curves_by_key(keyframes.curves(armature))
     tracks = armature.animation_data.nla_tracks if armature.animation_data is not None else ()
     played = [(strip.action, strip.action_slot) for track in tracks for strip in track.strips]
@@ -478,7 +475,6 @@ def _candidates(armature: Object) -> Iterator[Curves]:
 
 
 def _of(record: Action, slot: str) -> dict[tuple[str, int], FCurve]:
-    """The curves in one of a record's slots."""
     own = next(each for each in record.slots if each.name_display == slot)
     return keyframes.curves_by_key(keyframes.curves_of(record, own))
 

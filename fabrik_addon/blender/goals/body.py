@@ -34,9 +34,9 @@ _RIGS: Final = 8
 _masses_by_name: Final = lru_cache(maxsize=_RIGS)(lambda lengths: body_masses(dict(lengths)))
 # If the cosine between trunk and limbs is at least this, the trunk is upright.
 _ACROSS: Final = 0.5
-# The cost of bending the trunk of an animal that is moved as a whole. Test: the feet are pinned and the hips lowered by
-# 10 cm. A wolf's hind legs become 14 % shorter, a horse's 17 %. The front legs keep their length with a cost of 1,
-# become 7 % shorter with 100, and 13 % and 17 % with 1000, like the hind legs.
+# The cost of bending the trunk of an animal that is moved as a whole. If the hips of a wolf or horse are lowered by 10
+# cm, its hind legs become 14 and 17 % shorter. Its front legs keep their length with a cost of 1, and become as short
+# with 1000.
 _STIFF: Final = 1000.0
 
 
@@ -135,7 +135,7 @@ def _body(armature: Object, bones: Sequence[PoseBone]) -> tuple[FloatArray, ...]
 _Shape: TypeAlias = tuple[SelfCollision | None, tuple[tuple[str, Place, float], ...]]
 # For each rig, the number of searches for armatures when it was cached, and the names of its meshes.
 _MESHES: Final[dict[str, tuple[int, tuple[str, ...]]]] = {}
-# In larger meshes, only every second (or third, …) vertex is read. Reading a vertex's groups takes 1 µs.
+# In larger meshes, only every second (or third, …) vertex is read.
 _MOST_VERTICES: Final = 20_000
 # If a second bone moves a vertex with at least this weight, the vertex stays above the floor with that bone too. The
 # skin of a bent knee is between the points that are fixed to thigh and shin.
@@ -167,7 +167,7 @@ def collision_of(armature: Object, skeleton: Skeleton, *, always: bool = False) 
 def fitted(armature: Object, *, redraw: bool = False) -> SelfCollision | None:
     """The capsules of a rig at rest; None if the rig is not a human's.
 
-    redraw: use the meshes of the last call until objects are added, because searching 10,000 objects takes about 6 ms.
+    redraw: use the meshes of the last call until objects are added.
     """
     return _shape(armature, redraw=redraw)[0]
 
@@ -338,7 +338,6 @@ class _RestParts(NamedTuple):
 
 @lru_cache(maxsize=_RIGS)
 def _rest_parts(*key: Any) -> _RestParts:
-    """The parts of a rig at rest; key: from `rest_key`."""
     body, bends, hinges = RestBody(rest_of(*key)), dict[str, FloatArray](), dict[str, FloatArray]()
     if body.axes is not None and not why_not_human(body.bones):
         spine = [*body.named("spine"), *body.named("chest")]

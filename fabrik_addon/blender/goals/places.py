@@ -23,8 +23,7 @@ from .problem import RigProblem
 # Data (F, …) to fill frame by frame, a function that reads it from a target in the evaluated scene, and the target.
 _Column: TypeAlias = tuple[FloatArray, Callable[[Depsgraph, Target], Any], Target]
 
-# Seconds of work between two checks of the Esc key, and the minimum number of frames. Each check also evaluates the
-# scene's own frame.
+# Seconds of work between two checks of the Esc key, and the minimum number of frames.
 _LOOK_EVERY: Final = 0.1
 _LEAST_FRAMES: Final = 4
 

@@ -641,7 +641,6 @@ def _common(ranges: Sequence[Range | None]) -> Range | None:
 
 
 def _ranges(owner: Any, prefix: str, use: str) -> Box:
-    """The ranges about X, Y and Z that a bone or a constraint uses."""
     ends = [sorted((getattr(owner, f"{prefix}min_{axis}"), getattr(owner, f"{prefix}max_{axis}"))) for axis in _AXES]
     used = [getattr(owner, f"{use}{axis}") for axis in _AXES]
     return [(low, high) if limited else None for (low, high), limited in zip(ends, used, strict=True)]

@@ -333,7 +333,6 @@ class DragSetup:
 
     @cached_property
     def _by_ik(self) -> list[LimbOnIk]:
-        """The limbs that IK holds at the drag's start."""
         return held_by_ik(self.armature, bpy.context.view_layer.update)
 
     @cached_property
@@ -474,7 +473,6 @@ class DragBase:
     axes: FloatArray
 
     def __init__(self, scene: Scene, setup: DragSetup) -> None:
-        """Record the rig's pose."""
         self._setup, self._armature, self._dragged = setup, setup.armature, setup.dragged
         self._world = armatures.as_array(setup.armature.matrix_world)
         self._rotation_to_world = np.array(setup.armature.matrix_world.to_quaternion().to_matrix())

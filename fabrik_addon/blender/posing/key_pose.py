@@ -118,7 +118,6 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
 
 
 def _posed_since_last_key(rig: Object, read: RigCurves, frame: float) -> Iterator[_Channel]:
-    """The channels that drags have changed, if they differ from their keys."""
     for pair, was in _before(rig).items():
         bone = rig.pose.bones[pair[0]]
         keyed = read.values(pair[0], np.array([frame]), pair[1])[0] if read.channel(*pair) else was

@@ -448,7 +448,6 @@ class LiveSession:
     """
 
     def __init__(self, problem: RigProblem, base: _Pose) -> None:
-        """Prepare the session; see `begin`."""
         self.names = problem.tree.skeleton.names
         self.asked: tuple[float, SampledTargets | None] | None = None
         self.limbs: dict[str, LimbOnIk] = {}
@@ -557,7 +556,6 @@ class LiveSession:
 
 
 def _same(ones: Iterable[FloatArray | None], others: Iterable[FloatArray | None]) -> bool:
-    """Whether arrays, such as targets or poses, are equal."""
     pairs = zip(ones, others, strict=True)
     return all(
         new is old or (new is not None and old is not None and np.array_equal(new, old, equal_nan=True))

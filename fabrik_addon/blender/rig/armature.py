@@ -183,8 +183,7 @@ def check_rig(armature: Object) -> None:
         raise RigError(f"Object {armature.name!r} is scaled non-uniformly ({scale}): apply its scale first")
 
 
-# The largest distance, as a multiple of the total length of a rig's bones. At this distance, single precision has an
-# error of 6 % of that length.
+# The largest distance, as a multiple of the total length of a rig's bones.
 _FAR: Final = 1e6
 
 
@@ -276,8 +275,8 @@ def unscaled(transforms: FloatArray) -> FloatArray:
 def nearest_rotations(axes: FloatArray) -> FloatArray:
     """(..., 3, 3) proper rotations nearest to `axes` (..., 3, 3).
 
-    Blender's rest matrices are not exactly rotations. Their error is up to 1e-4 for bones that point back along
-    their parent to within 15 degrees, such as a thigh below a pelvis. The nearest rotations halve this error.
+    Blender's rest matrices are not exactly rotations: their error is up to 1e-4 for bones that point back along their
+    parent.
     """
     left, _, right = np.linalg.svd(axes)
     return left @ right

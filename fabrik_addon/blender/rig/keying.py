@@ -228,7 +228,6 @@ def unkeyed_note(context: Context, armature: Object, channels: Iterable[tuple[st
 
 
 def _options(context: Context, *, automatic: bool) -> set[Any]:
-    """The options for inserting keys, from the scene and the preferences."""
     tools, edit = context.scene.tool_settings, context.preferences.edit
     choices = {
         "INSERTKEY_REPLACE": automatic and tools.auto_keying_mode == "REPLACE_KEYS",

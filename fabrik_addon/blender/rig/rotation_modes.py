@@ -122,7 +122,6 @@ def from_channels(rotation_mode: str, values: npt.ArrayLike) -> FloatArray:
 
 
 def _axes(rotation_mode: str) -> list[int]:
-    """The axes of an Euler order, beginning with the first rotation."""
     return ["XYZ".index(axis) for axis in rotation_mode]
 
 

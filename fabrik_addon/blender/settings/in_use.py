@@ -1,7 +1,6 @@
 """Declares settings and stored data, reads them without creating them, and tracks features that need handlers.
 
 Properties are declared like those of `bpy.props`, with their names and tooltips first; other keywords are Blender's.
-Properties that are never shown have no texts, so these need no translations.
 
 Some features need Blender handlers or draw callbacks. These are added at the first use, and stay until another file is
 opened, because undo can restore a feature that was switched off. Settings can be changed on library overrides, and are
@@ -19,8 +18,8 @@ from bpy.app.handlers import persistent
 from bpy.props import CollectionProperty
 from bpy.types import Context, PropertyGroup
 
-# The context of all labels. Blender's own translations have priority over those of add-ons. Without a separate context,
-# the German for "Manual" would be a handbook, for "Spread" a spray can, and for "Force" a force field.
+# The context of all labels. Blender's own translations have priority over those of add-ons: without a separate context,
+# the German for "Manual" would be a handbook.
 CONTEXT: Final = "FABRIK"
 
 
@@ -32,7 +31,6 @@ class Unset:
         self._group = group
 
     def __getattr__(self, name: str) -> Any:
-        """The default of a property."""
         found = self._group.properties[name]
         if found.type == "COLLECTION":
             return ()

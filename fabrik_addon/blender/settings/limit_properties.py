@@ -78,7 +78,7 @@ STIFFNESS: Final = "fabrik_stiffness"
 MASS: Final = "fabrik_mass"
 
 _FREE_BONE: Final = LimitSettings()
-# The number of cached limits, enough for many rigs, because live posing reads limits at each step.
+# The number of cached limits. Live posing reads them at each step.
 _LIMITS_KEPT: Final = 4096
 
 _Value = TypeVar("_Value")

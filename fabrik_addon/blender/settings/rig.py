@@ -84,7 +84,6 @@ class FabrikEffector(PointOnBone, PropertyGroup):
     )
     bend_bone: String("Pole Bone", "If the pole target is an armature, the bone whose head the limb points to")
     # A pin's point (3,) and its bone's rotation matrix (9,), armature space, when FABRIK last posed the rig.
-    # Live posing does not depend on them.
     seen: FloatVector(size=12, update=None)
 
     @property
@@ -313,7 +312,6 @@ def take_name(rig: Object) -> str:
 
 
 def _record_of(rig: Object, collection: bpy.types.Collection | None) -> FabrikTake | None:
-    """The rig's record of a take; None if there is none."""
     return next((each for each in seen(rig).capture.takes if each.collection == collection), None)
 
 

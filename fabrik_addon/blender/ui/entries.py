@@ -47,7 +47,6 @@ class FABRIK_MT_menu(Menu):
 
 
 def _draw_entry(self: Menu, context: Context) -> None:
-    """Draw the entry in Blender's menus if there is a rig."""
     if not why_no_rig(rig_at_hand(context)):
         self.layout.separator()
         self.layout.menu("FABRIK_MT_menu")

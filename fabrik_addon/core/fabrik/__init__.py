@@ -1,1 +1,1 @@
-"""The two passes of FABRIK over rigid bodies. Imports `model`, `limits` and `backend`."""
+"""The two passes of FABRIK over rigid bodies."""

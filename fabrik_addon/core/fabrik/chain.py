@@ -134,7 +134,7 @@ def reach_by_sweeps(
 def reach_exactly(backend: Backend, chain: Chain, target: Vector, open_frames: IntArray) -> None:
     """Alternate a few sweeps with the exact finish until the frames are solved; open_frames: (N,).
 
-    One round is nearly always enough. For targets close to the root, the sweeps need a chain that is already curled up.
+    For targets close to the root, the sweeps need a chain that is already curled up.
     """
     swept, total = chain.part(backend, open_frames), sum(chain.distances)
     for round_ in range(ROUNDS):

@@ -190,7 +190,7 @@ def _only_hinge(bodies: Sequence[Body], index: int) -> int | None:
 
 
 def _make_limb(bodies: Sequence[Body], ball: int, hinges: tuple[int, ...]) -> HingeLimb:
-    """A limb with a table of its lengths, from the longest to that at the end of the range at which it is shorter."""
+    """A limb with a table of its lengths: from the longest to the shorter of those at the ends of the range."""
     shares = np.linspace(0.0, 1.0, _STEPS)
     limits = tuple(limit for index in hinges if (limit := bodies[index].hinge) is not None)
     rotations = [limit.at_range_share(array, shares) for limit in limits]

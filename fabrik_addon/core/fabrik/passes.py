@@ -153,7 +153,6 @@ class Passes:
         return backend.select(aim.weight > 0, backend.point_on_line(aim.point, point, aim.attachment.distance), head)
 
     def _translated(self, aims: list[Aim], head: Vector, frame: Quaternion) -> Vector:
-        """The head of a body moved to its aims without rotation."""
         if len(aims) == 1:
             position = aims[0].point - frame @ aims[0].attachment.offset
             return self.backend.select(aims[0].weight > 0, position, head)
@@ -224,7 +223,6 @@ class Passes:
         aims: list[list[Aim]],
         targets: SweepTargets,
     ) -> list[Quaternion]:
-        """Move every head to its parent and rotate the body about it, root first."""
         rotations = list(local)
         for index, body in enumerate(self.bodies):
             if body.parent >= 0:

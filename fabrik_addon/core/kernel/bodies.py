@@ -136,7 +136,7 @@ class Bodies:
 
     @cached_property
     def ends(self) -> IntArray:
-        """(B, B) for bodies u, l: the body at whose head u's lever arm for points of l ends; -1 for the points.
+        """(B, B) for bodies u, l: the body at whose head the lever arm from u to points of l ends; -1: at the points.
 
         Bodies that do not inherit rotation are moved, but not rotated, by those above.
         """
@@ -273,8 +273,7 @@ class Bodies:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The normal equations of weighted points, from composite inertia; all bodies must inherit rotation.
 
-        This avoids the rows of the Jacobian, with which a step of a walk with 42 markers took twice as long. Source:
-        Featherstone, *Rigid Body Dynamics Algorithms*, 2008, chapter 6.
+        Source: Featherstone, *Rigid Body Dynamics Algorithms*, 2008, chapter 6.
 
         Args:
             motions: of the columns.

@@ -12,24 +12,23 @@ from .kinematics import forward_kinematics
 from .posture import Away, PostureTerm
 
 # A body has rows only for its lowest point now, and for the points that would be lowest if the floor had this slope
-# along either of two axes. Rows for all points take 30 to 50 % longer.
+# along either of two axes. Rows for all points take longer.
 _SLOPE = 0.4
 # Points may be below the floor by this fraction of the body's size; otherwise the floor holds feet that pins already
-# hold. With 0, hips that are dragged by 30 cm above pinned feet stop 26 cm too early. Goals have a third of this error.
+# hold. With 0, hips that are dragged by 30 cm above pinned feet stop 26 cm too early.
 _SLACK = 3e-5
-# If a body starts off its support, its center of mass moves into a region of this fraction of the support's size. If a
-# foot is lifted, the center ends 3 mm inside the edge. With 0.6 it ends 12 mm inside, but the hips move 1 cm farther.
+# If a body starts off its support, its center of mass moves into a region of this fraction of the support's size. With
+# 0.6, the hips move 1 cm farther if a foot is lifted.
 _STANDS_IN = 0.85
 # Compliance of the support: the distance by which it yields per force. It is a pure number: masses are shares, so
 # forces are lengths.
 _YIELDS = 0.015
-# The center of mass moves freely up to _AT_EASE, as a fraction of the distance to the support's edge. Beyond it, the
-# hips move back, like those of people: by 1.8 cm for a hand 70 cm forward, or by 2.3 cm with 0.37. For each meter that
-# the center is lowered, the region is narrower by _LOWERED meters, because bending down moves the hips farther back
-# than reaching out.
+# The center of mass moves freely up to _AT_EASE, a fraction of the distance to the support's edge. Beyond it, the hips
+# move back: by 1.8 cm for a hand 70 cm forward. For each meter that the center is lowered, the region is narrower by
+# _LOWERED meters, because bending down moves the hips farther back than reaching out.
 _AT_EASE, _LOWERED = 0.42, 0.15
 # The largest force of the support, as a multiple of the body's size. It is below the caps of goals (30, or 4 for hips),
-# so balance gives way first. With 0.5, a person on one foot who reaches far to the side loses balance by centimeters.
+# so balance gives way first. With 0.5, a person on one foot who reaches far loses balance.
 _MOST_FORCE = 0.7
 
 

@@ -19,7 +19,7 @@ from .bodies import Bodies, Motions, Pose, cross
 from .joint_limits import ConstraintRows, Holder
 from .kinematics import forward_kinematics
 
-# A step is assumed to close no gap (between capsules, or points and floor) above this fraction of the body's size.
+# A step is assumed to close no gap above this fraction of the body's size.
 NEAR = 0.05
 # The rows and keys of each pair: one at the closest points, and one at each end of the two segments.
 _KINDS = 5
@@ -69,7 +69,6 @@ class SelfCollision:
 
 
 def _about(skeleton: Skeleton, bone: str) -> set[str]:
-    """The names of a bone, its parent, and all bones below it."""
     index = skeleton.index(bone)
     below = {name for name in skeleton.names if index in skeleton.path(skeleton.index(name))}
     parent = int(skeleton.parents[index])

@@ -20,23 +20,21 @@ from .bodies import Bodies, Motions, Pose, cross
 from .bounds import Floor
 from .posture import Masses
 
-# The least pull on a limb, as a fraction of the body's size squared (the unit of the posture term). It is about ten
-# times the inertia of a light joint, so that limits and floor decide the limb's pose rather than its own stiffness.
-# Heavy limbs are pulled by their mass times their length, as fractions of the body: otherwise the free leg of a person
-# on one foot kicks out for balance.
+# The least pull on a limb, in squares of the body's size: about ten times the inertia of a light joint, so that limits
+# and floor decide the limb's pose, not its stiffness. Heavy limbs are pulled by their mass times their length, as
+# fractions of the body: otherwise the free leg of a person on one foot kicks out for balance.
 _LEAST_PULL = 0.012
 # The pull on a bone, as a fraction of that on its limb. With 0, elbows bend and arms do not swing.
 _OF_BONES = 0.5
 # If a carrier is tilted by an angle a, the share 1 - cos(a)^n of the pull is straight down. With n = 3 on the trunk, a
-# free hand moves up to 7 times as far as the mouse; with n = 2, up to 4 times. With n = 2 on a limb, the forearm below
-# a raised elbow stays farther from the vertical.
+# free hand moves up to 7 times as far as the mouse. With n = 2 on a limb, the forearm below a raised elbow hangs less
+# steeply.
 _ON_TRUNK, _ON_LIMB = 2, 3
-# A limb counts as posed if its direction at the start, relative to its carrier, is this far from its direction at rest,
-# as a distance on the unit sphere: about 40 degrees. Such a limb keeps its tilt. If it were drawn down, a raised arm
-# would fall by 9 degrees while the hips are lowered.
+# A limb counts as posed if its direction at the start, relative to its carrier, is this far from that at rest, as a
+# distance on the unit sphere (40 degrees). Such a limb keeps its tilt. Otherwise a raised arm would fall by 9 degrees
+# while the hips are lowered.
 POSED = 0.7
-# Steps of finite differences, in radians. _TURNS: (4, 4, 3, 3) rotations by the sum of two steps; index 0 is no step,
-# and 1 to 3 are steps about X, Y and Z.
+# Steps of finite differences, in radians. _TURNS: (4, 4, 3, 3) rotations by the sum of two steps; index 0 is no step.
 _STEPS = CLOSE * np.eye(4, 3, -1)
 _TURNS = matrix_from_quaternion(quaternion_from_rotation_vector(_STEPS[:, None] + _STEPS))
 

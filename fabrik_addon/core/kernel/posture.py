@@ -18,20 +18,17 @@ from .bodies import Bodies, Motions, Pose, cross
 from .kinematics import forward_kinematics
 
 # Inertia of each joint in addition to that of its bone, in squares of the body's size. With less, the light wrist
-# rotates to its limits instead of the arm, and jumps there. With more, joints share a movement evenly and the hips
-# follow: with 1.7e-3, by 4.3 cm instead of 3.7 for a hand 70 cm forward.
+# rotates to its limits instead of the arm, and jumps there. With more, the hips follow a hand farther.
 _LEAST_INERTIA = 1.038e-3
 # Radians by which a hip flexes for each radian of its knee's bend, in a relaxed leg: 0.5 with a foot straight below the
-# hip, 1 in a squat. With 0, the body bends over backward by 67 degrees if its head is lowered by 50 cm; with 0.5, the
-# pelvis tilts back by 6 degrees on the way.
+# hip, 1 in a squat. With 0, the body bends over backward by 67 degrees if its head is lowered by 50 cm.
 FOLLOWS: Final = 0.8
 # Factor on the inertia of joints of limbs without goals, which follow gravity and the floor.
 _RELAXED = 0.3
-# A spine without goals is this many times as stiff unless it bends sideways. With 4, its back is hollow in a squat.
-# A joint above a hinge, such as a hip, is equally stiff once it flexes by _FLEXES radians more than FOLLOWS times the
-# hinge's bend, because muscles behind both joints are stretched. (Straight legs can be raised by 69 to 76 degrees,
-# partly by the pelvis: Youdas et al., *J. Orthop. Sports Phys. Ther.* 35, 2005.) With 25, a trunk that is dragged far
-# down tilts sideways.
+# A spine without goals is this many times as stiff unless it bends sideways. With 4, its back is hollow in a squat;
+# with 25, a trunk dragged far down tilts sideways. A joint above a hinge, such as a hip, is equally stiff once it
+# flexes by _FLEXES radians more than FOLLOWS times the hinge's bend, because muscles behind both joints are stretched
+# (straight legs can be raised by 69 to 76 degrees: Youdas et al., *J. Orthop. Sports Phys. Ther.* 35, 2005).
 _STIFF, _FLEXES = 12.0, 1.0
 
 

@@ -48,8 +48,7 @@ class SaggingArms:
     to that line. So the arm swivels about the line until its elbow is lower, but is not pulled down as a whole. The
     more it is bent, the stronger the pull. k is the arm's share of the mass, times the body's size, divided by the
     length of the upper arm. Arms that were posed before sag less. (Arms swivel to where gravity takes little torque:
-    Soechting et al., *J. Neuroscience* 15, 1995.) With the hand's tip instead of the wrist, an arm may stay straight,
-    with its wrist bent, although its hand comes near the shoulder.
+    Soechting et al., *J. Neuroscience* 15, 1995.)
     """
 
     def __init__(self, bodies: Bodies, masses: Masses, arms: Sequence[tuple[int, int, int]], up: FloatArray) -> None:
@@ -242,7 +241,6 @@ class RelaxedLimbs:
         return found
 
     def _arms(self) -> list[_Limb]:
-        """Arms that are more level in the preferred pose than in a relaxed arm."""
         found: list[_Limb] = []
         if self._up is None:
             return found

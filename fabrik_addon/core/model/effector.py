@@ -162,11 +162,10 @@ class Options:
         max_sweeps: the largest number of forward-and-backward sweeps; with 0, the finish alone solves, which is enough
             if the start pose is close.
         finish: end with the exact finish after a few sweeps; False uses sweeps alone.
-        most_steps: the largest number of steps of the finish. Nine in ten fits end within 30; the others gain almost
-            nothing after that.
+        most_steps: the largest number of steps of the finish. Fits gain almost nothing after 30.
         plain: the paper's plain method: sweeps only, limits clamped in both passes.
         restarts: the number of other start poses inside the limits that are tried if limits seem to keep a target
-            away. With 16, a hand with five goals missed 1 of 150 targets, and a robot of five hinges 2 of 120.
+            away. With 16, a robot of five hinges missed 2 of 120.
         repair_pops: solve frames that pop or fail again, starting from neighboring frames. A frame's pose then depends
             on those frames.
         chunk: the number of frames solved at once, so that memory does not grow with the length of an action.

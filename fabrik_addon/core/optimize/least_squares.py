@@ -18,8 +18,8 @@ from ..kernel.joint_limits import JointLimits, Sides
 from ..state import State
 from .poles import Poles
 
-# The first damping: a pure number, since columns have a length of about one. It hardly changes a step. With a tenth of
-# it, a marker that had fallen off displaced a joint by 12 mm.
+# The first damping: a pure number, since columns have a length of about one. With a tenth of it, a marker that had
+# fallen off displaced a joint by 12 mm.
 _FIRST = 1e-3
 # Factors by Nielsen: the largest reduction of damping after a good step, and its growth after a bad one. The growth
 # doubles with each additional bad step.
@@ -27,10 +27,10 @@ _EASE, _TIGHTEN = 1.0 / 3.0, 2.0
 # A frame is stationary if no single joint can gain more than _OPTIMAL² of the cost.
 _OPTIMAL = 3e-3
 # A frame is also stationary after a step that was damped by at most _FIRST, if two fractions of the remaining cost are
-# small. The next step would gain at most _PREDICTABLE: about error² / gain, with the error of this step's prediction.
-# The damping prevented a gain of at most _OPTIMAL; otherwise a marker that had fallen off displaced a joint by 29 mm.
-# Without expected rotations, limits may still change, so no single joint may be able to gain more than NEARLY_OPTIMAL²
-# of the cost.
+# small: the gain of the next step, about error² / gain with the error of this step's prediction, is at most
+# _PREDICTABLE; the gain that damping prevented is at most _OPTIMAL (otherwise a marker that had fallen off displaced
+# a joint by 29 mm). Without expected rotations, limits may still change, so no single joint may gain more than
+# NEARLY_OPTIMAL².
 _PREDICTABLE, NEARLY_OPTIMAL = 1e-5, 0.03
 # After a step that gained at most this fraction of the cost, the next one includes the derivative of the goals' forces
 # (Newton's method). Farther away that matrix is often indefinite.
@@ -89,7 +89,6 @@ class LeastSquares:
         self._improve(state, most_steps)
 
     def _improve(self, state: State, most_steps: int) -> None:
-        """Take steps for `run`, with or without poles."""
         bodies, open_frames, part = self.bodies, np.arange(len(state.weights)), state
         away = self._away(part)
         damping, growth = np.full(len(open_frames), _FIRST), np.full(len(open_frames), _TIGHTEN)
@@ -273,8 +272,8 @@ class LeastSquares:
             right[:, : bodies.turning] += held[:, : bodies.turning] * pulls
             squares += held
         # A joint is scaled by the mean of two squared lengths: that of its own columns, and the mean over all joints
-        # that move a goal. With the first alone, poses far from their targets took 1.8 times the steps; with the second
-        # alone, 1 % of a person's targets needed a restart.
+        # that move a goal. With the first alone, poses far from their targets took 1.8 times the steps; with the
+        # second, 1 % needed a restart.
         even = times(self._even, squares)
         joints = even[:, : bodies.turning]
         joints += joints.sum(axis=1, keepdims=True) / np.maximum((joints > 0.0).sum(axis=1, keepdims=True), 1)

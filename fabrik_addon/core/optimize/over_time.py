@@ -25,8 +25,8 @@ from ..arrays import SINGLE, TINY, FloatArray, IntArray, squares
 _LENGTH: Final = 0.5
 # The smallest and the largest fraction of the variance for the part that is independent on each frame.
 _ROUGH: Final = (1e-5, 0.1)
-# The variance of the error of an exact equation, as a fraction of the variance of its values. So equations that
-# contradict each other do not cause large changes.
+# The variance of the error of an exact equation, as a fraction of the variance of its values. So contradicting
+# equations do not cause large changes.
 EXACT: Final = SINGLE
 
 

@@ -12,9 +12,8 @@ The conditions of Karush, Kuhn and Tucker are
 Eliminating x leaves a linear complementarity problem in f and p with a matrix of R + K rows. Lawson and Hanson's method
 (*Solving Least Squares Problems*, 1974, chapter 23) solves it. It begins with a guess of the active set (Bro, de Jong,
 J. Chemometrics 11, 1997). It adds several inequalities at once, but from nearly parallel ones only the one violated
-most. The energy falls with each active set, so none is tried twice. With nine nearly parallel inequalities for each
-cone, this method took 14 rounds in the median, and at most 29. Block principal pivoting (Júdice and Pires 1994; Kim and
-Park 2011) took 95, and often 200.
+most. The energy falls with each active set, so none is tried twice. Block principal pivoting (Júdice and Pires 1994;
+Kim and Park 2011) takes many times the rounds.
 
 A force can have a cap. Rows then come in threes, the components of one goal, and the compliance of a goal whose force
 would be longer than its cap grows until the force is as long as the cap. The goal then costs its cap times its
@@ -35,8 +34,8 @@ SHORTER, MAX_SHORTER = 0.4, 4
 # Pushes and gaps of the wrong sign are ignored below this fraction of the largest movement; both are in units of
 # √energy. Two inequalities may be equal, so each gets a compliance: the same fraction of its movement by a unit push.
 _ACCURACY: Final = 1e-8
-# The largest number of rounds in the searches for the active set and for the compliance of capped goals, in case of
-# cycles by rounding errors. Goals that contradict each other take 5 to 12, others 3.
+# The largest number of rounds in the searches for the active set and for the compliances of capped goals, in case
+# rounding errors cause a cycle. Goals that contradict each other take 5 to 12, others 3.
 _MAX_ROUNDS: Final = 200
 # The cosine above which inequalities are nearly parallel.
 _PARALLEL: Final = 0.5
@@ -78,7 +77,7 @@ class QuadraticProgram:
         Raises numpy.linalg.LinAlgError if H is singular.
         """
         # Products of all rows with each other are left out, since few inequalities are ever active. Without BLAS, as in
-        # Blender's own numpy, products with the inverse take four times as long as LAPACK's solutions.
+        # Blender's own numpy, products with the inverse are slow.
         self._both = np.concatenate([rows, constraints])
         self._count = len(rows)
         solved = np.linalg.solve(matrix, np.concatenate([slope[None], self._both]).T).T

@@ -32,7 +32,7 @@ _TAKE_FRAMES = 50
 # the largest number.
 _STILL_SHARE, _NEARLY_ALL = 0.1, 0.9
 # A person is upright if the distance from feet to head is at least this fraction of its largest value (this
-# percentile). People who walk are upright on all frames; the crouch before a jump is not upright.
+# percentile). The crouch before a jump is not upright.
 _UPRIGHT_SHARE = 0.92
 _TALLEST_PERCENT = 95.0
 

@@ -47,8 +47,8 @@ _NEAR: Final = 25.0
 # Deviations of people from a calibration pose, by part (degrees, standard deviation).
 _STILL: Final = {"spine": 4.0, "chest": 4.0, "neck": 5.0, "head": 5.0, "shoulder": 4.0, "foot": 4.0, "toe": 4.0}
 _STILL_LIMB: Final = 8.0
-# Deviations of moving people from rest (degrees, standard deviation). With the chest's 15 for the lower spine too, the
-# spine was at its limits twice as often.
+# Deviations of moving people from rest (degrees, standard deviation). With 15 for the lower spine, it was at its limits
+# twice as often.
 _MOVING: Final = {"spine": 12.0, "chest": 15.0, "neck": 20.0, "head": 20.0, "shoulder": 12.0, "foot": 20.0, "toe": 15.0}
 _MOVING_LIMB: Final = 60.0
 # Radians: a deviation so large that the prior has only about 2 % of the weight of a marker 10 cm from the joint.
@@ -134,7 +134,7 @@ _STEPS, _STEPS_FROM_NEAR = 6, 2
 # Error of a marker position once its offset is found, as a fraction of the skeleton's size (3 mm on a person).
 _NOISE: Final = 0.001
 # Markers on skin are usually off by at most this fraction of the size. Only an error beyond it, such as that of
-# keypoints, counts as noise. With 0, skin markers lose weight and their error grows by 0.8 mm.
+# keypoints, counts as noise. With 0, skin markers lose weight.
 _OF_SURFACE: Final = 0.0017
 # Bones are rotated by this angle (radians) to find the directions in which their limits let them move. A limit is
 # active if clamping removes more than the fraction `_CUT` of the rotation.
@@ -190,8 +190,8 @@ class Fit:
     def noise(self) -> float:
         """Assumed error of the marker positions (standard deviation along an axis, the rig's units).
 
-        It is at least the error of skin and cameras. Keypoints have three times as much. With too small an error,
-        offsets of markers with gaps become wrong by centimeters.
+        It is at least the error of skin and cameras. With a smaller one, offsets of markers with gaps are off by
+        centimeters.
         """
         beyond = max(self.off**2 - (_OF_SURFACE * self.skeleton.size) ** 2, 0.0)
         return float(np.hypot(_NOISE * self.skeleton.size, np.sqrt(beyond)))
@@ -259,8 +259,7 @@ class Fit:
         """(F, B, 3, 3) projectors onto the rotations that limits allow to bodies pushed along vectors (F, B, 3).
 
         A body is rotated slightly along the push and clamped to its limits. The part of the rotation that is removed is
-        the normal of the active limit. At a corner, a second round finds the other limit. Without this, the error of a
-        person who stands still is four times as large.
+        the normal of the active limit. At a corner, a second round finds the other limit.
         """
         carried = self.carried(solution)
         tangents = np.broadcast_to(np.eye(3), (*push.shape, 3)).copy()
@@ -407,7 +406,6 @@ def _length_columns(fit: Fit, solution: Solution, *, grows: bool) -> FloatArray:
 # The markers of a pose depend on its joints, which differ on every frame, and on the shared parameters. To minimize Σ
 # weight · |target − point|², each step eliminates the joints frame by frame and solves for the shared parameters alone
 # (the Schur complement, as in bundle adjustment: Triggs et al. 2000, §6). The solver then finds the joints again.
-# Alternating between joints and parameters would take hundreds of rounds.
 
 _ROUNDS: Final = 6
 # The search ends when a round reduces the objective by less than this fraction.

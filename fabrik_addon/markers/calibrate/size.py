@@ -185,7 +185,7 @@ def uniform_scale(rest_points: FloatArray, pairs: Sequence[tuple[int, int]], pos
     """The factor from marker distances to rig distances.
 
     Each pair gives the median over the frames on which both its markers are seen. The result is the median of the
-    pairs, weighted by length. So a few bad frames or misplaced markers hardly change it.
+    pairs, weighted by length.
 
     rest_points: (M, 3) the mapped points on the rig at rest. positions: (F, M, 3) of the same markers, NaN where not
     seen. pairs: from ``rigid_pairs``. Raises CalibrationError if no pair can be measured.

@@ -28,11 +28,11 @@ _SHARED_LABELS: Final = 5
 # A performer has at least this fraction of the body labels of the performer with the most.
 _MIN_SHARE: Final = 0.25
 # Meters: the extent of a person's markers, from a sitting child to an adult with raised arms. It is only checked with
-# at least this many landmarks, since fewer may be those of a hand or of an object.
+# at least this many landmarks.
 _SMALLEST, _LARGEST = 0.35, 3.5
 _FEWEST_LANDMARKS: Final = 8
-# In a recording of one person, the lengths of limbs never all change by this factor. With markers, they change by up to
-# 1.01. With keypoints, they change by more, but not all together.
+# In a recording of one person, the lengths of limbs never all change by this factor: with markers by up to 1.01; with
+# keypoints by more, but not all together.
 _GROWN: Final = 1.15
 _PARTS: Final = 10
 # Markers of one landmark belong to two people if they are farther apart than this fraction of a person's extent.
@@ -201,7 +201,6 @@ def _falls(heights: FloatArray, columns: Sequence[int], rate: float) -> float:
 
 
 def _parser(content: bytes, suffix: str) -> Parser:
-    """The parser for a file with this content."""
     start = content[:64]
     letters = start.replace(b"\0", b"").lower()
     if _TRC_START in letters:

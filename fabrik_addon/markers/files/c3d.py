@@ -165,7 +165,6 @@ def _from_dec(raw: bytes) -> FloatArray:
 
 
 def _decoded(raw: bytes) -> str:
-    """A text up to its first NUL, in UTF-8, else Latin-1."""
     raw = raw.partition(b"\0")[0]
     try:
         return raw.decode("utf-8").strip()
@@ -194,8 +193,8 @@ def _processor(content: bytes, section: bytes) -> int:
 
 # The points: their location in the file, and their positions in the file's units.
 #
-# A C3D file contains most values twice, in its header and in its parameters, and they do not always agree. The size of
-# the file shows which are right: the last of its frames must end in its last block.
+# A C3D file contains most values twice, in its header and in its parameters. If they differ, the size of the file shows
+# which are right: the last frame must end in the last block.
 
 # In the header, this number means that the frame count does not fit there.
 _MANY_FRAMES: Final = 65535
@@ -287,7 +286,6 @@ def _layout(content: bytes, parameters: Parameters) -> tuple[Layout, tuple[str, 
 
 
 def _counts(values: Iterable[float]) -> list[int]:
-    """The values that are valid counts, without repetitions."""
     return list(dict.fromkeys(int(value) for value in values if math.isfinite(value) and value >= 1.0))
 
 
@@ -387,7 +385,6 @@ def parse_c3d(content: bytes, chosen: Chosen) -> Clip:
 
 
 def _labels(parameters: Parameters, count: int) -> tuple[list[str], list[bool]]:
-    """The names of the points, and which of them are outputs of a model."""
     plain = [*parameters.strings("POINT:LABELS"), *([""] * count)][:count]
     # Repeated labels are replaced by their descriptions, if all of those differ.
     counts = Counter(plain)
@@ -403,8 +400,8 @@ def _labels(parameters: Parameters, count: int) -> tuple[list[str], list[bool]]:
         prefix = next((prefix for prefix in prefixes if label.startswith(prefix) and label != prefix), None)
         name = label if prefix is None else f"{prefix.rstrip('_-. ')}:{label[len(prefix) :]}"
         names.append(name or f"*{place}")
-    # The file lists the outputs of a model in groups, such as angles and forces. It may rename these groups. Without
-    # groups, outputs are recognized by their usual names, or as the origin and the axes of a segment.
+    # The file lists the outputs of a model in groups, which it may rename. Without groups, outputs are recognized by
+    # their usual names, or as the origin and the axes of a segment.
     groups = dict.fromkeys((*_OUTPUT_GROUPS, *parameters.strings("POINT:TYPE_GROUPS")[::2]))
     listed = {label for group in groups if group for label in parameters.strings(f"POINT:{group}") if label}
     there = set(names)

@@ -92,12 +92,10 @@ def parse_nexus(content: bytes, chosen: Chosen) -> Clip:
         raise MarkerFileError(f"its markers have several units ({', '.join(sorted(units))}): export them with one")
     labels = [*names, *[""] * len(axes)]
     numbers = rows.columns([0, 1, *(place + axis for place in firsts for axis in range(3))])
-    # Sub frames are parts of a frame.
     if not capitals[1].startswith("SUB"):
         numbers[:, 1] = 0.0
     parts = np.nanmax(numbers[:, 1], initial=0.0) + 1.0
     frames = parts * numbers[:, 0] + np.nan_to_num(numbers[:, 1])
-    # The file has no times.
     numbers[:, 1] = np.nan
     numbers, notes = in_place(frames, numbers[:, 1:])
     rate, unit = rate_in_cell(rate_row[0]), units.pop() if units else ""
@@ -190,13 +188,11 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
 
 
 def _with_one_header(text: str) -> str:
-    """The text of concatenated files without their repeated headers."""
     header = _HEADER.match(text) if len(_KEY.findall(text)) > 1 else None
     return text if header is None else f"{header[0].rstrip()}\n{_HEADER.sub('', text)}"
 
 
 def _plain(text: str) -> str:
-    """A word of the header in lower case, without spaces."""
     return text.lower().replace(" ", "")
 
 
@@ -259,7 +255,6 @@ def _markers(
 
 
 def _of_body(body: str, name: str) -> str:
-    """The name of a rigid body's marker: the body's name and the marker's number."""
     number = re.search(r"\d+$", name)
     return f"{body.replace(':', '_')}_{int(number[0]) if number else name.rpartition(':')[2]}"
 

@@ -2,11 +2,10 @@
 
 CSV: three columns for each point, with the axis at the end of the name ("nose_x", "nose.x", "noseX") or at the
 beginning ("x0"), as written by FreeMoCap (`…_3d_xyz.csv`, `…_by_trajectory.csv`), anipose and others; or FreeMoCap's
-tidy `…_by_frame.csv`, with a row for each frame and keypoint and the columns frame, keypoint, x, y, z (`DataSaver` in
-freemocap/freemocap; version 2 adds rows of other trajectories, such as centers of mass, which are skipped). Time
-columns give the rate. Other columns, except confidences, are skipped. Arrays:
-(F, N, 3), (F, N, 4) with a confidence last, or (F, 3 N), with or without an axis of length 1 for one person. Points
-with confidence 0 are missing.
+tidy `…_by_frame.csv`, with a row for each frame and keypoint and the columns frame, keypoint, x, y, z (rows of other
+trajectories, such as centers of mass, are skipped). Time columns give the rate. Other columns, except confidences, are
+skipped. Arrays: (F, N, 3), (F, N, 4) with a confidence last, or (F, 3 N), with or without an axis of length 1 for one
+person. Points with confidence 0 are missing.
 
 Files contain no units or axes, and arrays no rate. Units are detected from a person's size, and the up axis from the
 direction from feet to head. The rate is 30 frames per second unless it is given. Points without a bone, such as those
@@ -15,8 +14,7 @@ of a face, are left out.
 The orders in which pose estimators write keypoints are from these sources: MediaPipe's pose and hand landmarks, and
 FreeMoCap's order of them (body, right hand, left hand, face); COCO and COCO-WholeBody (jin-s13/COCO-WholeBody); HALPE
 (Fang-Haoshu/Halpe-FullBody); OpenPose's BODY_25 (its output.md); Human3.6M as reduced to 17 points by VideoPose3D and
-MotionBERT; the joints of SMPL, SMPL-H and SMPL-X (joint_names.py of the package smplx). Points without names here have
-no bone: inner joints of spines, and faces.
+MotionBERT; the joints of SMPL, SMPL-H and SMPL-X (joint_names.py of the package smplx).
 """
 
 import math
@@ -89,7 +87,6 @@ def hand_names(side: str) -> list[str]:
 
 
 def _smpl_hands() -> list[str]:
-    """Three joints for each finger, in SMPL-H's order."""
     return [
         f"{side}_hand_{finger}_{joint}"
         for side in ("left", "right")
@@ -315,7 +312,6 @@ def _wide(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArra
         raise MarkerFileError(_NO_COLUMNS)
     wanted = [axes[axis] for axes in whole.values() for axis in "xyz"]
     counted, timed = (_number_column(rows, lowered, names) for names in (_FRAMES, _TIMES))
-    # Points with confidence 0 were not found.
     trusted = {
         list(whole).index(match[1]): place
         for place, cell in enumerate(header)

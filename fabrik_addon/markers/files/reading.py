@@ -1,10 +1,9 @@
 """Helpers shared by the readers of marker files: bytes, arrays, units, names, and missing samples.
 
 NumPy's .npy and .npz files are read without unpickling, since pickles can run code. AMASS's .npz files have
-`marker_data` (F, M, 3) and `marker_labels`, meters, Z up. Source: the keys listed in AMASS's notebook
-01-AMASS_Visualization (nghorbani/amass). The rate is `mocap_framerate`, in later files `mocap_frame_rate`. SOMA uses
-`markers`, `labels` and `frame_rate`, in millimeters (nghorbani/soma). Units that are not given follow from the
-person's size.
+`marker_data` (F, M, 3) and `marker_labels`, meters, Z up. Source: nghorbani/amass (notebook 01). The rate is
+`mocap_framerate`, in later files `mocap_frame_rate`. SOMA uses `markers`, `labels` and `frame_rate`, in millimeters
+(nghorbani/soma). Units that are not given follow from the person's size.
 """
 
 import csv

@@ -84,8 +84,8 @@ _WHERE: Final[Mapping[str, str]] = {
     "centre": "jointcenter jointcentre center centre joint jc",
     "": "cluster clus clu marker mark mkr of the",
 }
-# The landmark for a part and a side of it; "" is the part alone. "Outer" and "inner" on wrists and hands mean the
-# little finger and the thumb; lateral and medial mean the reverse.
+# The landmark for a part and a side of it; "" is the part alone. On wrists and hands, "outer" and "medial" mean the
+# little finger's side.
 _LANDMARKS: Final[Mapping[str, Mapping[str, str]]] = {
     "asis": {"": "asis"}, "psis": {"": "psis"}, "iliac crest": {"": "iliac crest"}, "trochanter": {"": "trochanter"},
     "knee": {"": "outer knee", "lat": "outer knee", "out": "outer knee", "med": "inner knee", "in": "inner knee",

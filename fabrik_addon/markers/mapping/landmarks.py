@@ -1,9 +1,8 @@
 """Landmarks of the human body at which markers are attached, and their positions on a rig.
 
-A landmark is given relative to a joint, in percent of the body's height, so it fits rigs of different bone lengths. The
-numbers are for an average adult and include a marker's size; a calibration measures the real offsets. Sources: Winter,
-Biomechanics and Motor Control of Human Movement, 2009, figure 4.1 (proportions); Bell, Pedersen and Brand 1989 (hip
-center relative to the pelvis).
+A landmark is given relative to a joint, in percent of the body's height. The numbers are for an average adult and
+include a marker's size; a calibration measures the real offsets. Sources: Winter, Biomechanics and Motor Control of
+Human Movement, 2009, figure 4.1 (proportions); Bell, Pedersen and Brand 1989 (hip center relative to the pelvis).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -187,7 +186,6 @@ ON_THE_BODY: Final[Mapping[str, Landmark]] = {
 
 
 def _finger_landmarks() -> dict[str, Landmark]:
-    """The joints of fingers, each on the bone before it, and their tips."""
     places = {f"{finger} 1": Landmark("hand", f"{finger} 1") for finger in FINGERS}
     for finger in FINGERS:
         for number, end in enumerate(("2", "3", "tip"), start=1):
@@ -214,14 +212,13 @@ _LONG: Final[Mapping[str, float]] = {"ankle": 0.0, "ball": 7.0, "toe tip": 12.0}
 _LIMB_ENDS: Final = (("knee", "ankle"), ("hip", "knee"), ("elbow", "wrist"))
 # Percent of the body's height: a part can vote on the front if its foremost and rearmost landmarks are this far apart.
 _DEEP: Final = 4.0
-# The cosine is measured between the right-to-left lines of limbs and of hips or shoulders. Limbs are swapped if the
-# cosine is less than minus _OPPOSITE on at least this percentage of the frames. In recordings it is at least 0.04 on
-# every frame.
+# Limbs are swapped if the cosine between their right-to-left line and that of hips or shoulders is less than minus
+# _OPPOSITE on at least this percentage of the frames. In recordings it is at least 0.04 on every frame.
 _OPPOSITE: Final = 0.3
 _SWAPPED: Final = 20.0
 # Axes have different scales if the standard deviation of the limbs' lengths is more than the first number, relative to
-# these lengths, and this many times that with other scales. In recordings it is at most 0.8 % with markers, and at most
-# 1.2 times that with other scales with keypoints. If an axis is stretched by 1.2, it is about 3 %, and 4 to 17 times.
+# these lengths, and this many times that with other scales. In recordings with markers it is at most 0.8 %, with
+# keypoints at most 1.2 times that. If an axis is stretched by 1.2, it is about 3 %, and 4 to 17 times.
 _CHANGED: Final = 0.012
 _STEADIER: Final = 2.0
 

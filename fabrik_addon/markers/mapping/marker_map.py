@@ -21,7 +21,6 @@ Point = Literal["HEAD", "TAIL", "OFFSET"]
 _Entry = TypeVar("_Entry")
 
 _FORMAT: Final = "fabrik_marker_map"
-# The version of the file format, for marker maps and bone maps.
 _VERSION: Final = 1
 # From this similarity (0 to 1), an unknown name counts as a misspelling of a known one.
 _LIKENESS: Final = 0.7
@@ -48,7 +47,6 @@ class MappedMarker:
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        """Check the values."""
         who = f"marker {self.marker!r}"
         if not self.marker or not self.bone:
             raise MapError(f"{who} on bone {self.bone!r}: both must have a name")
@@ -110,14 +108,12 @@ def _unknown_names(one: str, many: str, wanted: Iterable[str], known: Sequence[s
 
 
 def _check_once(entries: Iterable[MappedMarker]) -> None:
-    """Raise MapError if a marker has more than one entry."""
     counts = Counter(entry.marker for entry in entries)
     if twice := [name for name, count in counts.items() if count > 1]:
         raise MapError(f"marker {twice[0]!r} is mapped more than once: remove all but one entry")
 
 
 def _entries(content: Mapping[str, object]) -> tuple[MappedMarker, ...]:
-    """The entries of a map's JSON object."""
     markers = content.get("markers")
     if not isinstance(markers, dict) or not markers:
         raise MapError("the map has no markers: add some")
@@ -197,7 +193,6 @@ def _entry(marker: str, raw_value: object) -> MappedMarker:
 
 
 def _as_json(entry: MappedMarker) -> object:
-    """The shortest JSON that ``_entry`` reads back."""
     if entry.point == "TAIL" and entry.weight == 1.0:
         return entry.bone
     place = {"point": entry.point} if entry.offset is None else {"offset": list(entry.offset)}

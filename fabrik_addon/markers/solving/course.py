@@ -19,7 +19,7 @@ from ..steps import within
 from .recording import NEARBY, ON_CURVE, Recording, parts, with_options
 
 # Radians: a bone's rotation is lost if hidden markers add more than this to its uncertainty. With 0.3, rotations were
-# lost that the remaining markers still determined well. With 1.0, completely hidden limbs were not lost.
+# lost that other markers determined. With 1.0, completely hidden limbs were not lost.
 LOST: Final = 0.6
 # Assumed error of a marker's position, as a fraction of the skeleton's size.
 _NOISE_SHARE: Final = 0.005
@@ -105,15 +105,14 @@ def _covariances(rows: FloatArray) -> FloatArray:
 
 # The course: first some frames are solved from rest, then all frames from a curve through those.
 #
-# A frame solved by itself depends only on its own markers. If these do not determine the pose (a spine with few
-# markers, neck and head in a row, a rig without limits), each frame may end in a different pose. So frames at regular
-# intervals, the knots, are solved first: every fourth from rest, the others from the curve through those. All frames
-# then start on the curve through the knots (the course). A prior holds bones to it. The less certain a bone is, the
-# stronger the prior.
+# If its own markers do not determine the pose of a frame (a spine with few markers, neck and head in a row, a rig
+# without limits), each frame may end in a different pose. So frames at regular intervals, the knots, are solved first:
+# every fourth from rest, the others from the curve through those. All frames then start on the curve through the knots
+# (the course). A prior holds bones to it. The less certain a bone is, the stronger the prior.
 
-# Seconds between knots. A cubic between them follows people's joints to within a few degrees.
+# Seconds between knots: a cubic between them is off by a few degrees.
 SPACING: Final = 1.0 / 15.0
-# One knot in this many is solved from rest. Solving all knots from rest took twice as many steps, with the same RMS.
+# One knot in this many is solved from rest. Solving all from rest took twice as many steps, with the same RMS.
 _FROM_REST_ONE_IN: Final = 4
 # Maximum number of steps for a knot that is solved from rest, and for one that is solved from the course.
 _STEPS: Final = 12
@@ -121,7 +120,7 @@ _STEPS_FROM_NEAR: Final = 8
 # Assumed error of bone positions from markers, as a fraction of the skeleton's size (5 mm on a person).
 NOISE: Final = 0.002
 # Expected deviation of a knot's pose from rest, as a fraction of the deviation of moving people. With 1, bones with few
-# markers, such as collars, are at their limits more often.
+# markers are at their limits more often.
 _FROM_REST: Final = 0.7
 # Radians: expected deviation of a pose from the course.
 FROM_COURSE: Final = 0.2
@@ -133,7 +132,7 @@ _SPREAD: Final = 0.1
 # curve.
 _UNUSUAL: Final = 1.3
 # Weight of the rest pose for markers that are usually far off, such as keypoints. With less, the chest is at its limits
-# more often. With more, the RMS error grows.
+# more often.
 _REST_COUNTS: Final = 3.5
 
 
@@ -273,8 +272,8 @@ def usual_rotations(rotations: FloatArray, spread: float) -> FloatArray:
 
 # Gaps: rotations that the visible markers do not determine are filled from the frames next to the gap.
 #
-# These frames are then solved again from the filled pose, with lost bones weakly held to it. So visible markers and
-# joint limits come first, and neighboring frames determine only the rest.
+# These frames are then solved again, with lost bones weakly held to the filled pose, so visible markers and joint
+# limits come first.
 
 Gaps = Literal["SOLVE", "HOLD", "INTERPOLATE", "UNKEYED"]
 _HOW: Final = {"SOLVE": "solved", "HOLD": "held", "INTERPOLATE": "interpolated", "UNKEYED": "unkeyed"}

@@ -13,15 +13,15 @@ from .course import FROM_COURSE, NOISE, SPACING, prior_weight, usual_rotations
 from .recording import FAR, Recording, near_flagged, parts
 
 # For each round of smoothing jumps: the weight of the mean pose, relative to the course; the standard deviation of the
-# Gaussian mean, in seconds; and the radians by which a jumping bone's rotation in a frame exceeds the mean's.
-# These numbers are from recordings with gaps. With a spread of 0.1 s in all rounds, feet were 2 mm less accurate.
-# Without the last round, folded forearms still jumped. With a threshold of 0.1 rad, a walk has jumps on most frames.
+# Gaussian mean, in seconds; and the radians by which a jumping bone's rotation in a frame exceeds the mean's. With a
+# spread of 0.1 s in all rounds, feet were 2 mm less accurate. Without the last round, folded forearms still jumped.
+# With a threshold of 0.1 rad, a walk has jumps on most frames.
 _ROUNDS: Final = ((4.0, 0.05, 0.15), (16.0, 0.05, 0.15), (64.0, 0.1, 0.3))
 # The frame rate in Hz for which the jumps above hold; at lower rates people rotate more in a frame.
 _USUAL_RATE: Final = 60.0
-# A jump is real, and not smoothed, if smoothing multiplies the frame's RMS error by more than this. (The RMS before
-# smoothing is assumed to be at least the take's median, and at least the usual noise.) With 1.5, a wrong jump of a
-# dancer's foot remained. With a much larger factor, fast kicks lose up to 14°.
+# A jump is real, and not smoothed, if smoothing multiplies the frame's RMS error (before it at least the take's median,
+# and at least the usual noise) by more than this. With 1.5, a wrong jump of a dancer's foot remained. With a much
+# larger factor, fast kicks lose up to 14°.
 _FARTHER: Final = 2.0
 # The mean around a jump uses the frames within this many standard deviations.
 _BESIDE: Final = 2.0
@@ -74,7 +74,7 @@ _USUAL_TIMES: Final = 4.0
 _ALWAYS_SHARE: Final = 0.015
 _NEVER_SHARE: Final = 0.05
 # Factors on the allowed distance, one for each round. The first is wide, so that one bad marker does not make its
-# neighbors look bad. A third round did not find more bad samples.
+# neighbors look bad.
 _TOLERANCES: Final = (4.0, 1.0)
 # A sample is an outlier if it is this many times farther off than allowed, once the good samples determine the pose.
 _OUTLYING: Final = 2.0
@@ -95,9 +95,8 @@ def implausible_samples(targets: FloatArray, rate: float, size: float) -> BoolAr
     """(F, E) whether a sample of targets (F, E, 3) is farther from those of nearby frames than a body can move.
 
     This is checked before the first solve. Otherwise an arm with two markers follows a wrong wrist marker, not its
-    elbow. An implausible sample is far from the median of the samples on nearby frames, and from a line through them
-    by repeated medians (Siegel, Robust Regression Using Repeated Medians, 1982). The median alone would also reject a
-    fast foot next to a gap.
+    elbow. An implausible sample is far from the median of the samples on nearby frames, and from a line through them by
+    repeated medians (Siegel, Robust Regression Using Repeated Medians, 1982).
 
     rate: frames per second. size: of the skeleton, in the targets' units.
     """

@@ -14,9 +14,9 @@ from ..signals import bridge
 
 # Frames solved together: their arrays fit the processor's cache, and memory does not grow with the take.
 _TOGETHER: Final = 1000
-# Maximum number of steps of the solver from a pose that wrong samples have displaced, from a nearby pose, and from a
-# curve through nearby frames. More steps do not make joints more accurate: from the curve, a second step mostly follows
-# the noise of the markers. Three are too few from a pose far away.
+# Maximum numbers of steps from a pose that wrong samples have displaced, from a nearby pose, and from a curve through
+# nearby frames. From the curve, a second step mostly follows the noise of the markers. Three are too few from a pose
+# far away.
 FAR, NEARBY, ON_CURVE = 8, 3, 1
 # Seconds: in shorter gaps, a marker's position is interpolated from its own motion.
 _MOMENT: Final = 0.1

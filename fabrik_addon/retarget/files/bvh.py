@@ -2,8 +2,8 @@
 
 A BVH file has HIERARCHY with joints, each with OFFSET and CHANNELS, and MOTION with Frames, Frame Time and one line of
 numbers for each frame. The axes of all joints are those of the world at rest, and Y is up. A joint's rotations are in
-degrees and multiplied in the order of its channels. Files with decimal commas, in UTF-16, with radians, or with joints
-that have only some channels are read too.
+degrees and multiplied in the order of its channels. Decimal commas, UTF-16, radians, and joints with only some channels
+are read too.
 """
 
 import math
@@ -87,7 +87,6 @@ def parse_bvh(content: bytes, rate: float | None = None) -> Recorded:
 
 
 def _joints(head: str) -> list[_Joint]:
-    """The joints of a skeleton, in their order in the file."""
     joints: list[_Joint] = []
     # Indices of the joints whose braces are open, the innermost last; an end repeats its joint.
     opened: list[int] = []

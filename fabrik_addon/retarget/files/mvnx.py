@@ -10,7 +10,7 @@ the positions. A body whose frames have no positions stays in place, with its lo
 may write quaternions as x y z w; the positions of the segments show which order is right.
 Sources: the MVN User Manual, section MVNX, and Andres FR's io_anim_mvnx.
 
-Of several people, the first is read. Documents that declare entities are refused, since these can expand without end.
+Of several people, the first is read. Documents that declare entities, which can expand without end, are refused.
 """
 
 import io

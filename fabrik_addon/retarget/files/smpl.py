@@ -9,10 +9,9 @@ that of people. Rotations may also be (F, J, 3) or matrices (F, J, 3, 3). `betas
 used. Sources: nghorbani/amass (notebook 01), vchoutas/smplx (joint_names.py) and Meshcapade/smplcodec.
 
 With zero rotations all of these models hold their arms out to the sides, Y up, facing Z. Our skeleton is in that pose
-and contains no data of the models: it is that of an average adult of 1.72 m. As in the models, legs are 5° apart, knees
-bent by 5° and toes rotated out by 17°. The distance that the body moves while a foot is planted shows the length of the
-legs, to which the skeleton is scaled. AMASS has Z up, video tools Y up or down: up is the trunk's direction on most
-frames, unless the body lies on a floor that shows another axis.
+and contains no data of the models: it is that of an average adult of 1.72 m. The distance that the body moves while a
+foot is planted shows the length of the legs, to which the skeleton is scaled. AMASS has Z up, video tools Y up or down:
+up is the trunk's direction on most frames, unless the body lies on a floor that shows another axis.
 """
 
 from collections.abc import Mapping
@@ -83,7 +82,6 @@ _KNUCKLES: Final = {
     "ring": ((0.088, 0.018, 0.0), (0.04, 0.025, 0.02)),
     "thumb": ((0.025, -0.03, -0.01), (0.045, 0.032, 0.026)),
 }
-# The thumb points to the side and forward.
 _THUMB_WAY: Final = (0.7071, -0.7071, 0.0)
 _BODY_JOINTS: Final = 22
 _HAND_JOINTS: Final = 15

@@ -83,7 +83,7 @@ def test_retargeting_sets_up_the_rig(recording, tmp_path):
 
 
 def test_targets_on_controls_are_baked_without_a_set_up():
-    """Otherwise a target on the end of a tentacle's controls could not be reached any more."""
+    """A bake sets up the rig first, so a target on the end of a tentacle's controls can be reached."""
     chain = [
         (f"{kind}{i}", f"{kind}{i - 1}" if i else "", (0, 0, 0.2 * i), (0, 0, 0.2 * i + 0.2))
         for kind in ("control", "skin")

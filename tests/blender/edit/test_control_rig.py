@@ -249,7 +249,7 @@ def test_feet_that_cannot_be_held_are_refused_and_nothing_changes(human, make, t
 
 @pytest.fixture
 def arm_on_ik(human):
-    """The same human, with its right arm on IK; the hand's IK control and its pole swing too."""
+    """The human with its right arm on IK; the hand's IK control and its pole swing too."""
     switch = next(row for row in human.fabrik.control.switches if "upper_arm_parent.R" in row.name)
     write_switches(human, {switch.name: switch.ik})
     swing = np.sin(2.0 * np.pi * FRAMES / 30.0)[:, None]

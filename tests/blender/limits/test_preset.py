@@ -302,7 +302,7 @@ def test_twist_has_the_anatomical_direction():
 
 
 def test_a_palm_that_faces_ahead_at_rest_leaves_more_pronation():
-    """Then the forearm is supinated: all of the range is left to one side, and the rest pose stays inside."""
+    """The forearm is then supinated: the whole range is on one side, and the rest pose is inside it."""
     rows = humans.human()
     about = {"L": np.array([1.0, 0, 0]), "R": np.array([-1.0, 0, 0])}
 

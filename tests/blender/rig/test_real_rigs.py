@@ -301,7 +301,7 @@ def generated_arm(tmp_path):
 
 
 def test_a_generated_rigify_arm(generated_arm):
-    """Its FK controls reach; bones that constraints and drivers own do not change."""
+    """The FK controls reach the target; bones that constraints and drivers move do not change."""
     rig = generated_arm
     controls = {"upper_arm_fk.L", "forearm_fk.L", "hand_fk.L"}
     free = {bone.name for bone in rig.pose.bones} - set(constrained_bones(rig)) - set(unkeyable_bones(rig))

@@ -70,7 +70,7 @@ class TestViews:
         assert view.place == pytest.approx((0.4, -0.3, 1.2))
 
     def test_targets_of_a_live_rig_are_not_missed_while_it_is_dragged(self, rig):
-        """They follow when the drag ends."""
+        """Targets follow when the drag ends, so they are not missed until then."""
         rig.fabrik.live = True
         drag = begin_drag(bpy.context, rig, "forearm.L")
         drag.step(drag.start + np.array((0.0, -0.2, 0.3)))

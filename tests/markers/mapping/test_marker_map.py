@@ -166,7 +166,7 @@ class TestCheck:
 
 @pytest.mark.parametrize("levels", range(850, 1000, 5))
 def test_any_depth_is_read_or_refused(path: Path, levels: int) -> None:
-    """This also applies if the file can be parsed and only the part that a message quotes is too deep."""
+    """A file of any depth is read or refused, even if only the part that a message quotes is too deep."""
     path.write_text(f'{{"fabrik_marker_map": 1, "markers": {{"A": {"[" * levels + "]" * levels}}}}}', encoding="utf-8")
     with pytest.raises(MapError):
         read_map(path)

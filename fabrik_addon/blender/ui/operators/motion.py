@@ -160,7 +160,7 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
             return self._ask(message, performer=(left or error.names)[0])
         timing, rates = self.timing, sorted({recording.rate for _, recording in recordings})
         if timing == "AUTO":
-            # Another rate would change the speed of existing animation, but a static trial has no speed.
+            # Another rate would change the speed of existing animation.
             still = {
                 empty.animation_data.action
                 for take in imported_takes(context.scene)
@@ -211,7 +211,6 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
         report_all(self, ui_message(done), notes)
 
     def _ask(self, message: str, **values: str) -> set[str]:
-        """Show the dialog again, because the user must choose something."""
         self.report({"INFO"}, ui_message(message))
         chosen = {name: getattr(self, name) for name in _CHOSEN}
         files = [{"name": file.name} for file in self.files]

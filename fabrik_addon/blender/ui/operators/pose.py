@@ -395,7 +395,6 @@ class FABRIK_OT_drag(OnControls, Operator):
         return spread_drag.begin_any_drag(context, rig, self.bone, self.point, settings, spread)
 
     def _pick(self, context: Context) -> None:
-        """Make the bone under the mouse active, and choose its nearer end."""
         if self._pick_trail(context):
             return
         found: Any = bpy.ops.view3d.select(location=(int(self._mouse[0]), int(self._mouse[1])))
@@ -469,7 +468,6 @@ class FABRIK_OT_drag(OnControls, Operator):
         self._show(context)
 
     def _go_on(self, context: Context, *, goes_on: bool) -> None:
-        """Start or stop the timer that continues the drag while the mouse rests."""
         manager = context.window_manager
         if goes_on and self._timer is None:
             self._timer = manager.event_timer_add(live.PAUSE, window=context.window)

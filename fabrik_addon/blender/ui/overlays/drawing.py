@@ -112,11 +112,10 @@ def draw(drawing: Drawing, region: Region, share: float = 1.0) -> None:
 
 
 def _faded(points: Single, colors: Single, share: float) -> dict[str, Any]:
-    """Points and colors with an opacity factor, by the names that shaders use."""
     return {"pos": points, "color": colors * np.array((1.0, 1.0, 1.0, share), dtype=np.float32)}
 
 
-# The length of the lines in pixels at the depth of the point. It is larger than any screen.
+# Pixels: the length of the lines, larger than any screen.
 _FAR: Final = 10000.0
 _WIDTH: Final = 1.0
 
@@ -154,7 +153,7 @@ def draw_drag_paths(drag: object) -> None:
 # Widths in pixels: lines of trails, ticks of frames, dots of keys, lines of holds.
 TRAIL, TICK, KEY, HELD = 1.5, 3.0, 6.0, 4.0
 _WHITE: Final = (1.0, 1.0, 1.0)
-# Okabe and Ito's orange and blue, which color-blind people can distinguish.
+# Okabe and Ito's orange and blue.
 BEFORE, AFTER = (0.90, 0.62, 0.0), COLORS["met"][:3]
 # The opacity of a trail at its ends.
 _FAINT: Final = 0.25
@@ -198,7 +197,7 @@ def _crosses(points: FloatArray, size: float, rgba: FloatArray) -> Part:
     return ends, np.arange(len(ends)), np.repeat(rgba, 4, axis=0)
 
 
-# Seconds between checks for changed keys: longer than the time between the keys of two bones that are keyed together.
+# Seconds between checks for changed keys.
 _PAUSE: Final = 0.3
 # The paths of the active rig. Drawings are cached until their data changes.
 KEEPER = PathKeeper()

@@ -311,7 +311,6 @@ def error_lines(rig: Object, frame: float) -> Drawing:
 
 
 def _pairs(rig: Object, frame: float) -> Iterator[tuple[FloatArray, Vector]]:
-    """The position of each marker, and of its point on the bone."""
     for marker in mapped_markers(rig):
         holder: Any = marker.target
         bone: Any = rig.pose.bones.get(marker.bone)

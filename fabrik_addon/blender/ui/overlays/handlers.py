@@ -141,7 +141,6 @@ def add_missing_handlers(rig: Object) -> None:
 
 
 def _note_file() -> None:
-    """Add the handlers if the file uses a feature that needs them."""
     every = (seen(rig) for rig in bpy.data.objects if rig.type == "ARMATURE")
     if any(getattr(scene, LIMITS_SWITCH) for scene in bpy.data.scenes) or any(
         len(each.effectors) or each.show_capsules or each.show_trails or len(each.capture.markers) for each in every
@@ -151,7 +150,6 @@ def _note_file() -> None:
 
 @persistent  # type: ignore[untyped-decorator]
 def _after_load(*_arguments: object) -> None:
-    """Handle the opening of a file."""
     _forget()
     _note_file()
 

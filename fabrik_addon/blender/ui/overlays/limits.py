@@ -214,8 +214,7 @@ _SHAPES: Final[dict[type[Limit], Callable[[Any, Quaternion], list[Shape]]]] = {
     Fixed: _fixed_shapes,
 }
 
-# Drawing in the viewport, called by `handlers.py`. `gpu` is imported only when something is drawn, because it does not
-# work without a window.
+# Drawing in the viewport, called by `handlers.py`. `gpu` does not work without a window.
 
 _Numbers = tuple[float, ...]
 
@@ -283,7 +282,6 @@ def gather(bones: Sequence[PoseBone], active: PoseBone | None) -> tuple[Drawing,
 
 
 def _drawing(shares: Sequence[tuple[Shape, float]]) -> Drawing:
-    """One drawing of all shapes, each with an opacity factor."""
     lines, surfaces = list[Lines](), list[Part]()
     for shape, share in shares:
         color = COLORS["binds"] if shape.binds else _WHITE if shape.kind is ShapeKind.MARKER else COLORS["free"]

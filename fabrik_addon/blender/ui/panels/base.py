@@ -22,7 +22,7 @@ _MARGINS: Final = 80.0
 # Pixels in a list's row: the width of an icon, and the free space around a text (without the scroll bar).
 _ICON: Final = 20.0
 _PAD: Final = 20.0
-# The number of shortened texts that are cached between redraws, enough for the names of a few rigs.
+# The number of shortened texts that are cached between redraws.
 _KEPT: Final = 2048
 
 

@@ -230,9 +230,8 @@ def _stiffen(rig: Object, stiffness: float) -> None:
             limit_properties.write_settings(bone, replace(limit_properties.read_settings(bone), stiffness=stiffness))
 
 
-# A property of objects, the slider for the stiffness of the active and the selected bones. Blender draws sliders only
-# for existing properties, which these bones may not have yet. This property stores nothing: it reads and writes the
-# stiffness of the bones.
+# The slider for the stiffness of the active and the selected bones. It stores nothing, but reads and writes their
+# stiffness, because Blender draws sliders only for existing properties.
 STIFFNESS_SLIDER: Final = "fabrik_stiffness_of_selected"
 STIFFNESS: Final = Factor(
     "Stiffness",
@@ -332,7 +331,6 @@ def _draw_limit(layout: UILayout, bone: PoseBone) -> None:
 
 
 def _draw_window(layout: UILayout, bone: PoseBone, corners: int) -> None:
-    """Draw the swings of each corner, and buttons to move, remove and add corners."""
     column = layout.column(align=True)
     column.use_property_split = False
     for point in range(corners):
