@@ -171,10 +171,6 @@ class RelaxedLimbs:
         ]
         self._shares = np.zeros(len(self._limbs))
 
-    def lifted(self, moved: FloatArray) -> float:
-        """The largest of the distances (E,) by which targets of legs moved."""
-        return float(moved[self.on_legs].max(initial=0.0))
-
     def relaxed(self, shares: FloatArray) -> tuple[Pose, list[Coupled]] | None:
         """The preferred pose, each limb relaxed by the largest of its effectors' shares (E,); None if unchanged."""
         eased = np.array([shares[limb.ends].max() for limb in self._limbs])
