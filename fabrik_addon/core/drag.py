@@ -577,9 +577,9 @@ class DragSolver:
         if (relaxed := self._limbs.relaxed(shares)) is not None:
             self.posture = self.posture.relaxed(*relaxed)
         self.sagging = self._arms if self._arms is not None and self._arms.relax(shares) else None
-        legs = self._limbs.on_legs
-        self.bounds.lean_on(wanted.points[(moved > 0.0) & ~legs], _FULL_SHIFT * self.size)
-        share = max(self.bounds.lifted(ways[legs]), float(shares[~legs].max(initial=0.0)))
+        self.bounds.lean_on(wanted.points[(moved > 0.0) & ~self._limbs.on_legs], _FULL_SHIFT * self.size)
+        feet = self._limbs.below_knees
+        share = max(self.bounds.lifted(ways[feet]), float(shares[~feet].max(initial=0.0)))
         carried = np.zeros(3)
         if self._side_bends:
             # Hips that are dragged sideways carry the body over one foot. If they go back, the trunk leans forward.

@@ -240,6 +240,11 @@ def test_the_body_shifts_over_the_planted_foot(human, kind, bone):
     assert tilt(rig, {"human": "hips", "metarig": "spine", "mixamo": MIXAMO["hips"]}[kind]) < 10.0
 
 
+def test_the_body_shifts_over_the_planted_foot_as_the_other_knee_is_lowered(human):
+    drag(human, "thigh.L", (0.0, -0.15, -0.1), pinned=("foot.R",))
+    assert room(human, ("foot.R",)) > -0.01
+
+
 @pytest.mark.parametrize("kind", ["human", "mixamo"])
 def test_a_free_leg_balances_a_far_reach(human, kind):
     """A hand reaches to the side and forward, 26 % of its arm's length beyond the resting shoulder; one foot is pinned.
