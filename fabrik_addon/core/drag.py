@@ -54,7 +54,7 @@ Lock: TypeAlias = Callable[[FloatArray], FloatArray]
 # goals near the edge of reach are missed. With 100, joints rotate twice as far per step.
 _CAP: Final = 30.0
 # A target that jumps is followed in several moves: the length of each, as a fraction of the body's size, and the
-# largest number of moves.
+# largest number of moves. Targets that moved less than this keep most of their force when others are out of reach.
 _MOVE, _MAX_MOVES = 0.06, 12
 # Stiffness along active constraints. It changes no step, but the matrix then only has to be positive definite in the
 # other directions. With 10, a hand far out of reach takes twice the steps; with 100, bones turn back while targets
@@ -572,7 +572,7 @@ class DragSolver:
         moved = lengths(ways)
         shares = np.minimum(1.0, moved / (_FULL_SHIFT * self.size))
         # Targets that hardly moved stay met if others are out of reach. Pins stay stronger, however far targets move.
-        apart = np.minimum(moved[self._last_goals], self.size) + _FULL_SHIFT * self.size
+        apart = np.minimum(moved[self._last_goals], self.size) + _MOVE * self.size
         self.caps[self._last_goals] = self._last_caps * apart.max() / apart
         if (relaxed := self._limbs.relaxed(shares)) is not None:
             self.posture = self.posture.relaxed(*relaxed)
