@@ -22,7 +22,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import CLOSE, ROUNDING, SINGLE, TINY, BoolArray, FloatArray, IntArray, joined, lengths
+from .arrays import CLOSE, ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, joined, lengths
 from .kernel.bodies import AT_REST, MAX_ROTATION, Bodies, Motions, Pose, joint_axes
 from .kernel.bounds import Bounds, Floor, Support
 from .kernel.capsules import Contacts, SelfCollision
@@ -54,7 +54,7 @@ Lock: TypeAlias = Callable[[FloatArray], FloatArray]
 # goals near the edge of reach are missed. With 100, joints rotate twice as far per step.
 _CAP: Final = 30.0
 # A target that jumps is followed in several moves: the length of each, as a fraction of the body's size, and the
-# largest number of moves.
+# largest number of moves. Targets that moved less than this keep most of their force when others are out of reach.
 _MOVE, _MAX_MOVES = 0.06, 12
 # Stiffness along active constraints. It changes no step, but the matrix then only has to be positive definite in the
 # other directions. With 10, a hand far out of reach takes twice the steps; with 100, bones turn back while targets
@@ -572,14 +572,14 @@ class DragSolver:
         moved = lengths(ways)
         shares = np.minimum(1.0, moved / (_FULL_SHIFT * self.size))
         # Targets that hardly moved stay met if others are out of reach. Pins stay stronger, however far targets move.
-        apart = np.minimum(moved[self._last_goals], self.size) + _FULL_SHIFT * self.size
+        apart = np.minimum(moved[self._last_goals], self.size) + _MOVE * self.size
         self.caps[self._last_goals] = self._last_caps * apart.max() / apart
         if (relaxed := self._limbs.relaxed(shares)) is not None:
             self.posture = self.posture.relaxed(*relaxed)
         self.sagging = self._arms if self._arms is not None and self._arms.relax(shares) else None
         self.bounds.lean_on(wanted.points[(moved > 0.0) & ~self._limbs.on_legs], _FULL_SHIFT * self.size)
-        # A leg that is dragged bears no weight anymore, so the body is shifted at least as fast as the leg moves.
-        lifted = self._limbs.lifted(moved) / max(self.bounds.off_support, TINY)
+        feet = self._limbs.below_knees
+        share = max(self.bounds.lifted(ways[feet]), float(shares[~feet].max(initial=0.0)))
         carried = np.zeros(3)
         if self._side_bends:
             # Hips that are dragged sideways carry the body over one foot. If they go back, the trunk leans forward.
@@ -587,7 +587,7 @@ class DragSolver:
             forward = self._preferred_pose.carried[body] @ axis
             carried = ways[self.goals.on[: self.goals.count] == 0].sum(axis=0)
             carried -= (carried @ forward) * forward
-        self.posture.shift = self.bounds.shift(min(1.0, max(lifted, float(shares.max(initial=0.0)))), carried)
+        self.posture.shift = self.bounds.shift(share, carried)
 
     def _moved_distance(self, state: _State) -> float:
         """The largest distance that a target has moved since the last call; a radian counts as the body's size."""

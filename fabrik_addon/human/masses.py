@@ -75,10 +75,10 @@ _BENDS: Final = {
 # The fraction of a trunk's tilt that limbs without targets do not follow: arms and legs hang, and the head looks ahead.
 _HANGS: Final = {"upper_arm": 1.0, "forearm": 1.0, "thigh": 1.0, "shin": 1.0, "neck": 0.4, "head": 0.6}
 # Shin: degrees by which a knee bends once its foot is dragged away. With 0, a foot that is dragged back along the floor
-# by 20 cm bends the knee by at most 4 degrees, instead of 36.
+# by 20 cm bends the knee by at most 4 degrees, instead of 43.
 # Upper arm: degrees by which a level arm is lowered once its hand is dragged away; other arms are lowered less. With 0,
 # the elbows of a rig in a T pose are above its shoulders when its hands are at a wall.
-_EASED: Final = {"shin": 90.0, "upper_arm": 40.0}
+_EASED: Final = {"shin": 100.0, "upper_arm": 40.0}
 # The torque with which a dragged bone keeps its orientation, as a fraction of the torque that holds a target rotation.
 # Foot: if lifted by 30 cm, it tilts by 13 degrees; if free to rotate, by 46. With 0.017, the heel stays down even with
 # the ankle at its limit. Toe: only the heel of a dragged foot rises. With 0.0011, the toes of a foot that is dragged 40

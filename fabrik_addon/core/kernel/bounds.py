@@ -67,7 +67,6 @@ class Bounds:
 
     Attributes:
         capsules: those of the body.
-        off_support: the distance by which the preferred pose must be shifted to be over the support.
     """
 
     def __init__(
@@ -112,7 +111,7 @@ class Bounds:
 
         Sets the region in which the center of mass moves freely. Points that start below the floor may stay as low.
         """
-        self._posture, self.off_support = posture, 0.0
+        self._posture, self._off_support = posture, 0.0
         self.capsules.carry(rotations, location)
         if len(self._bones):
             posed = forward_kinematics(self._bodies.skeleton, rotations, location)
@@ -134,8 +133,17 @@ class Bounds:
             ways = inner + shares[:, None] * along - start
             ways -= (ways @ up)[:, None] * up
             self._way = ways[squares(ways).argmin()]
-            self.off_support = float(np.linalg.norm(self._way))
+            self._off_support = float(np.linalg.norm(self._way))
         self.shift(0.0, np.zeros(3))
+
+    def lifted(self, ways: FloatArray) -> float:
+        """The share of the shift for legs whose targets move by `ways` (n, 3).
+
+        The higher a leg is lifted, the less weight it bears. At the height of the distance to the support, it is 1.
+        """
+        if self._support is None or not self._off_support:
+            return 0.0
+        return float(np.clip(ways @ np.array(self._support.up) / self._off_support, 0.0, 1.0).max(initial=0.0))
 
     def shift(self, share: float, carried: FloatArray) -> FloatArray:
         """(3,) `share` times the translation that brings an unsupported body over its support; armature space.

@@ -130,7 +130,7 @@ class RelaxedLimbs:
 
     Attributes:
         coupled: hinges that bend in relaxed limbs, with the joints above them.
-        on_legs: (E,) whether each effector is on a leg.
+        on_legs, below_knees: (E,) whether each effector is on a leg, and below its knee.
     """
 
     def __init__(
@@ -160,8 +160,8 @@ class RelaxedLimbs:
         self._hinges = np.zeros((len(bodies.skeleton), 3)) if masses.hinges is None else masses.hinges
         self._hinges = self._hinges[bodies.bones]
         self.coupled = self._find_coupled()
-        legs = [each.above for each in self.coupled]
-        self.on_legs: BoolArray = bodies.above[legs][:, on].any(axis=0)
+        legs = np.array([(each.above, each.hinge) for each in self.coupled], dtype=np.int64).reshape(-1, 2).T
+        self.on_legs, self.below_knees = bodies.above[legs][..., on].any(axis=1)
 
     def prefer(self, pose: Pose) -> None:
         """Find the limbs that relax if this pose is preferred."""
@@ -170,10 +170,6 @@ class RelaxedLimbs:
             each for each in [*self._legs(), *self._arms()] if len(each.ends) and any(map(np.any, each.turns.values()))
         ]
         self._shares = np.zeros(len(self._limbs))
-
-    def lifted(self, moved: FloatArray) -> float:
-        """The largest of the distances (E,) by which targets of legs moved."""
-        return float(moved[self.on_legs].max(initial=0.0))
 
     def relaxed(self, shares: FloatArray) -> tuple[Pose, list[Coupled]] | None:
         """The preferred pose, each limb relaxed by the largest of its effectors' shares (E,); None if unchanged."""
