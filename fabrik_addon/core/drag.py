@@ -150,7 +150,8 @@ class _State:
             + 0.5 * float((self.hanging**2).sum())
             + (solver.sagging.value(self.pose) if solver.sagging else 0.0)
             + float(solver.caps @ np.maximum(lengths(self.residual) - _MET * solver.tolerance, 0.0))
-            + solver.bounds.cost(self.pose, self.away, _CAP * solver.size)
+            # Penetrations cost more than the goals that push parts together can gain.
+            + solver.bounds.cost(self.pose, self.away, 2.0 * _CAP * solver.size)
         )
 
     @cached_property
