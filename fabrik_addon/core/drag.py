@@ -66,8 +66,9 @@ _MET: Final = 5.0
 # One move of the mouse takes at most _STEPS steps: with 3, a straight leg that is dragged up by 10 cm at once lags by
 # 18 mm. It ends after _STEPS_WHEN_MET if all goals are met, or if the last step gained less than _MIN_FALL of the
 # total gain; and after any step that rotates joints by less than _REST_SHARE of the largest rotation from the preferred
-# pose.
-_STEPS, _STEPS_WHEN_MET, _MIN_FALL, _REST_SHARE = 4, 2, 0.01, 0.05
+# pose, or of a radian if that is less. With 0.05, an arm that is dragged far out of reach twists to and fro by 2.6
+# degrees.
+_STEPS, _STEPS_WHEN_MET, _MIN_FALL, _REST_SHARE = 4, 2, 0.01, 0.035
 # Most poses come to rest after 8 to 20 steps, a few after 60: some of these are 34 degrees away after 30 steps.
 _STEPS_TO_REST: Final = 60
 # The largest damping, as a multiple of the mass matrix. With more, a step is too small to reduce the merit.
@@ -149,7 +150,8 @@ class _State:
             + 0.5 * float((self.hanging**2).sum())
             + (solver.sagging.value(self.pose) if solver.sagging else 0.0)
             + float(solver.caps @ np.maximum(lengths(self.residual) - _MET * solver.tolerance, 0.0))
-            + solver.bounds.cost(self.pose, self.away, _CAP * solver.size)
+            # Penetrations cost more than the goals that push parts together can gain.
+            + solver.bounds.cost(self.pose, self.away, 2.0 * _CAP * solver.size)
         )
 
     @cached_property
@@ -490,7 +492,7 @@ class DragSolver:
                 continue
             # Stop early, or close to rest. The rest of the gain comes with the next moves, or while the mouse rests.
             is_done = np.abs(state.residual[self._compliance <= RIGID]).max(initial=0.0) <= _MET * self.tolerance
-            is_close = is_done and longest < _REST_SHARE * float(np.abs(state.away.turned).max(initial=0.0))
+            is_close = is_done and longest < _REST_SHARE * min(1.0, float(np.abs(state.away.turned).max(initial=0.0)))
             is_little = last - state.merit < _MIN_FALL * (first - state.merit) or not self._is_missed(state).any()
             is_clear = self.bounds.depth(state.pose) <= CLOSE * self.size
             if is_close or (step >= _STEPS_WHEN_MET and is_little and is_clear):

@@ -10,7 +10,7 @@ from support.takes import active_human
 from fabrik_addon.blender.goals.effectors import pin_bones
 from fabrik_addon.blender.posing.drag import DragSettings, begin_drag
 from fabrik_addon.blender.rig.armature import read_trees
-from fabrik_addon.core.rotations import angle_between
+from fabrik_addon.core.rotations import angle_between, conjugate, product, rotation_vector_from_quaternion
 
 STEP = 0.01
 # Degrees in a step of a centimeter; the first steps, from a straight neck and straight knees, need larger rotations.
@@ -73,6 +73,10 @@ def test_out_of_reach_nothing_flails_and_pins_hold(human):
     assert errors[-1, 0] > 0.2
     assert errors[:, 1].max() < 1e-3
     assert turns(poses).max() < 15.0
+    steps = rotation_vector_from_quaternion(product(conjugate(poses[:-1]), poses[1:]))
+    is_back = (steps[1:] * steps[:-1]).sum(axis=-1) < 0.0
+    sizes = np.minimum(np.linalg.norm(steps[1:], axis=-1), np.linalg.norm(steps[:-1], axis=-1))
+    assert np.degrees(sizes[is_back].max()) < 2.0
 
 
 def test_beyond_reach_left_and_right_are_mirrored(human):
