@@ -258,14 +258,21 @@ def to_clip(
     if known is None and needs_rate:
         raise MarkerFileError("the frame rate is unknown: choose one")
     used, rate_doubts = rate_or_usual(known)
-    if timed is not None and abs(timed - used) > _RATE_SLACK * used and chosen.rate is None:
-        doubt = (
-            f"The file has two frame rates, {used:g} and {timed:.5g} Hz; used the first: choose the other if the "
-            "motion is too slow or too fast"
-        )
-        rate_doubts = (doubt,)
+    if chosen.rate is None:
+        rate_doubts += two_rates_doubt(used, timed)
     doubts = (*unit_doubts, *up_doubts, *rate_doubts)
     return Clip(unique_names(names), used, points, up, unit, notes=tuple(notes), doubts=doubts)
+
+
+def two_rates_doubt(used: float, timed: float | None) -> tuple[str, ...]:
+    """A doubt if the rate from the times in a file, or None, differs from the one that is used; both in Hz."""
+    if timed is None or abs(timed - used) <= _RATE_SLACK * used:
+        return ()
+    doubt = (
+        f"The file has two frame rates, {used:g} and {timed:.5g} Hz; used the first: choose the other if the "
+        "motion is too slow or too fast"
+    )
+    return (doubt,)
 
 
 def rate_in_cell(cell: str) -> float | None:

@@ -25,7 +25,7 @@ import numpy as np
 from ...core.arrays import FloatArray, IntArray, lengths, times
 from ...core.errors import first_few
 from ...core.rotations import matrix_from_quaternion
-from ...markers.files.reading import rate_in_cell
+from ...markers.files.reading import in_place, number_in, rate_in_cell, rate_of_times, two_rates_doubt
 from ..motion import Recorded, RetargetError, in_meters, in_other_axes, local_rotations, whole_frames
 
 # X to the front becomes -Y: a rotation by 90° to the right about Z.
@@ -37,6 +37,8 @@ _SHORT: Final = 0.03
 _NO_LENGTH: Final = 1e-4
 # Quaternions are read in the other order if its position errors are below this fraction of the usual order's.
 _OTHER_ORDER: Final = 0.5
+# Positions contradict the orientations if they are off by more than this fraction of the bones' length.
+_UNLIKE: Final = 0.5
 # MVN's segments, in their order, each with its parent.
 _PAIRS = (
     "Pelvis= L5=Pelvis L3=L5 T12=L3 T8=T12 Neck=T8 Head=Neck RightShoulder=T8 RightUpperArm=RightShoulder"
@@ -59,6 +61,8 @@ class _Document:
     joints: list[list[str]] = field(default_factory=list)
     fingers: int = 0
     frames: list[dict[str, FloatArray]] = field(default_factory=list)
+    # Of each frame: its index and its time, NaN if unknown.
+    counts: list[list[float]] = field(default_factory=list)
 
 
 def _read(content: bytes) -> _Document:
@@ -90,6 +94,8 @@ def _read(content: bytes) -> _Document:
             elif name == "frame":
                 if element.get("type", "normal") == "normal":
                     document.frames.append({channel: _numbers(element, channel) for channel, _ in _CHANNELS})
+                    counts = (number_in(element.get(key, "")) for key in ("index", "time"))
+                    document.counts.append([math.nan if count is None else count for count in counts])
                 element.clear()
     except ET.ParseError as trouble:
         raise RetargetError(f"it is not a complete MVNX document ({trouble}): export it again") from None
@@ -97,7 +103,8 @@ def _read(content: bytes) -> _Document:
 
 
 def _numbers(element: ET.Element, name: str) -> FloatArray:
-    text = element.findtext(f"{{*}}{name}", "")
+    # Commas are decimal points, as some programs write them.
+    text = element.findtext(f"{{*}}{name}", "").replace(",", ".")
     try:
         return np.array(text.split(), dtype=np.float64)
     except ValueError:
@@ -127,16 +134,26 @@ def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
     if not is_placed:
         nowhere = {"position": np.zeros(3 * len(labels))}
         document.frames = [frame | nowhere for frame in document.frames]
-    orientations, positions = (_of_frames(document, channel, len(labels), width) for channel, width in _CHANNELS)
+    channels = [_of_frames(document, channel, len(labels), width) for channel, width in _CHANNELS]
+    (indices, seconds), gaps = np.array(document.counts).T, tuple[str, ...]()
+    if np.isfinite(indices).all() and (np.diff(indices) > 0.0).all():
+        # Missing frames become gaps.
+        rows, gaps = in_place(indices, np.column_stack([seconds, *(each.reshape(len(each), -1) for each in channels)]))
+        seconds, parts = rows[:, 0], np.split(rows[:, 1:], [4 * len(labels)], axis=1)
+        channels = [part.reshape(len(part), len(labels), -1) for part in parts]
+    orientations, positions = channels
     order, parents, heads, tails = _rest(document, labels, orientations, positions)
     names = [labels[segment] for segment in order]
     orientations, positions = orientations[:, order], positions[:, order]
     frames, notes = whole_frames(orientations, positions[:, 0])
+    notes = gaps or notes
     props = [label for label in labels if label not in names]
     notes += (f"left out unconnected segments: {first_few(props)}",) * bool(props)
     notes += (f"left out {document.fingers} finger segments",) * bool(document.fingers)
     people = f"Used the first of {document.people} people: export each of them to a file of its own"
     doubts = (people,) * (document.people > 1)
+    if rate is None:
+        doubts += two_rates_doubt(frame_rate, rate_of_times(seconds))
     length = np.linalg.norm(orientations[frames], axis=2, keepdims=True)
     if (length == 0.0).any():
         raise RetargetError("it has orientations of 0 0 0 0: export it again")
@@ -144,6 +161,10 @@ def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
     between = positions[frames, 1:] - positions[frames][:, parents[1:]]
     orders = [turned, np.roll(turned, 1, axis=2)]
     off = [np.nanmedian(lengths(between - times(matrix_from_quaternion(q[:, parents[1:]]), along))) for q in orders]
+    if is_placed and min(off) > _UNLIKE * np.median(lengths(along)):
+        doubts += (
+            "The positions of its segments do not match their orientations: export both in the same axes and units",
+        )
     if off[1] < _OTHER_ORDER * off[0]:
         turned = orders[1]
         notes += ("its quaternions are x y z w; read them in this order",)
@@ -152,8 +173,10 @@ def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
     body = Recorded(names, parents, heads, tails, frames, rotations, root, frame_rate, notes, doubts)
     if not is_placed:
         root[:, 2] = heads[:, 2].min() - body.positions()[..., 2].min(axis=1)
-        in_place = "Its frames have no position, so the body stays in place: export it with Orientation and Position"
-        body = replace(body, root=root, doubts=(*doubts, in_place))
+        at_one_place = (
+            "Its frames have no position, so the body stays in place: export it with Orientation and Position"
+        )
+        body = replace(body, root=root, doubts=(*doubts, at_one_place))
     return in_meters(body)
 
 

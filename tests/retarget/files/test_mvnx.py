@@ -171,6 +171,57 @@ def test_without_positions_the_body_stays_in_place_on_the_floor(mvnx):
     np.testing.assert_allclose(positions[:, 0, :2], 0.0, atol=1e-12)
 
 
+def numbered(text, step=1.0, kept=range(FRAMES)):
+    """The document with only some of its frames, which have their index and their time in milliseconds."""
+    head, *frames = re.split('<frame time="0" index="0" type="normal">', text)
+    last, tail = frames[-1].split("</frames>")
+    frames = [*frames[:-1], last]
+    starts = [f'<frame time="{1000 * step * place / 240:.0f}" index="{place}" type="normal">' for place in kept]
+    rows = [start + frames[place] for start, place in zip(starts, kept, strict=True)]
+    return f"{head}{''.join(rows)}</frames>{tail}"
+
+
+def test_frames_that_are_missing_are_gaps(mvnx):
+    """Fixed: the frames after a gap followed at once, so that the body jumped and was too early."""
+    text = mvnx_text(*motion())
+    whole = read_recorded(written(mvnx, numbered(text)))
+    body = read_recorded(written(mvnx, numbered(text, kept=[0, 1, 4, 5])))
+    assert (whole.frames.tolist(), whole.notes, whole.doubts) == ([*range(FRAMES)], (), ())
+    assert (body.frames.tolist(), body.notes) == ([0, 1, 4, 5], ("2 frames are missing; left gaps for them",))
+    np.testing.assert_allclose(body.rotations, whole.rotations[[0, 1, 4, 5]], atol=1e-12)
+
+
+@pytest.mark.parametrize("rate", [None, 60.0])
+def test_times_that_contradict_the_rate_give_a_warning(mvnx, rate):
+    body = read_recorded(written(mvnx, numbered(mvnx_text(*motion()), step=4.0)), rate=rate)
+    said = "The file has two frame rates, 240 and 60."
+    assert [doubt.startswith(said) for doubt in body.doubts] == [True] * (rate is None)
+
+
+@pytest.mark.parametrize("still", [False, True])
+def test_positions_in_other_axes_than_the_orientations_give_a_warning(mvnx, still):
+    """Fixed: a body whose positions were Y up moved sideways without a warning."""
+    orientations, pelvis = motion()
+    if still:
+        orientations[:] = 1.0, 0.0, 0.0, 0.0
+
+    def y_up(found):
+        places = np.array(found[1].split(), dtype=float).reshape(-1, 3) @ [[1, 0, 0], [0, 0, -1], [0, 1, 0]]
+        return f"<position>{' '.join(map(str, places.ravel()))}</position>"
+
+    body = read_recorded(written(mvnx, re.sub("<position>(.*?)</position>", y_up, mvnx_text(orientations, pelvis))))
+    assert body.doubts == (
+        "The positions of its segments do not match their orientations: export both in the same axes and units",
+    )
+
+
+def test_decimal_commas_are_read(mvnx):
+    text = mvnx_text(*motion())
+    commas = re.sub("<(orientation|position)>.*?</", lambda found: found[0].replace(".", ","), text)
+    whole, body = (read_recorded(written(mvnx, each)) for each in (text, commas))
+    np.testing.assert_array_equal(body.positions(), whole.positions())
+
+
 def test_locations_in_millimeters_are_refused(mvnx):
     orientations, pelvis = motion()
     with pytest.raises(RetargetError, match=r"its body moves \d+ m per second: export locations in meters"):
