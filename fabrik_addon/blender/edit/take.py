@@ -354,18 +354,14 @@ def moved_in_time(record: Action, layers: Sequence[tuple[Curves, float]]) -> flo
 
     layers: the curves, and the keys that later holds replaced in them, each with the frames by which they were moved.
     """
+    before = _of(record, _BEFORE)
     written = {key: keyframes.keys(curve) for key, curve in _of(record, _WRITTEN).items() if key in layers[0][0]}
-    if not written:
+    by = {key: each[:, 1] - keyframes.values_at(before[key], each[:, 0]) for key, each in written.items()}
+    # Use the curve that the hold changed most, and only the keys that it changed.
+    key = max(by, key=lambda each: float(np.ptp(by[each])), default=None)
+    if key is None or _same(by[key], 0.0).all():
         return None
-    # Use the curve that varies most, because it identifies frames best. Ignore keys that the hold did not change.
-    key = max(written, key=lambda each: float(np.ptp(written[each][:, 1])))
-    was = keyframes.keys(_of(record, _BEFORE)[key])
-    changed = [
-        not any(_same(was[np.abs(was[:, 0] - frame) < keyframes.SAME_FRAME, 1], value)) for frame, value in written[key]
-    ]
-    if not any(changed):
-        return None
-    times, values = written[key][changed].T
+    times, values = written[key][~_same(by[key], 0.0)].T
     own = [keyframes.keys(curves[key]) + np.array((moved, 0.0)) for curves, moved in layers if key in curves]
     own_times, own_values = np.concatenate(own).T
     same = _same(own_values[:, None], values)
@@ -392,11 +388,12 @@ def _put_back(record: Action, curves: Curves, moved: float) -> set[tuple[str, fl
         keys = [key for key in written if key[0] == path and key in curves]
         ours, changed = set[float](), set[float]()
         for key in keys:
-            times = keyframes.keys(written[key])[:, 0] + moved
-            for frame, value in keyframes.keys(curves[key]).tolist():
-                if times[0] - keyframes.SAME_FRAME < frame < times[-1] + keyframes.SAME_FRAME:
-                    is_same = _same(value, written[key].evaluate(frame - moved))
-                    (ours if is_same else changed).add(frame)
+            own, (first, last) = keyframes.keys(curves[key]), keyframes.keys(written[key])[[0, -1], 0] + moved
+            inside = (own[:, 0] > first - keyframes.SAME_FRAME) & (own[:, 0] < last + keyframes.SAME_FRAME)
+            times, values = own[inside].T
+            is_same = _same(values, keyframes.values_at(written[key], times - moved))
+            ours.update(times[is_same].tolist())
+            changed.update(times[~is_same].tolist())
         kept |= {(path, frame) for frame in changed}
         for key in keys:
             _put_back_curve(curves[key], before[key], written[key], np.array([*ours - changed]), moved)
@@ -420,7 +417,7 @@ def _write_again(
             times = keyframes.keys(written[key])[:, 0] + moved
             own, stays = keyframes.keys(curve)[:, 0], np.array([frame for path, frame in kept if path == key[0]])
             at = np.union1d(times, own[(own > times[0]) & (own < times[-1])])
-            at = np.array([frame for frame in at.tolist() if not _has(stays, frame)])
+            at = at[~_among(at, stays)]
             were, become = (keyframes.values_at(slot[key], at - moved) for slot in (before, written))
             if cycle := keyframes.cycle_of(curve):
                 at = ends[0] + np.mod(at - ends[0], cycle[1] - cycle[0])
@@ -431,14 +428,12 @@ def _write_again(
 
 def _put_back_curve(curve: FCurve, before: FCurve, written: FCurve, frames: FloatArray, moved: float) -> None:
     """Restore the keys of one curve on some frames, and remove keys that the hold added."""
-    points: Any = curve.keyframe_points
-    were, added = keyframes.keys(before)[:, 0] + moved, keyframes.keys(written)[:, 0] + moved
-    for place in range(len(points) - 1, -1, -1):
-        frame = points[place].co[0]
-        if not _has(frames, frame):
-            continue
-        if _has(were, frame):
-            source = before.keyframe_points[int(np.abs(were - frame).argmin())]
+    points, times = curve.keyframe_points, keyframes.keys(curve)[:, 0]
+    were = keyframes.keys(before)[:, 0] + moved
+    was_there, is_added = _among(times, were), _among(times, keyframes.keys(written)[:, 0] + moved)
+    for place in np.flatnonzero(_among(times, frames))[::-1].tolist():
+        if was_there[place]:
+            source = before.keyframe_points[int(np.abs(were - times[place]).argmin())]
             target = points[place]
             for name in keyframes.KEY_KINDS:
                 if getattr(target, name) != getattr(source, name):
@@ -446,10 +441,10 @@ def _put_back_curve(curve: FCurve, before: FCurve, written: FCurve, frames: Floa
             for name in ("co", "handle_left", "handle_right"):
                 x, y = getattr(source, name)
                 setattr(target, name, (x + moved, y))
-        elif _has(added, frame):
+        elif is_added[place]:
             points.remove(points[place], fast=True)
         else:
-            points[place].co_ui[1] = before.evaluate(frame - moved)
+            points[place].co_ui[1] = before.evaluate(times[place] - moved)
     curve.update()
 
 
@@ -479,8 +474,9 @@ def _of(record: Action, slot: str) -> dict[tuple[str, int], FCurve]:
     return keyframes.curves_by_key(keyframes.curves_of(record, own))
 
 
-def _has(frames: FloatArray, frame: float) -> bool:
-    return bool(len(frames)) and bool(np.abs(frames - frame).min() < keyframes.SAME_FRAME)
+def _among(times: FloatArray, frames: FloatArray) -> BoolArray:
+    """(K,) whether times (K,) are equal to one of some frames (F,)."""
+    return np.asarray((np.abs(times[:, None] - frames) < keyframes.SAME_FRAME).any(axis=1))
 
 
 def _same(first: Any, second: Any) -> BoolArray:
