@@ -19,7 +19,7 @@ import numpy as np
 from bpy.types import Action, Context, FCurve, Object, PoseBone
 
 from ...core import forward_kinematics
-from ...core.arrays import BoolArray, FloatArray
+from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.errors import FabrikError
 from ...core.kernel.kinematics import tails
 from ...core.rotations import angle_between, conjugate, product
@@ -381,22 +381,41 @@ def shift_keys(curve: FCurve, frames: FloatArray, by: FloatArray) -> None:
 
 
 def _put_back(record: Action, curves: Curves, moved: float) -> set[tuple[str, float]]:
-    """Restore the keys of a record; returns the data paths and frames of the keys that are kept."""
+    """Restore the keys of a record, and remove keys that the hold added.
+
+    Returns the data paths and frames of the keys that are kept.
+    """
     before, written = _of(record, _BEFORE), _of(record, _WRITTEN)
     kept = set()
     for path in dict.fromkeys(path for path, _ in written):
-        keys = [key for key in written if key[0] == path and key in curves]
-        ours, changed = set[float](), set[float]()
-        for key in keys:
-            own, (first, last) = keyframes.keys(curves[key]), keyframes.keys(written[key])[[0, -1], 0] + moved
-            inside = (own[:, 0] > first - keyframes.SAME_FRAME) & (own[:, 0] < last + keyframes.SAME_FRAME)
-            times, values = own[inside].T
+        rows, changed = dict[tuple[str, int], IntArray](), np.zeros(0)
+        for key in [key for key in written if key[0] == path and key in curves]:
+            own, ends = keyframes.keys(curves[key]), keyframes.keys(written[key])[[0, -1], 0] + moved
+            around = ends + keyframes.SAME_FRAME * np.array((-1.0, 1.0))
+            rows[key] = np.arange(*np.searchsorted(own[:, 0], around))
+            times, values = own[rows[key]].T
             is_same = _same(values, keyframes.values_at(written[key], times - moved))
-            ours.update(times[is_same].tolist())
-            changed.update(times[~is_same].tolist())
-        kept |= {(path, frame) for frame in changed}
-        for key in keys:
-            _put_back_curve(curves[key], before[key], written[key], np.array([*ours - changed]), moved)
+            changed = np.union1d(changed, times[~is_same])
+        kept |= {(path, frame) for frame in changed.tolist()}
+        for key, places in rows.items():
+            points, times = curves[key].keyframe_points, keyframes.keys(curves[key])[:, 0]
+            were, added = (keyframes.keys(slot[key])[:, 0] + moved for slot in (before, written))
+            was_there, is_added, stays = (_among(times, each) for each in (were, added, changed))
+            for place in places[~stays[places]][::-1].tolist():
+                point = points[place]
+                if was_there[place]:
+                    source = before[key].keyframe_points[int(np.abs(were - times[place]).argmin())]
+                    for name in keyframes.KEY_KINDS:
+                        if getattr(point, name) != getattr(source, name):
+                            setattr(point, name, getattr(source, name))
+                    for name in ("co", "handle_left", "handle_right"):
+                        x, y = getattr(source, name)
+                        setattr(point, name, (x + moved, y))
+                elif is_added[place]:
+                    points.remove(point, fast=True)
+                else:
+                    point.co_ui[1] = before[key].evaluate(times[place] - moved)
+            curves[key].update()
     return kept
 
 
@@ -424,28 +443,6 @@ def _write_again(
             write_changes([Shift(curve, at, become - were)], at[(at >= hold.first) & (at <= hold.last)], ends)
     if record.users == 0:
         bpy.data.actions.remove(record)
-
-
-def _put_back_curve(curve: FCurve, before: FCurve, written: FCurve, frames: FloatArray, moved: float) -> None:
-    """Restore the keys of one curve on some frames, and remove keys that the hold added."""
-    points, times = curve.keyframe_points, keyframes.keys(curve)[:, 0]
-    were = keyframes.keys(before)[:, 0] + moved
-    was_there, is_added = _among(times, were), _among(times, keyframes.keys(written)[:, 0] + moved)
-    for place in np.flatnonzero(_among(times, frames))[::-1].tolist():
-        if was_there[place]:
-            source = before.keyframe_points[int(np.abs(were - times[place]).argmin())]
-            target = points[place]
-            for name in keyframes.KEY_KINDS:
-                if getattr(target, name) != getattr(source, name):
-                    setattr(target, name, getattr(source, name))
-            for name in ("co", "handle_left", "handle_right"):
-                x, y = getattr(source, name)
-                setattr(target, name, (x + moved, y))
-        elif is_added[place]:
-            points.remove(points[place], fast=True)
-        else:
-            points[place].co_ui[1] = before.evaluate(times[place] - moved)
-    curve.update()
 
 
 def _copy(curves: Iterable[FCurve], bag: Any, ends: tuple[float, float]) -> None:
