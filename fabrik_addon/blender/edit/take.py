@@ -357,11 +357,12 @@ def moved_in_time(record: Action, layers: Sequence[tuple[Curves, float]]) -> flo
     before = _of(record, _BEFORE)
     written = {key: keyframes.keys(curve) for key, curve in _of(record, _WRITTEN).items() if key in layers[0][0]}
     by = {key: each[:, 1] - keyframes.values_at(before[key], each[:, 0]) for key, each in written.items()}
-    # Use the curve that the hold changed most, and only the keys that it changed.
-    key = max(by, key=lambda each: float(np.ptp(by[each])), default=None)
-    if key is None or _same(by[key], 0.0).all():
+    if not by:
         return None
-    times, values = written[key][~_same(by[key], 0.0)].T
+    # Use the curve that the hold changed most, and only the keys that it changed, unless it only inserted some.
+    key = max(by, key=lambda each: float(np.ptp(by[each])))
+    changed = ~_same(by[key], 0.0)
+    times, values = written[key][changed if changed.any() else slice(None)].T
     own = [keyframes.keys(curves[key]) + np.array((moved, 0.0)) for curves, moved in layers if key in curves]
     own_times, own_values = np.concatenate(own).T
     same = _same(own_values[:, None], values)
