@@ -19,7 +19,7 @@ import numpy as np
 from bpy.types import Action, Context, FCurve, Object, PoseBone
 
 from ...core import forward_kinematics
-from ...core.arrays import BoolArray, FloatArray
+from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.errors import FabrikError
 from ...core.kernel.kinematics import tails
 from ...core.rotations import angle_between, conjugate, product
@@ -354,18 +354,15 @@ def moved_in_time(record: Action, layers: Sequence[tuple[Curves, float]]) -> flo
 
     layers: the curves, and the keys that later holds replaced in them, each with the frames by which they were moved.
     """
+    before = _of(record, _BEFORE)
     written = {key: keyframes.keys(curve) for key, curve in _of(record, _WRITTEN).items() if key in layers[0][0]}
-    if not written:
+    by = {key: each[:, 1] - keyframes.values_at(before[key], each[:, 0]) for key, each in written.items()}
+    if not by:
         return None
-    # Use the curve that varies most, because it identifies frames best. Ignore keys that the hold did not change.
-    key = max(written, key=lambda each: float(np.ptp(written[each][:, 1])))
-    was = keyframes.keys(_of(record, _BEFORE)[key])
-    changed = [
-        not any(_same(was[np.abs(was[:, 0] - frame) < keyframes.SAME_FRAME, 1], value)) for frame, value in written[key]
-    ]
-    if not any(changed):
-        return None
-    times, values = written[key][changed].T
+    # Use the curve that the hold changed most, and only the keys that it changed, unless it only inserted some.
+    key = max(by, key=lambda each: float(np.ptp(by[each])))
+    changed = ~_same(by[key], 0.0)
+    times, values = written[key][changed if changed.any() else slice(None)].T
     own = [keyframes.keys(curves[key]) + np.array((moved, 0.0)) for curves, moved in layers if key in curves]
     own_times, own_values = np.concatenate(own).T
     same = _same(own_values[:, None], values)
@@ -385,21 +382,41 @@ def shift_keys(curve: FCurve, frames: FloatArray, by: FloatArray) -> None:
 
 
 def _put_back(record: Action, curves: Curves, moved: float) -> set[tuple[str, float]]:
-    """Restore the keys of a record; returns the data paths and frames of the keys that are kept."""
+    """Restore the keys of a record, and remove keys that the hold added.
+
+    Returns the data paths and frames of the keys that are kept.
+    """
     before, written = _of(record, _BEFORE), _of(record, _WRITTEN)
     kept = set()
     for path in dict.fromkeys(path for path, _ in written):
-        keys = [key for key in written if key[0] == path and key in curves]
-        ours, changed = set[float](), set[float]()
-        for key in keys:
-            times = keyframes.keys(written[key])[:, 0] + moved
-            for frame, value in keyframes.keys(curves[key]).tolist():
-                if times[0] - keyframes.SAME_FRAME < frame < times[-1] + keyframes.SAME_FRAME:
-                    is_same = _same(value, written[key].evaluate(frame - moved))
-                    (ours if is_same else changed).add(frame)
-        kept |= {(path, frame) for frame in changed}
-        for key in keys:
-            _put_back_curve(curves[key], before[key], written[key], np.array([*ours - changed]), moved)
+        rows, changed = dict[tuple[str, int], IntArray](), np.zeros(0)
+        for key in [key for key in written if key[0] == path and key in curves]:
+            own, ends = keyframes.keys(curves[key]), keyframes.keys(written[key])[[0, -1], 0] + moved
+            around = ends + keyframes.SAME_FRAME * np.array((-1.0, 1.0))
+            rows[key] = np.arange(*np.searchsorted(own[:, 0], around))
+            times, values = own[rows[key]].T
+            is_same = _same(values, keyframes.values_at(written[key], times - moved))
+            changed = np.union1d(changed, times[~is_same])
+        kept |= {(path, frame) for frame in changed.tolist()}
+        for key, places in rows.items():
+            points, times = curves[key].keyframe_points, keyframes.keys(curves[key])[:, 0]
+            were, added = (keyframes.keys(slot[key])[:, 0] + moved for slot in (before, written))
+            was_there, is_added, stays = (_among(times, each) for each in (were, added, changed))
+            for place in places[~stays[places]][::-1].tolist():
+                point = points[place]
+                if was_there[place]:
+                    source = before[key].keyframe_points[int(np.abs(were - times[place]).argmin())]
+                    for name in keyframes.KEY_KINDS:
+                        if getattr(point, name) != getattr(source, name):
+                            setattr(point, name, getattr(source, name))
+                    for name in ("co", "handle_left", "handle_right"):
+                        x, y = getattr(source, name)
+                        setattr(point, name, (x + moved, y))
+                elif is_added[place]:
+                    points.remove(point, fast=True)
+                else:
+                    point.co_ui[1] = before[key].evaluate(times[place] - moved)
+            curves[key].update()
     return kept
 
 
@@ -420,37 +437,13 @@ def _write_again(
             times = keyframes.keys(written[key])[:, 0] + moved
             own, stays = keyframes.keys(curve)[:, 0], np.array([frame for path, frame in kept if path == key[0]])
             at = np.union1d(times, own[(own > times[0]) & (own < times[-1])])
-            at = np.array([frame for frame in at.tolist() if not _has(stays, frame)])
+            at = at[~_among(at, stays)]
             were, become = (keyframes.values_at(slot[key], at - moved) for slot in (before, written))
             if cycle := keyframes.cycle_of(curve):
                 at = ends[0] + np.mod(at - ends[0], cycle[1] - cycle[0])
             write_changes([Shift(curve, at, become - were)], at[(at >= hold.first) & (at <= hold.last)], ends)
     if record.users == 0:
         bpy.data.actions.remove(record)
-
-
-def _put_back_curve(curve: FCurve, before: FCurve, written: FCurve, frames: FloatArray, moved: float) -> None:
-    """Restore the keys of one curve on some frames, and remove keys that the hold added."""
-    points: Any = curve.keyframe_points
-    were, added = keyframes.keys(before)[:, 0] + moved, keyframes.keys(written)[:, 0] + moved
-    for place in range(len(points) - 1, -1, -1):
-        frame = points[place].co[0]
-        if not _has(frames, frame):
-            continue
-        if _has(were, frame):
-            source = before.keyframe_points[int(np.abs(were - frame).argmin())]
-            target = points[place]
-            for name in keyframes.KEY_KINDS:
-                if getattr(target, name) != getattr(source, name):
-                    setattr(target, name, getattr(source, name))
-            for name in ("co", "handle_left", "handle_right"):
-                x, y = getattr(source, name)
-                setattr(target, name, (x + moved, y))
-        elif _has(added, frame):
-            points.remove(points[place], fast=True)
-        else:
-            points[place].co_ui[1] = before.evaluate(frame - moved)
-    curve.update()
 
 
 def _copy(curves: Iterable[FCurve], bag: Any, ends: tuple[float, float]) -> None:
@@ -479,8 +472,9 @@ def _of(record: Action, slot: str) -> dict[tuple[str, int], FCurve]:
     return keyframes.curves_by_key(keyframes.curves_of(record, own))
 
 
-def _has(frames: FloatArray, frame: float) -> bool:
-    return bool(len(frames)) and bool(np.abs(frames - frame).min() < keyframes.SAME_FRAME)
+def _among(times: FloatArray, frames: FloatArray) -> BoolArray:
+    """(K,) whether times (K,) are equal to one of some frames (F,)."""
+    return np.asarray((np.abs(times[:, None] - frames) < keyframes.SAME_FRAME).any(axis=1))
 
 
 def _same(first: Any, second: Any) -> BoolArray:
