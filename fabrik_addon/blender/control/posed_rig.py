@@ -31,6 +31,7 @@ from ..rig.pose_writer import (
     PoseWriter,
     WithLocks,
     bones_with_locks,
+    channel_groups,
     constrained_bones,
     has_property,
     hinge_of_locks,
@@ -453,9 +454,9 @@ class ControlRig(PlainRig):
     ) -> Generator[float, None, writing.TakeChannels]:
         """The channels of controls to key for poses over F frames; limbs switch to FK, except those that stay on IK.
 
-        The steps place the IK controls frame by frame. Those of limbs on FK are placed too, so that the limbs can be
-        switched to IK. A limb that misses its pose on any frame is on FK on all frames. Controls without a solved
-        bone are included if the body's pose needs them. The rig keeps the pose of the last frame.
+        The steps place the IK controls. Those of limbs on FK are placed too, so that the limbs can be switched to IK. A
+        limb that misses its pose on any frame is on FK on all frames. Controls without a solved bone are included if
+        the body's pose needs them. The rig keeps the pose of the last frame.
         """
         rig, setup, (rotations, heads) = self.rig, self._setup, poses
         writer = writing.ControlWriter(context.view_layer.update, rig, setup, skeleton, baked=True)
@@ -467,32 +468,73 @@ class ControlRig(PlainRig):
             turned = turns[:, index]
             if angle_between(turned, local_rotation(rig.pose.bones[name])).max() > _STILL:
                 moved[name] = turned
-        limbs = writer.limbs | writer.matching
-        placed = {name: list[tuple[float, ...]]() for limb in limbs.values() for name in limb.controls}
-        left = list[str]()
         writer.switch((*writer.limbs, *writer.matching), to_ik=True)
-        for row in range(len(heads) if placed else 0):
-            writer.apply(wanted[row], turns[row], None if location is None else location[row])
-            left += [f"{sentence} on one frame" for sentence in writer.leave_ik()]
-            staying = {name for limb in (writer.limbs | writer.matching).values() for name in limb.controls}
-            placed = {name: channels for name, channels in placed.items() if name in staying}
-            for name, channels in placed.items():
-                bone: Any = rig.pose.bones[name]
-                channels.append((*bone.location, *getattr(bone, property_name(bone.rotation_mode))))
-            yield row / len(heads)
+        placed, left = yield from self._placed_over(context, writer, (wanted, turns, location))
         writer.switch(writer.matching, to_ik=False)
         idle = {row.control for row in setup.carriers if row.switch in writer.limbs}
         moved = {name: turned for name, turned in moved.items() if name not in idle}
         locations = {} if location is None else {model.place: location}
         for name, channels in placed.items():
-            locations[name], turned = np.split(np.array(channels), [3], axis=1)
-            moved[name] = from_channels(rig.pose.bones[name].rotation_mode, turned)
+            locations[name], moved[name] = np.split(channels, [3], axis=1)
         bodies = {row.control: row.name for row in setup.carriers}
         bodies |= {name: setup.controls[name].stands_for for name in placed}
         values = writer.on_fk | {limb: setup.switches[limb].ik for limb in writer.limbs}
         return writing.TakeChannels(
             moved, bodies, locations, keyed_switches(setup, with_linked_values(setup, values)), tuple(left)
         )
+
+    def _placed_over(
+        self, context: Context, writer: writing.ControlWriter, poses: tuple[FloatArray, FloatArray, FloatArray | None]
+    ) -> Generator[float, None, tuple[dict[str, FloatArray], list[str]]]:
+        """The (F, 7) locations and rotations of IK controls, by name, and warnings about limbs that left IK.
+
+        All frames follow from the pose in which the limb is bent most. Limbs that miss their pose on some of the
+        checked frames, and limbs that stay on IK, are also placed frame by frame. poses: the matrices (F, J, 4, 4) of
+        the tree's bones, and the channels of the controls for them.
+        """
+        rig, update, (wanted, turns, location) = self.rig, context.view_layer.update, poses
+        limbs, left, count = writer.limbs | writer.matching, list[str](), len(wanted)
+        bones = {path: writer.bones_of(limb, wanted) for path, limb in limbs.items()}
+
+        def pose(row: int, paths: Collection[str]) -> tuple[list[writing.LimbOnIk], list[FloatArray]]:
+            """Write the channels on a frame, without limbs that are not placed yet; the limbs and their matrices."""
+            writer.pose_body(wanted[row], turns[row], None if location is None else location[row])
+            names = [name for path in paths for name in limbs[path].controls if name in placed]
+            for group in channel_groups(rig, names):
+                group.write(rig, np.array([placed[names[each]][row, 3:] for each in group.rows]))
+            for name in names:
+                rig.pose.bones[name].location = placed[name][row, :3].tolist()
+            return [limbs[path] for path in paths], [bones[path][row] for path in paths]
+
+        placed, checked = dict[str, FloatArray](), np.linspace(0, count - 1, _LOOKED_AT).astype(int)
+        for path, limb in limbs.items():
+            reach = np.linalg.norm(bones[path][:, limb.end, :3, 3] - bones[path][:, 0, :3, 3], axis=1)
+            bent = int(reach.argmin())
+            writing.place_limbs(update, *pose(bent, [path]))
+            if not limb.pole:
+                writing.find_pole(update, limb, bones[path][bent])
+            placed |= {name: np.tile(writing.channels_of(rig.pose.bones[name]), (count, 1)) for name in limb.controls}
+            motion = writer.motion_above(limb, wanted, bent)
+            placed |= limb.channels_over(bones[path], motion)
+            checked = np.append(checked, limb.doubtful(bones[path], motion))
+        missed = [*writer.limbs]
+        for row in np.unique(checked).tolist() if writer.matching else ():
+            off = [path for path in writer.matching if path not in missed]
+            writing.evaluate(update, pose(row, off)[0])
+            before = {path: limbs[path].errors(bones[path][row]) for path in off}
+            off = [path for path in off if (before[path] > 1.0).any()]
+            writing.place_limbs(update, [limbs[path] for path in off], [bones[path][row] for path in off])
+            missed += [path for path in off if (before[path] - limbs[path].errors(bones[path][row]) > 1.0).any()]
+            yield 0.5 * row / count
+        for row in range(count) if missed else ():
+            writing.place_limbs(update, *pose(row, missed))
+            left += [f"{sentence} on one frame" for sentence in writer.leave_ik()]
+            missed = [path for path in missed if path in writer.limbs or path in writer.matching]
+            for name in [name for path in missed for name in limbs[path].controls]:
+                placed[name][row] = writing.channels_of(rig.pose.bones[name])
+            yield 0.5 + 0.5 * row / count
+        staying = {name for limb in (writer.limbs | writer.matching).values() for name in limb.controls}
+        return {name: channels for name, channels in placed.items() if name in staying}, left
 
     def written(self, skeleton: Skeleton, bones: Collection[str], *, moves_root: bool) -> set[str]:
         setup = self._setup

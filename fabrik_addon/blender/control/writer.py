@@ -77,6 +77,11 @@ def curling_constraint(bone: PoseBone) -> Any | None:
     return None
 
 
+def channels_of(bone: PoseBone) -> FloatArray:
+    """(7,) a control's location and local rotation."""
+    return np.concatenate([np.array(bone.location), local_rotation(bone)])
+
+
 def add_to_channels(bone: PoseBone, steps: FloatArray) -> None:
     """Move and rotate a control by `steps` (6,): lengths along, then radians about, the axes of its channels."""
     if steps[:3].any():
@@ -275,7 +280,7 @@ PLACED: Final = 4e-5
 _STRAIGHT: Final = 1e-3
 # Fraction of a limb's length by which a trial moves the body.
 _BODY_MOVES: Final = 0.1
-# Ends are moved at most this many times.
+# Ends are moved, and angles are corrected, at most this many times.
 _MOST_LEADS: Final = 3
 # Radians. Half of this is the error of single precision at the smallest bend.
 _IN_PLANE: Final = 3e-4
@@ -401,12 +406,123 @@ class LimbOnIk:
                 there = carried @ there
             self.move_to(control, there, turns_only=bone in self.turned_by)
 
-    def place_ahead(self, wanted: FloatArray, motion: FloatArray) -> None:
-        """Place controls for matrices (B, 4, 4) before a `motion` (4, 4) of the limb's parent is evaluated."""
-        in_parent = np.linalg.inv(motion) @ wanted
-        if self.pole in self.with_parent and (angle := self.plane_angle(in_parent)):
-            self.rotate(self.pole, angle / self.follows, in_parent)
-        self.lead(in_parent if self.with_parent.issuperset(self.goes_by.values()) else wanted)
+    def channels_over(self, wanted: FloatArray, motion: FloatArray) -> dict[str, FloatArray]:
+        """(F, 7) locations and rotations of controls by name, for matrices (F, B, 4, 4), from the pose last read.
+
+        The controls keep their places at the bones that they hold; the pole keeps its place beside the limb. motion:
+        (F, 4, 4) of the limb's parent since the pose was read.
+        """
+        here = self.here.copy()
+        for row in map(self.bones.index, self.goes_by):
+            # Leave out IK's error.
+            place = self._at_control()
+            is_near = np.linalg.norm(place - here[row, :3, 3]) < _STRAIGHT * self.size
+            here[row, :3, 3] = place if is_near else here[row, :3, 3]
+        bones = wanted @ np.linalg.inv(here)
+        found, still = {}, np.broadcast_to(np.eye(4), motion.shape)
+        for bone, name in (self.goes_by | self.turned_by).items():
+            # The controls of heels and toes follow the limb's end.
+            followed = motion if name in self.with_parent else still
+            for end in self.goes_by if bone in self.turned_by else ():
+                followed = bones[:, self.bones.index(end)]
+            found[name] = self._channels(name, bones[:, self.bones.index(bone)], followed)
+            if bone in self.turned_by:
+                found[name][:, :3] = self.rig.pose.bones[name].location
+        pole = self.rig.pose.bones[self.pole] if self.pole else None
+        if pole is not None and np.linalg.norm(np.array(pole.head) - self.here[0, :3, 3]) < _STRAIGHT * self.size:
+            found[self.pole] = self._twisted(pole, wanted, motion)
+        elif pole is not None:
+            beside = self._beside(wanted) @ np.linalg.inv(self._beside(self.here[None]))
+            found[self.pole] = self._channels(self.pole, beside, motion if self.pole in self.with_parent else still)
+        return found
+
+    def _twisted(self, pole: PoseBone, wanted: FloatArray, motion: FloatArray) -> FloatArray:
+        """(F, 7) location and rotation of a control at the limb's root, which is rotated about its Y axis.
+
+        IK swings the limb on the shortest way from the control's direction to the wanted one. So does a parent that
+        tracks the end.
+        """
+        frames, start = self._beside(wanted), unscaled(np.array(_by_channels(pole)))
+        turns = motion[:, :3, :3]
+        every = ((bone, each) for bone in pole.parent_recursive for each in bone.constraints)
+        tracking = next((bone for bone, each in every if each.type == "DAMPED_TRACK" and moves(each)), None)
+        if tracking is not None:
+            free = turns @ as_array(_by_channels(tracking))[:3, :3]
+            swings = matrix_from_quaternion(rotation_between(free[..., 1], frames[:, :3, 1]))
+            turns = swings @ free @ as_array(tracking.matrix)[:3, :3].T
+        rests = np.array([self.rig.data.bones[name].head_local for name in self.bones[: self.end + 1]])
+        arms = (rests[1:] - rests[0]) @ np.array(pole.bone.matrix_local)[:3, :3]
+        end, normal = arms[-1], np.cross(arms[:-1].sum(axis=0), arms[-1])
+
+        def apart(posed: FloatArray, beside: FloatArray) -> FloatArray:
+            """(F,) angles about the limb's line from the plane of controls with rotations (F, 3, 3) to a frame's."""
+            swings = matrix_from_quaternion(rotation_between(posed @ end, beside[:, :3, 1]))
+            sides = times(swings, posed @ normal)
+            along, across = (np.sum(sides * beside[:, :3, axis], axis=1) for axis in (2, 0))
+            return np.arctan2(-across, along)
+
+        first = apart(start[None, :3, :3], self._beside(self.here[None]))
+        angles, axis = np.zeros(len(wanted)), np.array((0.0, 1.0, 0.0))
+        for _ in range(_MOST_LEADS):
+            turned = quaternion_from_rotation_vector(angles[:, None] * axis)
+            angles += apart(turns @ start[:3, :3] @ matrix_from_quaternion(turned), frames) - first
+        channels = np.tile(channels_of(pole), (len(wanted), 1))
+        channels[:, 3:] = product(channels[:, 3:], quaternion_from_rotation_vector(angles[:, None] * axis))
+        return channels
+
+    def _beside(self, matrices: FloatArray) -> FloatArray:
+        """(F, 4, 4) frames at the root of a limb with matrices (F, B, 4, 4).
+
+        Y points to its end, Z is perpendicular to its plane. A straight limb's plane rotates with its first bone.
+        """
+        arms = matrices[:, 1 : self.end + 1, :3, 3] - matrices[:, :1, :3, 3]
+        lengths = np.linalg.norm(arms[:, -1], axis=1, keepdims=True)
+        normals, y = np.cross(arms[:, :-1].sum(axis=1), arms[:, -1]), arms[:, -1] / lengths
+        here = self.here[1 : self.end + 1, :3, 3] - self.here[0, :3, 3]
+        own = matrices[:, 0, :3, :3] @ self.here[0, :3, :3].T @ np.cross(here[:-1].sum(axis=0), here[-1])
+        is_bent = np.linalg.norm(normals, axis=1, keepdims=True) > _STRAIGHT * self.size * lengths
+        z = np.where(is_bent, normals, own - y * np.sum(y * own, axis=1, keepdims=True))
+        z /= np.maximum(np.linalg.norm(z, axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        frames = np.tile(np.eye(4), (len(matrices), 1, 1))
+        frames[:, :3, :3], frames[:, :3, 3] = np.stack([np.cross(y, z), y, z], axis=2), matrices[:, 0, :3, 3]
+        return frames
+
+    def doubtful(self, wanted: FloatArray, motion: FloatArray) -> list[int]:
+        """Frames on which `channels_over` is least sure: the limb is straightest, bent backward, or swung farthest."""
+        bones, frames, here = (
+            wanted[:, 0] @ np.linalg.inv(self.here[0]),
+            self._beside(wanted),
+            self._beside(self.here[None]),
+        )
+        reach = np.linalg.norm(wanted[:, self.end, :3, 3] - wanted[:, 0, :3, 3], axis=1)
+        forward = np.sum(frames[:, :3, 2] * (bones @ here)[:, :3, 2], axis=1)
+        along = np.sum(frames[:, :3, 1] * (motion @ here)[:, :3, 1], axis=1)
+        return [int(reach.argmax()), int(forward.argmin()), int(along.argmin())]
+
+    def _channels(self, name: str, motion: FloatArray, followed: FloatArray) -> FloatArray:
+        """(F, 7) location and rotation of a control that makes a motion (F, 4, 4) while its parent makes another."""
+        control = self.rig.pose.bones[name]
+        start = channels_of(control)
+        there = np.linalg.inv(followed) @ motion @ as_array(control.matrix)
+        if name not in self._in_chains:
+            there = as_array(_by_channels(control) @ control.matrix.inverted()) @ there
+        # Channels are a linear function of the control's matrix.
+        origin, *axes = (
+            _by_channels(control, Matrix.Translation(each)) for each in ((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1))
+        )
+        zero = np.array(origin.translation)
+        moved = zero + there[:, :3, 3] @ (np.array([each.translation for each in axes]) - zero)
+        turned = product(np.array(origin.to_quaternion()), quaternion_from_matrix(unscaled(there)[:, :3, :3]))
+        free = np.repeat([not any(control.lock_rotation)], 4)
+        return np.where([*free_channels(control)[:3], *free], np.concatenate([moved, turned], axis=1), start)
+
+    def errors(self, wanted: FloatArray) -> FloatArray:
+        """(2,) the errors of held bones, and of the joints' positions, for matrices (B, 4, 4), relative to the limits.
+
+        Larger errors than 1 are corrected.
+        """
+        apart = np.linalg.norm(wanted[: self.end, :3, 3] - self.here[: self.end, :3, 3], axis=1).max()
+        return np.array([self.end_errors(wanted)[1] / PLACED, apart / _STRAIGHT]) / self.size
 
     def plane_angle(self, wanted: FloatArray) -> float:
         """Radians about the line from root to end, from the limb's bend plane to the plane of matrices (B, 4, 4).
@@ -570,8 +686,8 @@ def place_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[Floa
     for _ in range(_MOST_TURNS):
         _move_ends(update, pairs)
         for limb, each in pairs:
-            if not limb.pole:
-                _find_pole(update, limb, each)
+            if not limb.pole and limb.plane_angle(each):
+                find_pole(update, limb, each)
         turning = []
         for limb, each in pairs:
             if limb.pole and (angle := limb.plane_angle(each)):
@@ -619,10 +735,10 @@ def _move_ends(update: Update, pairs: Sequence[tuple[LimbOnIk, FloatArray]]) -> 
             evaluate(update, limbs)
 
 
-def _find_pole(update: Update, limb: LimbOnIk, wanted: FloatArray) -> None:
+def find_pole(update: Update, limb: LimbOnIk, wanted: FloatArray) -> None:
     """Find a limb's pole, or the control that acts as one, by rotating it into the plane of matrices (B, 4, 4)."""
     angle, held_by = limb.plane_angle(wanted), {*limb.goes_by.values(), *limb.turned_by.values()}
-    for name in [name for name in limb.controls if name not in held_by] if angle else ():
+    for name in [name for name in limb.controls if name not in held_by]:
         held = HeldChannels(limb.rig, [name])
         tried = float(np.copysign(max(abs(angle), _TRIED), angle))
         limb.rotate(name, tried, wanted)
@@ -810,12 +926,18 @@ class ControlWriter:
         return self._model
 
     def apply(self, wanted: FloatArray, rotations: FloatArray, location: FloatArray | None) -> None:
-        """Bring the tree's bones to matrices (J, 4, 4), except bones that the rig poses.
+        """Bring the tree's bones to matrices (J, 4, 4), as `pose_body`, and place IK controls."""
+        self.pose_body(wanted, rotations, location)
+        limbs = [*self.limbs.values(), *self.matching.values()]
+        if limbs:
+            place_limbs(self._update, limbs, [self.bones_of(limb, wanted) for limb in limbs])
 
-        rotations, location: the channels of the controls for these matrices, as from `ControlModel.pose`. IK controls
-        are placed, too.
+    def pose_body(self, wanted: FloatArray, rotations: FloatArray, location: FloatArray | None) -> None:
+        """Bring the tree's bones to matrices (J, 4, 4), except limbs on IK and bones that the rig poses.
+
+        rotations, location: the channels of the controls for these matrices, as from `ControlModel.pose`.
         """
-        before, self._wanted = self._wanted, wanted
+        self._wanted = wanted
         idle = {row.control for row in self._setup.carriers if row.switch in self.limbs or row.name in self._left}
         for group in self._groups:
             group.write(self._rig, rotations[group.rows], but=idle)
@@ -823,25 +945,27 @@ class ControlWriter:
             bone = self._rig.pose.bones[self.ready_model().place]
             stays = (np.abs(location - self._place) < ROUNDING) | np.array(bone.lock_location)
             bone.location = np.where(stays, self._place, location).tolist()
-        self._place_limbs(wanted, before)
 
-    def _place_limbs(self, wanted: FloatArray, before: FloatArray | None) -> None:
-        """Place the IK controls of `limbs` and `matching` for matrices (J, 4, 4) of the tree's bones.
+    def bones_of(self, limb: LimbOnIk, wanted: FloatArray) -> FloatArray:
+        """(..., B, 4, 4) matrices of a limb's bones from those (..., J, 4, 4) of the tree's bones.
 
-        before: the matrices on the frame before; None if there is none.
+        Bones outside the tree keep their current matrices.
         """
-        limbs, poses = [*self.limbs.values(), *self.matching.values()], []
-        inside = dict(zip(self._skeleton.names, wanted, strict=True))
-        earlier = {} if before is None or not self._baked else dict(zip(inside, np.linalg.inv(before), strict=True))
-        for limb in limbs:
-            # Bones outside the tree keep their current matrices.
-            now = [inside[bone] if bone in inside else bone_matrices(self._rig, [bone])[0] for bone in limb.bones]
-            poses.append(np.array(now))
-            above = self._setup.carriers[limb.bones[0]].parent
-            if above in earlier:
-                limb.place_ahead(poses[-1], inside[above] @ earlier[above])
-        if limbs:
-            place_limbs(self._update, limbs, poses)
+        posed = np.broadcast_to(
+            bone_matrices(self._rig, limb.bones), (*wanted.shape[:-3], len(limb.bones), 4, 4)
+        ).copy()
+        rows = {name: row for row, name in enumerate(self._skeleton.names)}
+        inside = [place for place, name in enumerate(limb.bones) if name in rows]
+        posed[..., inside, :, :] = wanted[..., [rows[limb.bones[place]] for place in inside], :, :]
+        return posed
+
+    def motion_above(self, limb: LimbOnIk, wanted: FloatArray, row: int) -> FloatArray:
+        """(F, 4, 4) motion of a limb's parent, from frame `row`, for matrices (F, J, 4, 4) of the tree's bones."""
+        above = self._setup.carriers[limb.bones[0]].parent
+        if above not in self._skeleton.names:
+            return np.tile(np.eye(4), (len(wanted), 1, 1))
+        matrices = wanted[:, self._skeleton.index(above)]
+        return np.asarray(matrices @ np.linalg.inv(matrices[row]))
 
 
 def deviations(rig: Object, setup: FabrikControlRig, names: Sequence[str], wanted: FloatArray) -> list[Deviation]:
