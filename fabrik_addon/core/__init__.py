@@ -1,7 +1,7 @@
 """FABRIK: inverse kinematics on rigid bodies, with bones, limits and targets. Independent of Blender."""
 
 from .errors import FabrikError, LimitError, OptionsError, SkeletonError, TargetError
-from .kernel.kinematics import forward_kinematics
+from .kernel.bodies import forward_kinematics
 from .limits import Ball, Fixed, Hinge, Polygon
 from .model.effector import Effector, Options
 from .model.skeleton import Skeleton

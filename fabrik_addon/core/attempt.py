@@ -6,8 +6,8 @@ from .arrays import SINGLE, TINY, BoolArray, FloatArray, IntArray, lengths, squa
 from .backend import array
 from .fabrik.passes import sweep_frames
 from .kernel.bodies import Pose, cross
-from .kernel.goals import Goals
-from .optimize.poles import CLEAR
+from .kernel.goals import Goals, State
+from .optimize.least_squares import CLEAR
 from .problem import Problem
 from .rotations import (
     conjugate,
@@ -16,7 +16,6 @@ from .rotations import (
     quaternion_from_matrix,
     quaternion_from_rotation_vector,
 )
-from .state import State
 
 # Radians by which a straight limb is bent. With 0.3, one more of 60 elbows ended on the wrong side of its pole.
 _BEND = 0.5

@@ -20,7 +20,7 @@ from .fabrik.chain import first_direction
 from .fabrik.limbs import make_links, place_bodies
 from .fabrik.passes import sum_vectors
 from .model.effector import Start, Targets, checked_root_location, checked_start
-from .optimize.poles import CLEAR
+from .optimize.least_squares import CLEAR
 from .problem import Problem
 from .rotations import angle_between, quaternion_from_matrix
 from .solution import Solution, Status

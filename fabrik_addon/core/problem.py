@@ -17,8 +17,7 @@ from .kernel.joint_limits import JointLimits
 from .limits import Limit
 from .model.effector import Effector, Options, Reaches, participants, path_reaches, with_factors_applied, with_partners
 from .model.skeleton import Skeleton, scaled_skeleton
-from .optimize.least_squares import LeastSquares
-from .optimize.poles import Poles
+from .optimize.least_squares import LeastSquares, Poles
 from .rotations import IDENTITY
 
 # Factor on a chunk of an unlimited chain, which needs little memory per frame; numpy is fastest with many frames.

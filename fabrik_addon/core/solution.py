@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray
-from .kernel.kinematics import forward_kinematics, tails
+from .kernel.bodies import forward_kinematics, tails
 from .model.skeleton import Skeleton
 
 

@@ -57,10 +57,10 @@ _SIDED: Final = ("upper_arm", "forearm", "hand", "thigh", "shin", "foot")
 # pelvis.
 _PELVIS_KEEPS: Final = 8.0
 # Joint stiffness as a multiple of that from the bone's inertia. Spine and thigh: people who bend forward bend at the
-# hips too. Here the pelvis takes 45 to 65 % of the trunk's tilt; Esola et al. (*Spine* 21, 1996) measured 35 to 70 %. A
-# spine with half the stiffness buckles if the head is pushed down. Shoulder: the collar takes a third of the arm's
-# elevation (Inman, Saunders and Abbott, *J. Bone Joint Surg.* 26, 1944). Hand: with 1, wrists bend to their limits
-# while elbows stay straight; if both hands are moved to the head, the trunk folds by 82 degrees.
+# hips too. Here the pelvis takes 45 to 65 % of the trunk's tilt; Esola et al. (*Spine* 21, 1996) measured 35 to 70 %.
+# Shoulder: the collar takes a third of the arm's elevation (Inman, Saunders and Abbott, *J. Bone Joint Surg.* 26,
+# 1944). Hand: with 1, wrists bend to their limits while elbows stay straight; if both hands are moved to the head, the
+# trunk folds by 82 degrees.
 _BENDS: Final = {
     "hips": 0.45,
     "thigh": 0.25,
@@ -81,10 +81,9 @@ _HANGS: Final = {"upper_arm": 1.0, "forearm": 1.0, "thigh": 1.0, "shin": 1.0, "n
 _EASED: Final = {"shin": 100.0, "upper_arm": 40.0}
 # The torque with which a dragged bone keeps its orientation, as a fraction of the torque that holds a target rotation.
 # Foot: if lifted by 30 cm, it tilts by 13 degrees; if free to rotate, by 46. With 0.017, the heel stays down even with
-# the ankle at its limit. Toe: only the heel of a dragged foot rises. With 0.0011, the toes of a foot that is dragged 40
-# cm sideways go 4 cm into the floor. With 0.1, crossed legs snap. Head: if dragged forward and down, it tilts by 22 to
-# 33 degrees. With 0.013, it snaps by 15 degrees when released. Hips tilt only for balance. With 0.11, the trunk tilts
-# back in a squat instead of forward. Hands are free: with 0.0001 or more, wrists jerk when released.
+# the ankle at its limit. Toe: only the heel of a dragged foot rises. With 0.1, crossed legs snap. Head: if dragged
+# forward and down, it tilts by 22 to 33 degrees. Hips tilt only for balance. With 0.11, the trunk tilts back in a squat
+# instead of forward. Hands are free: with 0.0001 or more, wrists jerk when released.
 KEEPS_ORIENTATION: Final = {"foot": 0.0011, "toe": 0.0075, "head": 0.01, "hips": 0.097}
 # Hips that are dragged or have a target, and bones that move with them, are released at this fraction of the force that
 # releases other bones. With 1, the trunk folds by 45 degrees if ankles at their limits stop hips that are lowered. With

@@ -7,7 +7,7 @@ from support import scenes
 from fabrik_addon.blender.posing.drag import DragSettings, begin_drag
 from fabrik_addon.blender.rig.armature import read_trees
 from fabrik_addon.blender.settings.limit_properties import read_limits
-from fabrik_addon.core.fitting import legal_rotations
+from fabrik_addon.core.limits import legal_rotations
 from fabrik_addon.core.rotations import angle_between
 
 

@@ -9,7 +9,7 @@ ADDON = Path(__file__).parents[2] / "fabrik_addon"
 # Notes inside a sentence, such as why a bone is left out; these are not errors for the user.
 NOTES = {"UnplacedError"}
 # Errors that only scripts can cause, and texts of the command line.
-BY_SCRIPTS = re.compile(r"core/(model|kernel/kinematics|fabrik|chains|temporal|backend)|command_line|batch\.py")
+BY_SCRIPTS = re.compile(r"core/(model|kernel/bodies|fabrik|chains|backend)|command_line|batch\.py")
 WHY_NOT = re.compile(r"_?why_(no|not)(_|$)")
 # Functions that assemble sentences shown in the window.
 TELLING = (

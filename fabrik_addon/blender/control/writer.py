@@ -489,11 +489,8 @@ class LimbOnIk:
 
     def doubtful(self, wanted: FloatArray, motion: FloatArray) -> list[int]:
         """Frames on which `channels_over` is least sure: the limb is straightest, bent backward, or swung farthest."""
-        bones, frames, here = (
-            wanted[:, 0] @ np.linalg.inv(self.here[0]),
-            self._beside(wanted),
-            self._beside(self.here[None]),
-        )
+        bones = wanted[:, 0] @ np.linalg.inv(self.here[0])
+        frames, here = self._beside(wanted), self._beside(self.here[None])
         reach = np.linalg.norm(wanted[:, self.end, :3, 3] - wanted[:, 0, :3, 3], axis=1)
         forward = np.sum(frames[:, :3, 2] * (bones @ here)[:, :3, 2], axis=1)
         along = np.sum(frames[:, :3, 1] * (motion @ here)[:, :3, 1], axis=1)

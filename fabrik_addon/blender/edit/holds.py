@@ -15,7 +15,7 @@ from bpy.types import Context, Object
 from ...core import Effector
 from ...core.rotations import matrix_from_quaternion, quaternion_from_matrix
 from ...human.naming_schemes import match
-from ...markers.contacts import PointContact
+from ...markers.feet import PointContact
 from ...markers.steps import finish
 from ..capture.matching import scene_rate
 from ..control.posed_rig import posed_rig

@@ -23,8 +23,7 @@ from ...core.model.effector import effector_offset
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import matrix_from_quaternion, product, quaternion_from_rotation_vector
 from ...human.naming_schemes import match
-from ...markers.contacts import Contact, find_contacts, foot_of, span_of_contact
-from ...markers.feet import FOOT_PARTS
+from ...markers.feet import FOOT_PARTS, Contact, find_contacts, foot_of, span_of_contact
 from ..bake.bake import check_still
 from ..capture.matching import scene_rate
 from ..control.writer import RigMotion

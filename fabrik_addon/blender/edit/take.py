@@ -21,7 +21,7 @@ from bpy.types import Action, Context, FCurve, Object, PoseBone
 from ...core import forward_kinematics
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.errors import FabrikError
-from ...core.kernel.kinematics import tails
+from ...core.kernel.bodies import tails
 from ...core.rotations import angle_between, conjugate, product
 from ..control.posed_rig import posed_rig
 from ..control.writer import RigMotion

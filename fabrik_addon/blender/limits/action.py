@@ -10,8 +10,7 @@ from bpy.types import Context, Object, PoseBone
 
 from ...core.arrays import FloatArray, IntArray
 from ...core.errors import bones_of
-from ...core.fitting import excess, fitted_limit, legal_rotations
-from ...core.limits import Limit
+from ...core.limits import Limit, excess, fitted_limit, legal_rotations
 from ...core.rotations import angle_between
 from ..control.posed_rig import Changed, PosedRig, posed_rig
 from ..rig import keyframes

@@ -9,7 +9,7 @@ from mathutils import Matrix, Quaternion, Vector
 
 from ...core.arrays import FloatArray
 from ...core.errors import first_few
-from ...core.fitting import excess
+from ...core.limits import excess
 from ..goals.effectors import check_followed, set_pin
 from ..goals.places import current_targets, tree_space
 from ..goals.problem import find_problems

@@ -18,9 +18,8 @@ from ..arrays import SINGLE, TINY, BoolArray, FloatArray, lengths
 from ..backend import Backend
 from ..backend.array import Condition, Quaternion, Scalar, Vector
 from ..kernel.bodies import Bodies, Pose
-from ..kernel.goals import Goals
+from ..kernel.goals import Goals, State
 from ..rotations import quaternion_from_matrix
-from ..state import State
 from .chain import NO_CHANGE
 from .limbs import Attachment, Body, HingeLimb, SweepPose, carried_frame, carried_head, place_bodies
 

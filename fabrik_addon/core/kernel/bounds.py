@@ -5,10 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import ROUNDING, TINY, FloatArray, IntArray, joined, lengths, squares, times
-from .bodies import Bodies, Motions, Pose
+from .bodies import Bodies, Motions, Pose, forward_kinematics
 from .capsules import NEAR, Capsules, Contacts, Place, SelfCollision, nearest
 from .joint_limits import AXES, KEYS, ConstraintRows, Holder
-from .kinematics import forward_kinematics
 from .posture import Away, PostureTerm
 
 # A body has rows only for its lowest point now, and for the points that would be lowest if the floor had this slope

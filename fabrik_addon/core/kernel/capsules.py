@@ -15,9 +15,8 @@ import numpy as np
 from ..arrays import ROUNDING, TINY, FloatArray, IntArray, lengths, squares, times
 from ..model.effector import Effector
 from ..model.skeleton import Skeleton
-from .bodies import Bodies, Motions, Pose, cross
+from .bodies import Bodies, Motions, Pose, cross, forward_kinematics
 from .joint_limits import ConstraintRows, Holder
-from .kinematics import forward_kinematics
 
 # A step is assumed to close no gap above this fraction of the body's size.
 NEAR = 0.05

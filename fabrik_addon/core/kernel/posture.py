@@ -14,8 +14,7 @@ import numpy as np
 
 from ..arrays import ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, lengths, squares, times
 from ..rotations import conjugate, matrix_from_quaternion, product, rotation_vector_from_quaternion
-from .bodies import Bodies, Motions, Pose, cross
-from .kinematics import forward_kinematics
+from .bodies import Bodies, Motions, Pose, cross, forward_kinematics
 
 # Inertia of each joint in addition to that of its bone, in squares of the body's size. With less, the light wrist
 # rotates to its limits instead of the arm, and jumps there. With more, the hips follow a hand farther.

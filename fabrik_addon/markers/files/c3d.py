@@ -338,8 +338,8 @@ def _scale(parameters: Parameters, numbers: FloatArray) -> tuple[float, tuple[st
 # * Points that are not markers are left out: outputs of a model (angles, forces, moments, powers, scalars, axes of its
 # segments, the center of mass).
 # * A blank label becomes ``*n``. Equal labels are replaced by their descriptions if those differ, else numbered. The
-# prefix of a subject ends with a colon, even if the file uses another separator. * Y_SCREEN is the up axis unless the
-# markers show a person who is upright along another axis. If it is X or negative,
+#   prefix of a subject ends with a colon, even if the file uses another separator.
+# * Y_SCREEN is the up axis unless a person in the markers is upright along another one. If it is X or negative,
 #   positions are rotated.
 
 _OUTPUT_GROUPS: Final = ("ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS", "REACTIONS")

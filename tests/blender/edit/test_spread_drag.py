@@ -17,7 +17,7 @@ from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.rig.keyframes import bone_path, new_action, write_curves
 from fabrik_addon.blender.rig.rotation_modes import to_channels
 from fabrik_addon.core.errors import FabrikError
-from fabrik_addon.markers.contacts import span_of_contact
+from fabrik_addon.markers.feet import span_of_contact
 
 FRAMES = np.arange(1, 102)
 HERE, SPREAD = 51, 30

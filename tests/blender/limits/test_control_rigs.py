@@ -10,7 +10,7 @@ from support.takes import curves, go_to
 from fabrik_addon.blender.control.posed_rig import posed_rig
 from fabrik_addon.blender.limits.action import check_action
 from fabrik_addon.core import Ball, Hinge, Polygon
-from fabrik_addon.core.fitting import excess
+from fabrik_addon.core.limits import excess
 
 pytestmark = pytest.mark.usefixtures("clean_scene", "preferences")
 

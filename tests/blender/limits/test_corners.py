@@ -15,8 +15,7 @@ from support.limited import write_limit
 from fabrik_addon.blender.limits.editing import current_swing
 from fabrik_addon.blender.settings.limit_properties import WINDOW, read_limit
 from fabrik_addon.core import Fixed, Polygon
-from fabrik_addon.core.fitting import fitted_limit, legal_rotations, window_around
-from fabrik_addon.core.limits import compose_arrays
+from fabrik_addon.core.limits import compose_arrays, fitted_limit, legal_rotations, window_around
 from fabrik_addon.core.rotations import angle_between
 
 SQUARE = ((-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5))

@@ -13,7 +13,7 @@ from support.limited import write_limit
 
 from fabrik_addon.blender.settings.limit_properties import read_limit, read_limits
 from fabrik_addon.core import Ball, Fixed, Hinge, Polygon
-from fabrik_addon.core.fitting import fitted_limit
+from fabrik_addon.core.limits import fitted_limit
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 

@@ -5,7 +5,7 @@ import pytest
 from support.rigs import from_joints
 
 from fabrik_addon.core import Ball, Effector, Hinge, Options, Status, solve
-from fabrik_addon.core.temporal import FARTHER, jumps, restart_frames
+from fabrik_addon.core.solve import FARTHER, jumps, restart_frames
 
 ARM = from_joints(
     [

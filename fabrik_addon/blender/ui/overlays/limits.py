@@ -17,9 +17,8 @@ from ....core import Ball, Fixed, Hinge, Polygon
 from ....core.arrays import FloatArray, IntArray
 from ....core.backend import scalar
 from ....core.backend.array import Quaternion, Scalar
-from ....core.fitting import excess
 from ....core.kernel.joint_limits import at_limit
-from ....core.limits import Limit, swing_of, twist_of
+from ....core.limits import Limit, excess, swing_of, twist_of
 from ...settings.limit_properties import LimitPropertyError, has_limit, read_limit
 from ...settings.selection import active_bone, selected_bones
 from .drawing import COLORS, Drawing, Lines, Part, draw
