@@ -12,7 +12,7 @@ from fabrik_addon.blender.bake.bake import bake
 from fabrik_addon.blender.rig.armature import read_trees
 from fabrik_addon.blender.settings.limit_properties import read_limits
 from fabrik_addon.core import forward_kinematics
-from fabrik_addon.core.limits import legal_pose
+from fabrik_addon.core.kernel.joint_limits import legal_pose
 
 ROOT = Path(__file__).parents[1]
 FRAMES = 1000

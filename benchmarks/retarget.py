@@ -13,7 +13,7 @@ from benchmarks.tables import Aim, Part, table
 from fabrik_addon.blender.retarget import add_recorded, retarget_from
 from fabrik_addon.blender.rig.keyframes import curves, keys
 from fabrik_addon.core import forward_kinematics
-from fabrik_addon.core.limits import legal_pose
+from fabrik_addon.core.kernel.joint_limits import legal_pose
 from fabrik_addon.core.rotations import angle_between, quaternion_from_matrix
 from fabrik_addon.markers.feet import drift
 from fabrik_addon.markers.steps import finish

@@ -15,7 +15,7 @@ from bpy.types import Context, Object, Scene
 
 from ..core import Effector
 from ..core.arrays import FloatArray, IntArray
-from ..core.limits import legal_pose
+from ..core.kernel.joint_limits import legal_pose
 from ..core.rotations import conjugate, matrix_from_quaternion, product, quaternion_from_matrix
 from ..human.naming_schemes import match
 from ..markers.report import listed

@@ -7,7 +7,7 @@ inequalities are in `kernel.joint_limits`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import hypot, inf, pi, sin, tau
@@ -20,7 +20,6 @@ from .arrays import CLOSE, ROUNDING, ROUNDS, SINGLE, FloatArray, lengths, square
 from .backend import Backend, array
 from .backend.array import Quaternion, Scalar
 from .errors import LimitError, numbers, shown
-from .model.skeleton import Skeleton
 from .rotations import IDENTITY, angle_between
 
 Range = tuple[float, float]
@@ -519,15 +518,6 @@ def legal_rotations(limit: Limit, rotations: npt.ArrayLike) -> FloatArray:
 def excess(limit: Limit, rotations: FloatArray) -> FloatArray:
     """(F,) radians by which rotations (F, 4) are outside a limit."""
     return angle_between(rotations, legal_rotations(limit, rotations))
-
-
-def legal_pose(skeleton: Skeleton, limits: Mapping[str, Limit], rotations: FloatArray) -> FloatArray:
-    """Clamp the limited bones of poses (F, J, 4) to their limits; returns (F, J, 4)."""
-    legal = np.array(rotations)
-    for name, limit in limits.items():
-        bone = skeleton.index(name)
-        legal[:, bone] = legal_rotations(limit, legal[:, bone])
-    return legal
 
 
 # The number of an outline's corners; few, because they are edited by hand.

@@ -21,7 +21,7 @@ from ...core import Effector, Solution, Solver, Status
 from ...core.arrays import BoolArray, FloatArray, IntArray, falloff, lengths, times
 from ...core.edit import EditSolver
 from ...core.errors import FabrikError
-from ...core.limits import legal_pose
+from ...core.kernel.joint_limits import legal_pose
 from ...core.model.effector import effector_offset
 from ...core.rotations import angle_between
 from ...human.naming_schemes import match

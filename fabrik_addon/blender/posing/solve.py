@@ -16,7 +16,8 @@ from ...core import Options, Solution
 from ...core.arrays import FloatArray
 from ...core.drag import DragPose, DragSolver
 from ...core.errors import FabrikError
-from ...core.limits import legal_pose, legal_rotations
+from ...core.kernel.joint_limits import legal_pose
+from ...core.limits import legal_rotations
 from ...core.model.effector import path_reaches
 from ...core.rotations import IDENTITY, angle_between, slerp
 from ..control.posed_rig import PosedRig, posed_rig

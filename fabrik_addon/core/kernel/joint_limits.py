@@ -1,6 +1,6 @@
 """The limits of all joints of a rig, for one pose or for frames: clamping, and inequalities for a step."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -18,6 +18,7 @@ from ..limits import (
     below_half_turn,
     compose_arrays,
     ellipse_root,
+    legal_rotations,
     nearest_angle,
     nearest_on_ellipse,
     swing_of,
@@ -410,6 +411,15 @@ class _Polygons:
             bodies = np.full(len(frames), body)
             found.append(Sides(frames, bodies, normals[near], np.maximum(gaps[near], 0.0), numbers))
         return joined(found)
+
+
+def legal_pose(skeleton: Skeleton, limits: Mapping[str, Limit], rotations: FloatArray) -> FloatArray:
+    """Clamp the limited bones of poses (F, J, 4) to their limits; returns (F, J, 4)."""
+    legal = np.array(rotations)
+    for name, limit in limits.items():
+        bone = skeleton.index(name)
+        legal[:, bone] = legal_rotations(limit, legal[:, bone])
+    return legal
 
 
 def at_limit(limit: Limit, rotations: FloatArray, within: float) -> BoolArray:
