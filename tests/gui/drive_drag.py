@@ -45,7 +45,7 @@ def matrices():
 def outside():
     """Radians by which the worst bone is outside its limit."""
     limits = module("blender.settings.limit_properties").read_limits(rig())
-    legal, angle_between = module("core.fitting"), module("core.rotations").angle_between
+    legal, angle_between = module("core.limits"), module("core.rotations").angle_between
     worst = 0.0
     for name, limit in limits.items():
         turn = np.array(rig().pose.bones[name].matrix_basis.to_quaternion())[None]
