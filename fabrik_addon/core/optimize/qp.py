@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from ..arrays import CLOSE, TINY, BoolArray, FloatArray, lengths
+from ..arrays import CLOSE, ROUNDS, TINY, BoolArray, FloatArray, lengths
 
 # Compliance of equations that are met: with it, a point misses its target by about 1e-10 of the body's size.
 RIGID: Final = 1e-10
@@ -34,8 +34,7 @@ SHORTER, MAX_SHORTER = 0.4, 4
 # Pushes and gaps of the wrong sign are ignored below this fraction of the largest movement; both are in units of
 # √energy. Two inequalities may be equal, so each gets a compliance: the same fraction of its movement by a unit push.
 _ACCURACY: Final = 1e-8
-# The largest number of rounds in the searches for the active set and for the compliances of capped goals, in case
-# rounding errors cause a cycle. Goals that contradict each other take 5 to 12, others 3.
+# The largest number of rounds in the search for the active set, in case rounding errors cause a cycle.
 _MAX_ROUNDS: Final = 200
 # The cosine above which inequalities are nearly parallel.
 _PARALLEL: Final = 0.5
@@ -117,7 +116,7 @@ class QuadraticProgram:
         used = np.ones(target.shape, dtype=bool)
         used[count:] = False if active is None else active
         multipliers = self._complementary(target, yielding, used)
-        for _ in range(_MAX_ROUNDS):
+        for _ in range(ROUNDS):
             if caps is None or not self._capped(multipliers, yielding, compliance, caps, used):
                 break
             last, multipliers = multipliers, self._complementary(target, yielding, used)
