@@ -502,8 +502,6 @@ class Polygon(SwingTwist):
 
 _ALL_ROUND: Final = (-pi, pi)
 _AXES: Final = ("X", "Y", "Z")
-# Radians. Smaller changes by a clamp are rounding errors.
-_ROUNDING: Final = 1e-9
 
 
 def legal_rotations(limit: Limit, rotations: npt.ArrayLike) -> FloatArray:
@@ -512,7 +510,7 @@ def legal_rotations(limit: Limit, rotations: npt.ArrayLike) -> FloatArray:
     if not len(given):
         return given
     clamped = array.stack([limit.clamp(array, array.quaternion(given))], len(given))[:, 0]
-    return np.where((angle_between(given, clamped) > _ROUNDING)[:, None], clamped, given)
+    return np.where((angle_between(given, clamped) > SINGLE)[:, None], clamped, given)
 
 
 def excess(limit: Limit, rotations: FloatArray) -> FloatArray:

@@ -35,7 +35,7 @@ _ON_TRUNK, _ON_LIMB = 2, 3
 # while the hips are lowered.
 POSED = 0.7
 # Steps of finite differences, in radians. _TURNS: (4, 4, 3, 3) rotations by the sum of two steps; index 0 is no step.
-_STEPS = CLOSE * np.eye(4, 3, -1)
+_STEPS = CLOSE * np.eye(4)[:, 1:]
 _TURNS = matrix_from_quaternion(quaternion_from_rotation_vector(_STEPS[:, None] + _STEPS))
 
 

@@ -33,9 +33,7 @@ from .bodies import Bodies
 _BESIDE = np.radians(15.0)
 _ANGLES = 0.0, -_BESIDE, _BESIDE
 # The rotation matrices of these angles, side by side: their product with a direction gives all rotated directions.
-_TURNED = np.concatenate(
-    [[[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]] for angle in _ANGLES], axis=1
-)
+_TURNED = np.hstack([[[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]] for angle in _ANGLES])
 # (4, 2) the directions +X, +Z, -X, -Z.
 AXES = np.concatenate([np.eye(2), -np.eye(2)])
 # Each joint has this many keys for its rows.
