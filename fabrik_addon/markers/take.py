@@ -78,7 +78,7 @@ def solve_take_steps(
     recorded person divided by the rig's; None: the rig's. Raises TargetError if targets do not match the solver.
     """
     body = solver if factors is None else with_options(solver, with_factors(solver.skeleton, factors))
-    recording = Recording(body, np.asarray(targets, dtype=np.float64), root_heads, settings.rate)
+    recording = Recording(body, np.asarray(targets), root_heads, settings.rate)
     if settings.robust:
         reject_implausible_samples(recording)
     yield from within(0.0, 0.6, solve_every_frame(recording, steady=settings.steady))

@@ -475,9 +475,10 @@ class Reach:
         local[:, self._bones] = legal
         # Some frames are solved first, so that the others start near their solutions.
         changes, moves = np.tile(IDENTITY, (len(missed), len(part), 1)), np.zeros((len(missed), 1, 3))
-        is_first = np.arange(len(missed)) % _FIRST_ONE_IN == 0
+        is_first, known = np.arange(len(missed)) % _FIRST_ONE_IN == 0, np.zeros(len(missed), dtype=bool)
         for some in (is_first, ~is_first):
-            frames = missed[some]
+            changes, moves = interpolate_gaps(changes, known, unit=True), interpolate_gaps(moves, known)
+            frames, known = missed[some], some
             solved = self._solver.solve(
                 wanted[frames],
                 start=product(legal[frames], changes[some]),
@@ -489,7 +490,6 @@ class Reach:
             shift[frames] = times(np.swapaxes(turn[frames], 1, 2), solved.root_location - home)
             changes[some] = product(conjugate(legal[frames]), solved.rotations)
             moves[some, 0] = solved.root_location - home
-            changes, moves = interpolate_gaps(changes, is_first, unit=True), interpolate_gaps(moves, is_first)
         return shift
 
 

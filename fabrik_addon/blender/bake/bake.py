@@ -339,11 +339,14 @@ def _found_steps(context: Context, armature: Object, settings: BakeSettings, sec
         smooth = partial(low_pass, rate=rate, cutoff=settings.low_pass) if by_markers else None
         steps = sampled_steps(scene, armature, problems, frames, smooth, recorded=by_markers)
         sampled, matrices = yield from within(0.0, _SAMPLING_ENDS, steps)
+    # Markers have no more than single precision, which halves the memory of their positions.
+    kind = np.float32 if by_markers else np.float64
     pairs = [
-        (problem, places, space)
+        (problem, places._replace(points=places.points.astype(kind, copy=False)), space)
         for problem, (places, space) in zip(problems, sampled, strict=True)
         if not np.isnan(places.points).any(axis=-1).all()
     ]
+    del sampled
     if not pairs:
         raise BakeError(f"No marker is seen in frames {frames[0]}-{frames[-1]}: choose others")
     check_root_motion(armature, settings.root_motion, [problem for problem, *_ in pairs])

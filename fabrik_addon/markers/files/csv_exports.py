@@ -170,7 +170,7 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
     ]
     euler = f"left out the rotations of {first_few(unread)}: export them with Rotation Type Quaternion"
     exported, captured = (rate_in_cell(fields.get(key, "")) for key in ("exportframerate", "captureframerate"))
-    measured = rate_of_times(numbers[:, 0]) if timed else None
+    measured = rate_of_times(numbers[:, 0], exported) if timed else None
     clip = to_clip(
         chosen,
         list(markers),

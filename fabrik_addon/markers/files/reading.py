@@ -281,17 +281,24 @@ def rate_in_cell(cell: str) -> float | None:
     return rate if rate is not None and 0.0 < rate < math.inf else None
 
 
-def rate_of_times(times: FloatArray) -> float | None:
+def rate_of_times(times: FloatArray, stated: float | None = None) -> float | None:
     """Rows per second from times (F,), NaN if unknown. None if the rate is implausible in all units from s to ns.
 
-    The rate is measured from the first time to the last, since times are often rounded to a millisecond.
+    The rate is measured from the first time to the last, since times are often rounded to a millisecond. If rounding
+    explains the difference, it is the stated rate.
     """
     seen = np.flatnonzero(np.isfinite(times))
     passed = float(times[seen[-1]] - times[seen[0]]) if len(seen) else 0.0
     if passed <= 0.0:
         return None
-    rates = (float(seen[-1] - seen[0]) / passed * factor for factor in (1.0, 1e3, 1e6, 1e9))
-    return next((rate for rate in rates if plausible_rate(rate)), None)
+    steps = float(seen[-1] - seen[0])
+    units = (10.0**-places for places in range(7))
+    rounded = next((unit for unit in units if np.allclose(np.remainder(times[seen] / unit + 0.5, 1.0), 0.5)), 0.0)
+    for factor in (1.0, 1e3, 1e6, 1e9):
+        if plausible_rate(rate := steps / passed * factor):
+            explained = stated is not None and abs(steps / stated * factor - passed) <= rounded
+            return stated if explained else rate
+    return None
 
 
 def plausible_rate(rate: float) -> bool:

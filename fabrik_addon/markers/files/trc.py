@@ -62,14 +62,15 @@ def parse_trc(content: bytes, chosen: Chosen) -> Clip:
     table = CsvRows(decoded(content), plain=True)
     header, rows = _header(row for row in iter(table.next, None) if any(row))
     names, times, points, notes = _samples(table, rows, header)
+    rate = rate_in_cell(header.fields.get("datarate", ""))
     clip = to_clip(
         chosen,
         names,
         points,
         header.fields.get("units", ""),
         "Y",
-        rate_in_cell(header.fields.get("datarate", "")),
-        timed=rate_of_times(times),
+        rate,
+        timed=rate_of_times(times, rate),
         needs_rate=True,
         notes=notes,
     )

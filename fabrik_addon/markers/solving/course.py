@@ -251,19 +251,17 @@ def interpolate_gaps(values: FloatArray, known: BoolArray, *, unit: bool = False
 
 
 def usual_rotations(rotations: FloatArray, spread: float) -> FloatArray:
-    """(F, ..., 4) rotations smoothed over time: by a median of five frames, then by a Gaussian.
+    """(F, ..., 4) rotations smoothed over time, with any sign: by a median of five frames, then by a Gaussian.
 
     spread: the Gaussian's standard deviation in frames.
     """
-    turned = _aligned(rotations)
-    beside, every, last = int(np.ceil(3.0 * spread)), np.arange(len(turned)), len(turned) - 1
+    beside, last, smooth = int(np.ceil(3.0 * spread)), len(rotations) - 1, np.empty_like(rotations)
     weights = np.exp(-0.5 * (np.arange(-beside, beside + 1) / max(spread, 1e-6)) ** 2)
-    smooth = np.empty_like(turned)
     # In parts, each with the neighboring frames, so that memory does not grow with the take.
-    for frames in parts(every):
-        near = np.arange(frames[0] - beside, frames[-1] + beside + 1).clip(0, last)
-        middle = np.median(np.stack([turned[(near + step).clip(0, last)] for step in range(-2, 3)]), axis=0)
-        mean = np.zeros_like(turned[frames])
+    for frames in parts(np.arange(len(rotations))):
+        near = _aligned(rotations[np.arange(frames[0] - beside - 2, frames[-1] + beside + 3).clip(0, last)])
+        middle = np.median(np.stack([near[step : len(near) - 4 + step] for step in range(5)]), axis=0)
+        mean = np.zeros_like(rotations[frames])
         for step, weight in enumerate(weights):
             mean += weight * middle[step : step + len(frames)]
         smooth[frames] = mean / np.linalg.norm(mean, axis=-1, keepdims=True)

@@ -153,7 +153,7 @@ def parse_mvnx(content: bytes, rate: float | None = None) -> Recorded:
     people = f"Used the first of {document.people} people: export each of them to a file of its own"
     doubts = (people,) * (document.people > 1)
     if rate is None:
-        doubts += two_rates_doubt(frame_rate, rate_of_times(seconds))
+        doubts += two_rates_doubt(frame_rate, rate_of_times(seconds, frame_rate))
     length = np.linalg.norm(orientations[frames], axis=2, keepdims=True)
     if (length == 0.0).any():
         raise RetargetError("it has orientations of 0 0 0 0: export it again")

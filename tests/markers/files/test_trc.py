@@ -386,6 +386,11 @@ class TestLies:
         assert said in caplog.text
         assert said in " ".join((*clip.notes, *clip.doubts))
 
+    def test_times_that_are_rounded_to_milliseconds_agree_with_the_rate(self, path: Path) -> None:
+        rows = [("1", "0.000", *"123456"), ("2", "0.004", *"123456")]
+        clip = read_markers(written(path, replace(PLAIN, rows=rows, frame_count="2", rate="240")))
+        assert (clip.rate, clip.doubts) == (240.0, ())
+
     def test_a_correct_file_gives_no_note(self, path: Path, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level(logging.DEBUG):
             read_markers(written(path, PLAIN))

@@ -191,6 +191,13 @@ def test_frames_that_are_missing_are_gaps(mvnx):
     np.testing.assert_allclose(body.rotations, whole.rotations[[0, 1, 4, 5]], atol=1e-12)
 
 
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_times_of_few_frames_in_whole_milliseconds_give_no_warning(mvnx, count):
+    """Fixed: 4 ms between two frames were 250 Hz."""
+    body = read_recorded(written(mvnx, numbered(mvnx_text(*motion()), kept=range(count))))
+    assert (len(body.frames), body.doubts) == (count, ())
+
+
 @pytest.mark.parametrize("rate", [None, 60.0])
 def test_times_that_contradict_the_rate_give_a_warning(mvnx, rate):
     body = read_recorded(written(mvnx, numbered(mvnx_text(*motion()), step=4.0)), rate=rate)
