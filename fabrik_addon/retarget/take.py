@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from ..core import Effector, Skeleton, Solution, Solver, Status, forward_kinematics
-from ..core.arrays import CLOSE, ROUNDING, FloatArray, IntArray, evenly_spread, lengths
+from ..core.arrays import CLOSE, ROUNDING, TINY, FloatArray, IntArray, evenly_spread, lengths, squares
 from ..core.kernel.joint_limits import at_limit
 from ..core.limits import Limit
 from ..core.rotations import IDENTITY, angle_between, conjugate, product, quaternion_from_matrix
@@ -73,6 +73,13 @@ _WALKS: Final = 2.0
 # never below the origin, but less than _LOW above it, with feet that are _BELOW lower than the origin.
 _HIGH: Final = 6.0
 _LOW, _BELOW = 0.15, 0.5
+# Hands, feet and head swing 0.6 to 2.6 times per second in real dances, kicks and gestures. Slow noise, such as that of
+# poses from video, has at most one leg length per second.
+_OFTEN, _FAST = 6.0, 2.0
+# With fewer swings, their number is uncertain.
+_SWINGS: Final = 5
+# Larger movements in a frame count as this many times the usual one.
+_JUMP: Final = 3.0
 # Radians: it shows if a body moves in a direction that is off by more.
 _ASIDE: Final = 0.1
 
@@ -136,7 +143,8 @@ def retarget_doubts(
         for side, parts in (("L", ("foot", "toe")), ("R", ("foot", "toe")), (None, ("thigh",)))
     )
     # Assume the leg length of an adult, since the units of motion files are often unknown.
-    yield from cadence_doubts(motion.name, left, right, hips, reference.axes.up, motion.rate, USUAL_LEG)
+    walking = [*cadence_doubts(motion.name, left, right, hips, reference.axes.up, motion.rate, USUAL_LEG)]
+    yield from walking or _swing_doubts(motion, bodies[0])
     places = evenly_spread(len(motion), LOOKED_AT)
     far = np.degrees(np.median(turned_off, axis=0)) > _FAR_TRUNK
     held = [
@@ -162,6 +170,31 @@ def _unit_doubts(motion: Motion, source: RestBody, reference: Reference) -> Iter
         yield (
             f"The hips are {height:.3g} times the legs' length above the origin: if locations and bone lengths have "
             "different units, export both in the same units"
+        )
+
+
+def _swing_doubts(motion: Motion, source: RestBody) -> Iterator[str]:
+    """A warning if hands, feet and head swing to and fro more often per second than those of people."""
+    ends, hips = (
+        motion.heads[:, np.isin(motion.names, [name for part in parts for name in source.named(part)])]
+        for parts in (("hand", "foot", "head"), ("hips",))
+    )
+    steps = np.diff(ends - hips.mean(axis=1, keepdims=True), axis=0)
+    if not steps.size:
+        return
+    # A body that jumps in a frame would have swings of all speeds.
+    sizes = lengths(steps)[..., None]
+    steps *= np.minimum(1.0, _JUMP * np.median(sizes) / np.maximum(sizes, TINY))
+    steps -= steps.mean(axis=0)
+    waves = np.abs(np.fft.rfft(steps * np.hanning(len(steps))[:, None, None], axis=0))
+    power = np.cumsum(squares(waves).sum(axis=1))
+    # Half of the power is in slower swings.
+    swings = int(np.searchsorted(power, 0.5 * power[-1]))
+    often, speed = swings / len(steps) * motion.rate, np.sqrt(squares(steps).mean()) * motion.rate / leg_length(source)
+    if swings >= _SWINGS and often > _OFTEN and speed > _FAST:
+        yield (
+            f"Hands, feet and head swing {often:.0f} times per second, faster than those of people: choose another "
+            "frame rate if that is wrong"
         )
 
 
@@ -363,14 +396,16 @@ class _Work:
         toed = [end.sole for end, _ in self.feet if end.sole is not None and end.sole.toe and self.goals.keeps_floor]
         self.lifts = [ToeLift(skeleton, sole, self.goals.floor, len(motion), motion.rate) for sole in toed]
         self.effectors = tuple(Effector(bone, HEAD) for bone in (hips, *(end.name for end in ends)))
-        self.wanted = np.empty((len(motion), len(self.effectors), 3))
         # Only these bones need matrices: fingers, for example, do not.
         ends_on = [skeleton.index(sole.toe) for sole in toed] + [end.limb[-1] for end in ends] + self.goals.touched
         self.posed = sorted({above for bone in (self.transfer.hips, *ends_on) for above in skeleton.path(bone)})
         self.part = skeleton.part(self.posed)
 
     def solve(self, frames: slice, solution: Solution) -> None:
-        """Write the poses of some frames: legs and hips first, then arms from the resulting shoulders."""
+        """Write the poses of some frames, and the errors of hips, hands and feet.
+
+        Legs and hips come first, then arms from the resulting shoulders.
+        """
         local, root = self.transfer.poses(frames)
         carried, local = local, np.array(self.legal(local))
         local[:, self.in_limbs] = carried[:, self.in_limbs]
@@ -402,23 +437,22 @@ class _Work:
             arm.solve(local, matrices, position[:, None])
             wanted[end.name] = position
         solution.rotations[:], solution.root_location[:] = self.legal(local), root
-        self.wanted[frames] = np.stack([wanted[effector.bone] for effector in self.effectors], axis=1)
-        if self.lifts:
-            matrices = self._posed(solution.rotations, root)
-            for lift in self.lifts:
-                lift.look(frames, matrices)
+        matrices = self._posed(solution.rotations, root)
+        bones = [effector.bone for effector in self.effectors]
+        found = matrices[:, [self.skeleton.index(bone) for bone in bones]][..., :3, 3]
+        solution.errors[:] = lengths(found - np.stack([wanted[bone] for bone in bones], axis=1))
+        for lift in self.lifts:
+            lift.look(frames, matrices)
 
     def finish(self, frames: slice, solution: Solution) -> None:
         """Bend the toes up on some frames, after all frames are solved, and measure the poses.
 
-        Measures the errors of hips, hands and feet, the angles between the bones and the source's rotations, and which
-        joints are at their limits.
+        Measures the angles between the bones and the source's rotations, and which joints are at their limits.
         """
         for lift in self.lifts:
             lift.apply(frames, solution.rotations)
         if self.lifts:
             solution.rotations[:] = self.legal(solution.rotations)
-        solution.errors[:] = lengths(point_positions(solution, self.effectors) - self.wanted[frames])
         met = (solution.errors <= _MET * self.skeleton.size).all(axis=1)
         solution.status[:] = np.where(met, Status.SOLVED, Status.LIMITED)
         turned = self.transfer.carried(solution.rotations)

@@ -78,6 +78,15 @@ def test_a_walk_at_another_rate_gives_a_warning(size, factor, doubted):
     assert [doubt.startswith(f"The walk of {motion.name} has ") for doubt in found] == [True] * doubted
 
 
+@pytest.mark.parametrize(("factor", "doubted"), [(0.1, False), (1.0, False), (3.0, True), (10.0, True)])
+def test_a_dance_at_another_rate_gives_a_warning(factor, doubted):
+    """Arms swing 4.5 times per second, which is much for people: a motion at 10 times its rate was no walk."""
+    swing = 60.0 * np.sin(np.linspace(0.0, 12.0 * np.pi, FRAMES))[:, None] * (1.0, 0.0, 0.5)
+    motion = source(posed(upper_arm__L=swing, upper_arm__R=-swing, spine=0.2 * swing))
+    found = [doubt for doubt in doubts(replace(motion, rate=factor * motion.rate), PERSON) if "frame rate" in doubt]
+    assert [doubt.startswith("Hands, feet and head swing ") for doubt in found] == [True] * doubted
+
+
 @pytest.mark.parametrize("factor", [0.01, 0.1, 1.0, 10.0, 100.0])
 def test_locations_in_other_units_than_bones_give_a_warning(factor):
     """The hips slid by meters, or not at all, while the legs walked."""
