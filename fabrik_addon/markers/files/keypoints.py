@@ -219,6 +219,8 @@ _NO_BONE: Final = re.compile(r"face[_.]\w+|(?:\w+[_.])?(?:com|center_of_mass)(?:
 _FLAT: Final = 1e-3
 # A hand is at a wrist of the body if its own wrist is closer than this fraction of the forearm's length.
 _AT_WRIST: Final = 0.6
+# Frames are missing after a step in time of more than this many usual ones. Cameras are not as regular as clocks.
+_SKIPPED: Final = 1.7
 # Points in the middle of the hips. Hips stay in place if they are within this many meters of the origin.
 _HIPS: Final = ({"pelvis"}, {"mid_hip"}, {"hip"}, {"left_hip", "right_hip"})
 _STILL: Final = 1e-3
@@ -325,8 +327,17 @@ def _wide(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArra
             numbers[column == 0.0, 2 + 3 * point : 5 + 3 * point] = np.nan
     if timed is None:
         numbers[:, 1] = np.nan
-    frames = np.arange(len(numbers), dtype=np.float64) if counted is None else numbers[:, 0]
+    frames = _counted(numbers[:, 1]) if counted is None else numbers[:, 0]
     return list(whole), frames, numbers[:, 1:]
+
+
+def _counted(times: FloatArray) -> FloatArray:
+    """(F,) frame numbers of rows without any, which skip frames where the times (F,) do; NaN if there are none."""
+    steps = np.diff(times)
+    if not len(steps) or not (steps > 0.0).all():
+        return np.arange(len(times), dtype=np.float64)
+    counts = steps / np.median(steps)
+    return np.append(0.0, np.cumsum(np.where(counts > _SKIPPED, np.round(counts), 1.0)))
 
 
 def _number_column(rows: CsvRows, header: list[str], names: re.Pattern[str]) -> int | None:

@@ -496,17 +496,14 @@ def arrays_in(content: bytes, wanted: Iterable[str]) -> Mapping[str, npt.NDArray
     return found
 
 
-def rate_in(found: Mapping[str, npt.NDArray[Any]]) -> float | None:
-    """Frames per second from the arrays `found` in a file, of any shape; None if none of them is the rate."""
-    for key in RATES:
-        value = found.get(key)
-        # Some writers store the rate as text.
-        if value is not None and value.size == 1 and value.dtype.kind in "fiuSU":
-            text = value.item()
-            rate = number_in(text.decode("latin-1") if isinstance(text, bytes) else str(text))
-            if rate is not None and plausible_rate(rate):
-                return rate
-    return None
+def rates_in(found: Mapping[str, npt.NDArray[Any]]) -> tuple[float | None, float | None]:
+    """The first and the last rate in Hz among the arrays `found` in a file, of any shape; None if there is none."""
+    # Some writers store the rate as text.
+    stored = (value for value in map(found.get, RATES) if value is not None and value.size == 1)
+    texts = (value.item() for value in stored if value.dtype.kind in "fiuSU")
+    numbers = (number_in(text.decode("latin-1") if isinstance(text, bytes) else str(text)) for text in texts)
+    rates = [rate for rate in numbers if rate is not None and plausible_rate(rate)]
+    return (rates[0], rates[-1]) if rates else (None, None)
 
 
 def parse_npz(content: bytes, chosen: Chosen) -> Clip:
@@ -529,4 +526,6 @@ def parse_npz(content: bytes, chosen: Chosen) -> Clip:
         names = [label.decode("utf-8", "replace") if isinstance(label, bytes) else str(label) for label in labels.flat]
     else:
         notes = ("its markers have no labels: use a marker map",)
-    return to_clip(chosen, names, np.asarray(positions, dtype=np.float64), None, "Z", rate_in(found), notes=notes)
+    rate, other = rates_in(found)
+    points = np.asarray(positions, dtype=np.float64)
+    return to_clip(chosen, names, points, None, "Z", rate, timed=other, notes=notes)

@@ -30,7 +30,7 @@ from ...core.rotations import (
 )
 from ...human.naming_schemes import FINGERS
 from ...markers.clip import LOOKED_AT
-from ...markers.files.reading import IN_PLACE, RATES, arrays_in, rate_in, rate_or_usual, unknown_up
+from ...markers.files.reading import IN_PLACE, RATES, arrays_in, rate_or_usual, rates_in, two_rates_doubt, unknown_up
 from ...markers.person import FLOOR_OFF, up_of_person
 from ..motion import Recorded, RetargetError, in_meters, in_other_axes, whole_frames
 
@@ -130,7 +130,9 @@ def parse_smpl(content: bytes, up_axis: str | None = None, rate: float | None = 
     frames, lost = whole_frames(poses, trans)
     rotations, root = poses[frames], np.asarray(trans[frames], dtype=np.float64)
     names, parents, heads, tails = _skeleton(count)
-    frame_rate, rate_doubts = rate_or_usual(rate or rate_in(found))
+    stated, other = rates_in(found)
+    frame_rate, rate_doubts = rate_or_usual(rate or stated)
+    rate_doubts += two_rates_doubt(frame_rate, other) if rate is None else ()
     # At rest, Y is up for the models and Z for the skeleton, so the axes of all rotations change. In the file's world,
     # Z may already be up.
     turned = in_other_axes(rotations, _Y_UP)

@@ -343,6 +343,16 @@ class TestTables:
         clip = read_markers(written(tmp_path / "a.csv", "\n".join(lines) + "\n"))
         assert clip.rate == pytest.approx(24.0, rel=2e-3)
 
+    def test_times_that_skip_frames_leave_gaps(self, tmp_path):
+        """A camera stopped for a second, and the whole motion was slowed down."""
+        lines, late = csv_text(COCO, array(COCO)).splitlines(), np.where(np.arange(FRAMES) < 15, 0.0, 1.0)
+        times = np.arange(FRAMES) / 30.0 + late + np.random.default_rng(1).normal(scale=0.003, size=FRAMES)
+        rows = [f"{time:.4f},{line}" for time, line in zip(times, lines[1:], strict=True)]
+        clip = read_markers(written(tmp_path / "a.csv", "\n".join([f"time,{lines[0]}", *rows])))
+        assert clip.rate == pytest.approx(30.0, rel=0.01)
+        assert np.flatnonzero(~clip.seen.any(axis=1)).tolist() == list(range(15, 45))
+        assert "30 frames are missing; left gaps for them" in clip.notes
+
     @pytest.mark.parametrize("word", ["c", "confidence", "likelihood", "Visibility"])
     def test_points_with_confidence_zero_are_not_seen(self, tmp_path, word):
         truth, sure = array(COCO), np.ones((FRAMES, len(COCO)))

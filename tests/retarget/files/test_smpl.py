@@ -190,6 +190,14 @@ class TestKeys:
         np.testing.assert_allclose(found[1], found[0], atol=1e-12)
         np.testing.assert_allclose(found[2], found[0], atol=1e-9)
 
+    @pytest.mark.parametrize("rate", [None, 60.0])
+    def test_two_rates_give_a_warning(self, npz, rate):
+        """Frames are often left out by tools that keep the old rate beside the new one."""
+        poses, trans = motion()
+        path = saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans, mocap_framerate=120.0, fps=30)
+        found = [doubt for doubt in read_recorded(path, rate=rate).doubts if "two frame rates, 120 and 30 Hz" in doubt]
+        assert len(found) == (rate is None)
+
     def test_a_given_rate_is_used_and_a_missing_one_is_reported(self, npz):
         poses, trans = motion()
         path = saved(npz, poses=poses.reshape(FRAMES, -1), trans=trans)
