@@ -24,30 +24,34 @@ LOST: Final = 0.6
 # Assumed error of a marker's position, as a fraction of the skeleton's size.
 _NOISE_SHARE: Final = 0.005
 _CHUNK: Final = 200
-# While the same markers are seen, one frame in this many is evaluated, since poses change little in between.
-_EVERY: Final = 5
+# Seconds: while the same markers are seen, frames are evaluated at these intervals, since poses change little.
+_EVERY: Final = 0.2
 # Number of a take's poses from which the bones' uncertainty is computed.
 _SAMPLES: Final = 12
 
 
-def added_uncertainty(solver: Solver, solution: Solution, seen: BoolArray) -> tuple[FloatArray, FloatArray]:
+def added_uncertainty(
+    solver: Solver, solution: Solution, seen: BoolArray, rate: float
+) -> tuple[FloatArray, FloatArray]:
     """The uncertainty that hidden markers add: (F, J) of local rotations, radians; (F,) of the root's location.
 
     Its square is the variance with the visible markers minus that with all of them. Locations are in fractions of the
-    skeleton's size. Bones that no effector moves have 0. solution: F poses. seen: (F, E).
+    skeleton's size. Bones that no effector moves have 0. solution: F poses. seen: (F, E). rate: Hz.
     """
-    skeleton, frames = solver.skeleton, np.arange(len(seen))
+    skeleton, frames, every = solver.skeleton, np.arange(len(seen)), max(1, round(_EVERY * rate))
     rotations, roots = np.zeros((len(seen), len(skeleton))), np.zeros(len(seen))
     bodies = np.array(participants(skeleton, solver.effectors))
     # For each frame, the evaluated frame with the same visible markers.
     changes = np.concatenate([[True], (seen[1:] != seen[:-1]).any(axis=1)])
     began = np.maximum.accumulate(np.where(changes, frames, 0))
-    stands_for = frames - (frames - began) % _EVERY
+    stands_for = frames - (frames - began) % every
     looked_at = np.unique(stands_for)
-    partly_seen = looked_at[~seen[looked_at].all(axis=1)]
+    # Frames with as many hidden markers are evaluated together.
+    hidden_markers = (~seen[looked_at]).sum(axis=1)
+    partly_seen = looked_at[np.argsort(hidden_markers, kind="stable")][(hidden_markers == 0).sum() :]
     for first in range(0, len(partly_seen), _CHUNK):
         chunk = partly_seen[first : first + _CHUNK]
-        poses, which = np.unique(chunk - chunk % _EVERY, return_inverse=True)
+        poses, which = np.unique(chunk - chunk % every, return_inverse=True)
         matrices = forward_kinematics(skeleton, solution.rotations[poses], solution.root_location[poses])
         rows = _rows(solver, matrices)
         which, away = which.reshape(-1), ~seen[chunk]
@@ -184,7 +188,8 @@ def _solve_knots(recording: Recording, knots: IntArray, *, steady: bool) -> Gene
     recording.rest_weights[:] = at_rest
     near = _between(_aligned(found.rotations), first, np.arange(len(knots)), unit=True)
     found = yield from within(0.2, 0.5, _near_rest(recording, knots, counts + at_rest, near))
-    lost, misplaced = added_uncertainty(recording.solver, found, ~np.isnan(recording.bridged(knots)).any(axis=2))
+    seen = ~np.isnan(recording.bridged(knots)).any(axis=2)
+    lost, misplaced = added_uncertainty(recording.solver, found, seen, 1.0 / SPACING)
     rotations, roots = np.array(found.rotations), found.root_location
     for bone in np.flatnonzero((lost > LOST).any(axis=0)):
         rotations[:, [bone]] = interpolate_gaps(rotations[:, [bone]], lost[:, bone] <= LOST, unit=True)
@@ -299,7 +304,7 @@ class FilledSpan:
 def fill_gaps(recording: Recording, gaps: Gaps) -> Generator[float, None, BoolArray]:
     """Fill rotations that markers do not determine. Yields progress, 0 to 1; returns (F, J) the known rotations."""
     observed = recording.seen & ~recording.outliers | recording.close
-    lost, misplaced = added_uncertainty(recording.solver, recording.solution, observed)
+    lost, misplaced = added_uncertainty(recording.solver, recording.solution, observed, recording.rate)
     known, placed = lost <= LOST, misplaced <= LOST
     solution, rate = recording.solution, recording.rate
     rotations, roots = np.array(solution.rotations), np.array(solution.root_location)

@@ -58,7 +58,7 @@ def test_certainty_is_lost_with_the_markers():
     solution = solver.solve(walker.true_positions()[:5])
     seen = np.ones(solution.errors.shape, dtype=bool)
     seen[2, walker.on_bones("upper_arm.L", "forearm.L", "hand.L")] = False
-    lost, _ = added_uncertainty(solver, solution, seen)
+    lost, _ = added_uncertainty(solver, solution, seen, 30.0)
     assert (lost[[0, 1, 3, 4]] == 0.0).all()
     assert lost[2, walker.skeleton().index("forearm.L")] > 0.3
     assert lost[2, walker.skeleton().index("shin.R")] < 0.01
@@ -70,7 +70,7 @@ def test_lost_certainty_is_the_difference_of_the_covariances():
     solver, solution = solved(skeleton, effectors)
     seen = np.random.default_rng(5).random((4, len(effectors))) > np.array([[0.2], [0.4], [0.7], [1.0]])
     seen[0, 0], seen[3] = False, False
-    lost, place = added_uncertainty(solver, solution.part(np.zeros(4, dtype=np.int64)), seen)
+    lost, place = added_uncertainty(solver, solution.part(np.zeros(4, dtype=np.int64)), seen, 30.0)
     tiny, columns = 1e-6, []
     for bone, axis in np.ndindex(3, 3):
         turned = np.array(solution.rotations[0])
