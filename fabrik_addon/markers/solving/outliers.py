@@ -10,7 +10,7 @@ from ..clip import true_spans
 from ..gaps import CARRIED, fill_points, fill_rotations
 from ..signals import medians, outlier_weights
 from .course import FROM_COURSE, NOISE, SPACING, prior_weight, usual_rotations
-from .recording import FAR, Recording, near_flagged, parts
+from .recording import FAR, ON_CURVE, Recording, near_flagged, parts
 
 # For each round of smoothing jumps: the weight of the mean pose, relative to the course; the standard deviation of the
 # Gaussian mean, in seconds; and the radians by which a jumping bone's rotation in a frame exceeds the mean's. With a
@@ -56,7 +56,7 @@ def smooth_jumps(recording: Recording) -> None:
             recording.expected[part] = expected
             recording.prior_weights[part] = np.where(which, np.maximum(former, weight), former)
             rotations[part] = np.where(which[..., None], expected, rotations[part])
-            recording.solve_bridged(part)
+            recording.solve_bridged(part, ON_CURVE)
         real[frames[recording.rms(frames) > allowed[frames]]] = True
         real = near_flagged(real, near)
         recording.restore(frames, before, real[frames])
