@@ -177,12 +177,14 @@ class RestBody:
     @cached_property
     def axes(self) -> BodyAxes | None:
         """The body's up, forward and left directions, armature space; None if there are too few joints."""
-        low, high = self.first_of("hips", "thigh"), self.first_of("head", "neck", "upper_arm", "shoulder", "chest")
-        if low is None or high is None or (lengths(high - low) < SINGLE).any():
+        hips, top = self.first_of("hips", "thigh"), self.first_of("head", "neck", "upper_arm", "shoulder", "chest")
+        # A body of legs points from its feet to its hips.
+        low, high = (self.first_of("foot", "shin"), hips) if top is None else (hips, top)
+        if hips is None or low is None or high is None or (lengths(high - low) < SINGLE).any():
             return None
         up = _snapped(high - low)
         forward = self._forward(up)
-        return None if forward is None else BodyAxes(up, forward, np.cross(up, forward), low)
+        return None if forward is None else BodyAxes(up, forward, np.cross(up, forward), hips)
 
     def first_of(self, *parts: str) -> FloatArray | None:
         """(3,) mean of the heads of the bones of the first part that the body has; None if it has none of them."""

@@ -222,11 +222,11 @@ def _directions(body: RestBody, axes: FloatArray) -> dict[tuple[str, str], Float
 
 
 def _trunk(body: RestBody) -> FloatArray:
-    """(..., 3) the direction from the hip joints to the neck of a body that has axes."""
+    """(..., 3) the direction from the hip joints to the neck of a body that has axes; up for a body of legs."""
     low, high = body.first_of("thigh", "hips"), body.first_of(*_TOPS)
     assert low is not None
-    assert high is not None
-    return unit(high - low)
+    assert body.axes is not None
+    return body.axes.up if high is None else unit(high - low)
 
 
 def facing(body: RestBody, up: FloatArray) -> FloatArray:

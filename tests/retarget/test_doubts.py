@@ -56,6 +56,22 @@ def test_a_walk_on_other_people_gives_no_warning(rows, rest):
     assert doubts(source(walked(), rest=rest), motions.skeleton_of(rows, 100.0, motions.about_z(90.0))) == ()
 
 
+@pytest.mark.parametrize("rest", [True, False])
+def test_a_recording_of_legs_alone_moves_the_legs(rest):
+    """Fixed: it was refused, since up was unknown without a head."""
+    rows = [row for row in ROWS if row.name.partition(".")[0] in {"hips", "thigh", "shin", "foot", "toe"}]
+    legs, local = motions.skeleton_of(rows), walked()
+    places = [PERSON.index(name) for name in legs.names]
+    roots = np.tile(PERSON.rest[0, :3, 3], (FRAMES, 1))
+    make = motions.motion_of if rest else motions.in_no_rest
+    found = retarget(make(legs, local[:, places], roots), PERSON, RetargetSettings())
+    assert [doubt.partition(":")[0] for doubt in found.doubts] == [
+        "No bone of the source is known for the head, the trunk, the left arm and the right arm"
+    ]
+    for name in legs.names:
+        assert rotations_off(found, local, name).max() < 1.0, name
+
+
 @pytest.mark.parametrize(("roll", "doubted"), [(0.0, False), (25.0, False), (45.0, True), (90.0, True)])
 def test_hinges_that_do_not_fit_the_rolls_of_bones_give_a_warning(roll, doubted):
     rows = humans.human(arms=45.0, fingers=False, rolls={"shin.L": roll})

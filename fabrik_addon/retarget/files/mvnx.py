@@ -210,12 +210,16 @@ def _rest(
             offset = _position(document, first, point) - _position(document, second, other)
             joined[labels.index(second)] = labels.index(first), offset
     if not any(offset.any() for _, offset in joined.values()):
-        for second, first in _USUAL.items():
-            if first in labels and second in labels:
-                child, parent = labels.index(second), labels.index(first)
-                turned = matrix_from_quaternion(orientations[:, parent] * [1.0, -1.0, -1.0, -1.0])
-                between = times(turned, positions[:, child] - positions[:, parent])
-                joined[child] = parent, np.nanmedian(between, axis=0)
+        joined = {}
+    for second, usual in _USUAL.items():
+        first = usual
+        while first and first not in labels:
+            first = _USUAL[first]
+        if first and second in labels and labels.index(second) not in joined:
+            child, parent = labels.index(second), labels.index(first)
+            turned = matrix_from_quaternion(orientations[:, parent] * [1.0, -1.0, -1.0, -1.0])
+            between = times(turned, positions[:, child] - positions[:, parent])
+            joined[child] = parent, np.nanmedian(between, axis=0)
     trees = [[segment] for segment in range(len(labels)) if segment not in joined]
     for tree in trees:
         for segment in tree:

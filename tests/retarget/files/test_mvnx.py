@@ -120,10 +120,38 @@ def test_props_and_fingers_are_left_out(mvnx):
     fingers = '<fingerTrackingSegmentsLeft><segment label="LeftCarpus"/></fingerTrackingSegmentsLeft>'
     body = read_recorded(written(mvnx, text.replace("<joints>", f"{fingers}<joints>")))
     assert body.notes == ("left out 1 finger segments",)
-    loose = text.replace("<connector2>Head/jC1Head", "<connector2>Hat/jC1Head")
-    body = read_recorded(written(mvnx, loose))
-    assert "Head" not in body.names
-    assert body.notes == ("left out unconnected segments: Head",)
+    body = read_recorded(written(mvnx, text.replace('label="Head"', 'label="Hat"')))
+    assert "Hat" not in body.names
+    assert body.notes == ("left out unconnected segments: Hat",)
+
+
+def without(text, missing):
+    """The document without some segments and their joints."""
+    names = list(MVN)
+    for name in missing:
+        text = re.sub(rf'<segment id="\d+" label="{name}">.*?</segment>', "", text)
+        text = re.sub(rf"<joint label=\"\w+\">(?:(?!</joint>).)*>{name}/.*?</joint>", "", text)
+
+    def kept(match):
+        values = np.array(match[2].split()).reshape(len(names), -1)
+        rows = [row for row, name in zip(values, names, strict=True) if name not in missing]
+        return f"<{match[1]}>{' '.join(np.ravel(rows))}</{match[1]}>"
+
+    return re.sub(r"<(orientation|position)>(.*?)</\1>", kept, text)
+
+
+@pytest.mark.parametrize("missing", [["L3", "T12"], ["Neck", "LeftShoulder", "RightToe"]])
+def test_segments_follow_the_nearest_segment_that_is_there(mvnx, missing):
+    """Fixed: half the body was left out."""
+    orientations, pelvis = motion()
+    # Bones above missing ones must not bend, since the distance across a bent spine changes.
+    orientations[:] = orientations[:, :1]
+    text = mvnx_text(orientations, pelvis)
+    whole = read_recorded(written(mvnx, text))
+    body = read_recorded(written(mvnx, without(text, missing)))
+    assert (sorted(body.names), body.notes) == (sorted(set(MVN) - set(missing)), ())
+    places = [list(whole.names).index(name) for name in body.names]
+    np.testing.assert_allclose(body.positions(), whole.positions()[:, places], atol=1e-6)
 
 
 @pytest.mark.parametrize(
