@@ -94,6 +94,14 @@ def test_a_walk_at_another_rate_gives_a_warning(size, factor, doubted):
     assert [doubt.startswith(f"The walk of {motion.name} has ") for doubt in found] == [True] * doubted
 
 
+@pytest.mark.parametrize(("axes", "doubted"), [([0, 1, 2], False), ([0, 2, 1], True)])
+def test_locations_with_another_up_axis_than_rotations_give_a_warning(axes, doubted):
+    """The body walked up a wall."""
+    skeleton, roots = walker.skeleton(), walker.true_matrices()[:, 0, :3, 3]
+    found = doubts(motions.motion_of(skeleton, walker.true_rotations(), roots[:, axes]), skeleton)
+    assert any("walks up or down without moving forward" in doubt for doubt in found) is doubted
+
+
 @pytest.mark.parametrize(("factor", "doubted"), [(0.1, False), (1.0, False), (3.0, True), (10.0, True)])
 def test_a_dance_at_another_rate_gives_a_warning(factor, doubted):
     """Arms swing 4.5 times per second, which is much for people: a motion at 10 times its rate was no walk."""
