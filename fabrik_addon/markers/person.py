@@ -86,7 +86,7 @@ _RUNNING: Final = 0.1
 # Steps per √(leg / gravity), in which children and adults walk alike (Alexander, Principles of Animal Locomotion,
 # 2003). In real walks, this is about 0.5.
 _SLOWEST, _QUICKEST = 0.33, 0.8
-# On stairs, people move forward more than up. Without stairs they rise by less than this many leg lengths.
+# On stairs, people move forward more than up. Elsewhere they rise by less than this many leg lengths.
 _RISES: Final = 1.0
 # m/s².
 GRAVITY: Final = 9.81
@@ -121,8 +121,7 @@ def cadence_doubts(
     flat = places - (places @ up)[:, None] * up
     if np.ptp(places @ up) > max(_RISES * leg, float(lengths(np.nanmax(flat, axis=0) - np.nanmin(flat, axis=0)))):
         yield (
-            f"{name} walks up or down without moving forward: if locations and rotations have different up axes, "
-            "export both with the same one"
+            f"{name} walks straight up or down: export locations and rotations with the same up axis if that is wrong"
         )
         return
     if (lowest[walk] > np.nanpercentile(lowest, 100.0 - _OFTEN) + _IN_THE_AIR * leg).mean() > _RUNNING:

@@ -200,30 +200,21 @@ class ToeLift:
 
     def look(self, frames: slice, matrices: FloatArray) -> None:
         """Measure the angles by which toes must bend up on some frames; matrices: (F, J, 4, 4), armature space."""
-        toe = matrices[:, self._bone]
-        angles, axes = toe_angles(toe[:, :3, :3], toe[:, :3, 3], self._tip, self._floor)
-        self._angles[frames] = angles
-        self._axes[frames] = times(np.swapaxes(toe[:, :3, :3], 1, 2), axes)
+        toe, up = matrices[:, self._bone], self._floor.axes.up
+        way = toe[:, :3, :3] @ self._tip
+        reach, rise = np.maximum(lengths(way), ROUNDING), way @ up
+        low = np.maximum(-self._floor.above(toe[:, :3, 3] + way), 0.0)
+        before, after = (np.arcsin(np.clip(each / reach, -1.0, 1.0)) for each in (rise, rise + low))
+        flat = way - rise[:, None] * up
+        ahead = flat / np.maximum(lengths(flat), ROUNDING)[:, None]
+        self._angles[frames] = np.where(low > 0.0, after - before, 0.0)
+        self._axes[frames] = times(np.swapaxes(toe[:, :3, :3], 1, 2), np.cross(ahead, up))
 
     def apply(self, frames: slice, local: FloatArray) -> None:
         """Bend the toes in (F, J, 4) local rotations; call `look` for all frames first."""
         angles = leading(self._angles, self._step)[frames, None]
         turn = quaternion_from_rotation_vector(angles * self._axes[frames])
         local[:, self._bone] = product(local[:, self._bone], turn)
-
-
-def toe_angles(toe: FloatArray, balls: FloatArray, tip: FloatArray, floor: RigFloor) -> tuple[FloatArray, FloatArray]:
-    """(F,) radians and (F, 3) axes of the rotations of toes that bring their tips above the floor.
-
-    toe: (F, 3, 3) the toes' frames. balls: (F, 3) their heads. tip: (3,) their end in that frame.
-    """
-    way, up = np.asarray(toe @ tip), floor.axes.up
-    reach, rise = np.maximum(lengths(way), ROUNDING), way @ up
-    low = np.maximum(-floor.above(balls + way), 0.0)
-    before, after = (np.arcsin(np.clip(each / reach, -1.0, 1.0)) for each in (rise, rise + low))
-    flat = way - rise[:, None] * up
-    ahead = flat / np.maximum(lengths(flat), ROUNDING)[:, None]
-    return np.where(low > 0.0, after - before, 0.0), np.cross(ahead, up)
 
 
 _LIMBS: Final = (("hand", ("upper_arm", "forearm", "hand")), ("foot", ("thigh", "shin", "foot")))

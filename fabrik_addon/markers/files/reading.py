@@ -54,6 +54,8 @@ _SHORTEST: Final = 0.85
 _USUAL_RATE: Final = 30.0
 # If the rates from header and times differ by more than this fraction, there is a warning.
 _RATE_SLACK: Final = 0.02
+# Seconds: the difference of two rounded times is off by at most this.
+_ROUNDED: Final = 1e-3
 # A note if the hips are always at the origin, because then the floor is unknown.
 IN_PLACE: Final = (
     "the hips stay at the origin, so up is the trunk's direction: choose the up axis if the person is lying down"
@@ -292,12 +294,9 @@ def rate_of_times(times: FloatArray, stated: float | None = None) -> float | Non
     if passed <= 0.0:
         return None
     steps = float(seen[-1] - seen[0])
-    units = (10.0**-places for places in range(7))
-    rounded = next((unit for unit in units if np.allclose(np.remainder(times[seen] / unit + 0.5, 1.0), 0.5)), 0.0)
-    for factor in (1.0, 1e3, 1e6, 1e9):
-        if plausible_rate(rate := steps / passed * factor):
-            explained = stated is not None and abs(steps / stated * factor - passed) <= rounded
-            return stated if explained else rate
+    for second in (1.0, 1e3, 1e6, 1e9):
+        if plausible_rate(rate := steps / passed * second):
+            return stated if stated and abs(steps / stated * second - passed) <= _ROUNDED * second else rate
     return None
 
 

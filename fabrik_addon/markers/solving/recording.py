@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from ...core import Skeleton, Solution, Solver, Status, forward_kinematics
 from ...core.arrays import TINY, BoolArray, FloatArray, IntArray, lengths
@@ -23,7 +22,6 @@ FAR, NEARBY, ON_CURVE = 8, 3, 1
 _MOMENT: Final = 0.1
 # Weight of an interpolated sample, relative to a visible one.
 _BRIDGED_WEIGHT: Final = 0.1
-_Singles = npt.NDArray[np.float32]
 
 
 class Recording:
@@ -49,11 +47,10 @@ class Recording:
         self.outliers: BoolArray = np.zeros(self.seen.shape, dtype=bool)
         self.close, self._bridges = np.zeros_like(self.outliers), np.empty((0, 3))
         self.reject(self.outliers)
-        # Markers have no target rotations. Small numbers halve the memory of what needs no more than single precision.
-        no_rotations: Any = np.full(self.seen.shape, np.nan, dtype=np.float16)
+        # Small numbers save memory: markers have no target rotations, and priors need no double precision.
+        none: Any = np.full(self.seen.shape, np.nan, dtype=np.float16)
         empty = Solution.empty(solver.skeleton, len(targets), len(solver.effectors))
-        self.solution = replace(empty, rotation_errors=no_rotations)
-        self.expected = np.zeros(empty.rotations.shape, dtype=np.float32)
+        self.solution, self.expected = replace(empty, rotation_errors=none), np.zeros(empty.rotations.shape, np.float32)
         self.prior_weights = np.zeros(self.expected.shape[:2], dtype=np.float32)
         self.rest_weights = np.zeros_like(self.prior_weights)
         self.weights = np.array([effector.weight for effector in solver.effectors])
@@ -111,11 +108,11 @@ class Recording:
         found = self._solvers[steps].solve(targets, start=start, start_location=heads, weights=weights, prior=prior)
         self.solution.put(frames, found)
 
-    def state(self, frames: IntArray) -> tuple[Solution, _Singles, _Singles]:
+    def state(self, frames: IntArray) -> tuple[Solution, Any, Any]:
         """Poses, expected poses and their weights on frames (N,), to pass to `restore`."""
         return self.solution.part(frames), self.expected[frames], self.prior_weights[frames]
 
-    def restore(self, frames: IntArray, state: tuple[Solution, _Singles, _Singles], which: BoolArray) -> None:
+    def restore(self, frames: IntArray, state: tuple[Solution, Any, Any], which: BoolArray) -> None:
         """Put a result of `state` back on some of its frames; which: (N,) True for these."""
         solution, expected, prior_weights = state
         self.solution.put(frames[which], solution.part(np.flatnonzero(which)))
