@@ -288,7 +288,8 @@ def find_ends(motion: Motion, source: RestBody, skeleton: Skeleton, target: Rest
 class LimbGoals:
     """The targets of hands and feet, prepared once for all frames.
 
-    stances: when feet are planted. floor: the floor of the rig.
+    stances: when feet are planted. floor: the floor of the rig. plans: of the feet that are kept above the floor.
+    touched: bones that hands may touch, in pairs: one of the source, and the rig's bone that corresponds to it.
     """
 
     def __init__(
@@ -300,9 +301,8 @@ class LimbGoals:
         settings: RetargetSettings,
     ) -> None:
         self._motion, self._alignment, self._settings = transfer.motion, transfer.alignment, settings
-        self._plans: dict[str, FootPlan] = {}
-        # Bones that hands may touch, in pairs: one of the source, and the rig's bone that corresponds to it.
-        self._touched: list[tuple[int, int]] = []
+        self.plans: dict[str, FootPlan] = {}
+        self.touched: list[tuple[int, int]] = []
         self._leg = leg_length(target)
         self.floor = RigFloor.of(target, {end.name: end.sole for end in ends if end.sole is not None})
         self.stances: list[Stance] = []
@@ -314,24 +314,14 @@ class LimbGoals:
                 positions = self._alignment.to_rig(self._motion.heads[:, end.source])
                 rotations = transfer.turned(end.limb[-1], slice(None))
                 plan = FootPlan(end.name, end.sole, positions, rotations, self.floor, self._motion.rate, standing)
-                self._plans[end.name] = plan
+                self.plans[end.name] = plan
                 self.stances += plan.stances
         names = list(self._motion.names)
         for part in _TOUCHED:
             for side in ("L", "R", ""):
                 other, own = source.named(part, side)[:1], target.named(part, side)[:1]
                 if other and own:
-                    self._touched.append((names.index(other[0]), transfer.skeleton.index(own[0])))
-
-    @property
-    def touched(self) -> list[int]:
-        """The rig's bones that hands may touch."""
-        return [own for _, own in self._touched]
-
-    @property
-    def keeps_floor(self) -> bool:
-        """Whether feet are kept above the floor."""
-        return bool(self._plans)
+                    self.touched.append((names.index(other[0]), transfer.skeleton.index(own[0])))
 
     def position(self, end: End, frames: slice, matrices: FloatArray) -> FloatArray:
         """(F, 3) target positions of a limb's end on some frames, armature space.
@@ -339,7 +329,7 @@ class LimbGoals:
         matrices: (F, J, 4, 4) the transferred poses, armature space.
         """
         carried, heads = matrices[:, end.limb[-1], :3, 3], self._motion.heads[frames]
-        plan = self._plans.get(end.name)
+        plan = self.plans.get(end.name)
         position = self._alignment.to_rig(heads[:, end.source]) if plan is None else plan.positions[frames]
         if end.is_hand:
             arm = (heads[:, end.source] - heads[:, end.source_begin]) @ self._alignment.axes.T
@@ -353,7 +343,7 @@ class LimbGoals:
         matrices: (F, J, 4, 4) the transferred poses, armature space.
         """
         positions = [self.position(hand, frames, matrices) for hand in hands]
-        if not self._touched:
+        if not self.touched:
             return positions
         heads, result = self._motion.heads[frames], []
         for hand, position in zip(hands, positions, strict=True):
@@ -361,7 +351,7 @@ class LimbGoals:
             # the squared sine of half the elbow's bend.
             reach = lengths(heads[:, hand.source] - heads[:, hand.source_begin]) * hand.ratio / hand.length
             bent = smoothstep(np.clip((1.0 - reach**2 - _HANGING) / (_BENT - _HANGING), 0.0, 1.0))
-            touched = [(heads[:, other], matrices[:, bone, :3, 3], bent) for other, bone in self._touched]
+            touched = [(heads[:, other], matrices[:, bone, :3, 3], bent) for other, bone in self.touched]
             # Two hands that touch each other both move half of the distance.
             touched += [
                 (heads[:, other.source], theirs, np.full(len(heads), 0.5))
@@ -380,12 +370,12 @@ class LimbGoals:
 
     def rotation(self, end: End, frames: slice, matrices: FloatArray) -> FloatArray:
         """(F, 4) target rotations of a limb's end, armature space; matrices: (F, J, 4, 4) of the transferred poses."""
-        plan = self._plans.get(end.name)
+        plan = self.plans.get(end.name)
         return quaternion_from_matrix(matrices[:, end.limb[-1], :3, :3]) if plan is None else plan.rotations[frames]
 
     def standing(self, end: End, frames: slice, count: int) -> FloatArray:
         """(F, 2) the contact, 0 to 1, of heel and ball of a foot with the ground on some frames."""
-        plan = self._plans.get(end.name)
+        plan = self.plans.get(end.name)
         return np.zeros((count, 2)) if plan is None else plan.standing[frames]
 
 

@@ -383,11 +383,11 @@ class _Work:
         self.in_limbs = [bone for end, limb in limbs if limb is not None for bone in end.limb]
         self.twisted = {bone for end in ends for bone in end.limb[:2]}
         self.turned_off = np.empty((len(motion), len(self.pairs)))
-        toed = [end.sole for end, _ in self.feet if end.sole is not None and end.sole.toe and self.goals.keeps_floor]
+        toed = [end.sole for end, _ in self.feet if end.sole is not None and end.sole.toe and self.goals.plans]
         self.lifts = [ToeLift(skeleton, sole, self.goals.floor, len(motion), motion.rate) for sole in toed]
         self.effectors = tuple(Effector(bone, HEAD) for bone in (hips, *(end.name for end in ends)))
         # Only these bones need matrices: fingers, for example, do not.
-        ends_on = [skeleton.index(sole.toe) for sole in toed] + [end.limb[-1] for end in ends] + self.goals.touched
+        ends_on = [skeleton.index(sole.toe) for sole in toed] + [end.limb[-1] for end in ends]
         self.posed = sorted({above for bone in (self.transfer.hips, *ends_on) for above in skeleton.path(bone)})
         self.part = skeleton.part(self.posed)
 

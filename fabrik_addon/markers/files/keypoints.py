@@ -332,7 +332,7 @@ def _wide(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArra
 
 
 def _counted(times: FloatArray) -> FloatArray:
-    """(F,) frame numbers of rows without any, which skip frames where the times (F,) do; NaN if there are none."""
+    """(F,) frame numbers for rows with times (F,), with gaps where the times have gaps."""
     steps = np.diff(times)
     if not len(steps) or not (steps > 0.0).all():
         return np.arange(len(times), dtype=np.float64)

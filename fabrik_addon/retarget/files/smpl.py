@@ -2,11 +2,10 @@
 
 Rotations are rotation vectors (axis times angle) of each joint relative to its parent. Their key is `poses` (F, 3 J),
 where J is 22 to 24 for SMPL, 52 for SMPL-H and 55 for SMPL-X; or `root_orient` (F, 3) and `pose_body` (F, 63),
-optionally with `pose_hand` (F, 90). Other keys are `trans` (F, 3), in meters, and `mocap_framerate` or
-`mocap_frame_rate`. In the package smplx the keys are `global_orient`, `body_pose`, `left_hand_pose`, `right_hand_pose`
-and `transl`. Inter-X, WHAM, Meshcapade's smplcodec and others use their own keys; in files of SLAHMR, the first axis is
-that of people. Rotations may also be (F, J, 3) or matrices (F, J, 3, 3). `betas`, `dmpls`, eyes, jaw and gender are not
-used. Sources: nghorbani/amass (notebook 01), vchoutas/smplx (joint_names.py) and Meshcapade/smplcodec.
+optionally with `pose_hand` (F, 90). `trans` (F, 3) is in meters. Other tools use the other keys below; in files of
+SLAHMR, the first axis is that of people. Rotations may also be (F, J, 3) or matrices (F, J, 3, 3). `betas`, `dmpls`,
+eyes, jaw and gender are not used. Sources: nghorbani/amass (notebook 01), vchoutas/smplx (joint_names.py) and
+Meshcapade/smplcodec.
 
 With zero rotations all of these models hold their arms out to the sides, Y up, facing Z. Our skeleton is in that pose
 and contains no data of the models: it is that of an average adult of 1.72 m. The distance that the body moves while a
