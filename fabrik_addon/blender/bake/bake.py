@@ -339,7 +339,7 @@ def _found_steps(context: Context, armature: Object, settings: BakeSettings, sec
         smooth = partial(low_pass, rate=rate, cutoff=settings.low_pass) if by_markers else None
         steps = sampled_steps(scene, armature, problems, frames, smooth, recorded=by_markers)
         sampled, matrices = yield from within(0.0, _SAMPLING_ENDS, steps)
-    # Markers have no more than single precision, which halves the memory of their positions.
+    # Markers need only half the memory.
     kind = np.float32 if by_markers else np.float64
     pairs = [
         (problem, places._replace(points=places.points.astype(kind, copy=False)), space)

@@ -33,7 +33,7 @@ def smooth_jumps(recording: Recording) -> None:
     allowed = None
     for counts, seconds, jump in _ROUNDS:
         least = jump * max(1.0, _USUAL_RATE / recording.rate)
-        turns = angle_between(rotations[1:], rotations[:-1])
+        turns = _turns(rotations)
         if not (turns > least).any():
             return
         if allowed is None:
@@ -44,7 +44,7 @@ def smooth_jumps(recording: Recording) -> None:
         spread = seconds * recording.rate
         near = int(np.ceil(_BESIDE * spread))
         smooth = usual_rotations(rotations, spread)
-        jumping = turns - angle_between(smooth[1:], smooth[:-1]) > least
+        jumping = turns - _turns(smooth) > least
         easing = near_jumps(jumping, near) & ~real[:, None]
         frames = np.flatnonzero(easing.any(axis=1))
         before = recording.state(frames)
@@ -60,6 +60,14 @@ def smooth_jumps(recording: Recording) -> None:
         real[frames[recording.rms(frames) > allowed[frames]]] = True
         real = near_flagged(real, near)
         recording.restore(frames, before, real[frames])
+
+
+def _turns(rotations: FloatArray) -> FloatArray:
+    """(F - 1, J) radians between successive rotations (F, J, 4); in parts, to save memory."""
+    turns = np.empty((len(rotations) - 1, rotations.shape[1]))
+    for part in parts(np.arange(len(turns))):
+        turns[part] = angle_between(rotations[part + 1], rotations[part])
+    return turns
 
 
 def near_jumps(jumping: BoolArray, near: int) -> BoolArray:
