@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 from support.marker_sets import SETS
+from support.steps import calibrate
 
 from benchmarks.tables import Aim, Part, table
 from benchmarks.takes import Person, clips
 from fabrik_addon.core import forward_kinematics
 from fabrik_addon.core.rotations import IDENTITY, angle_between
 from fabrik_addon.markers.assign import assign_by_motion
-from fabrik_addon.markers.calibrate.calibrate import calibrate
 from fabrik_addon.markers.calibrate.size import bones_of, guessed_offsets, points_on, with_factors
 from fabrik_addon.markers.clip import Clip
 

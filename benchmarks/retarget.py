@@ -7,6 +7,7 @@ import bpy
 import numpy as np
 from support import humans
 from support.recordings import DATA
+from support.steps import retarget
 
 from benchmarks.retarget_rigs import RIGS, TAKES, body, motion, open_named
 from benchmarks.tables import Aim, Part, table
@@ -21,7 +22,6 @@ from fabrik_addon.retarget.alignment import leg_length
 from fabrik_addon.retarget.files import read_recorded
 from fabrik_addon.retarget.goals import RetargetSettings, RigFloor, find_soles
 from fabrik_addon.retarget.pairs import find_bodies
-from fabrik_addon.retarget.take import retarget
 
 COPY = RetargetSettings(places=0.0, plant_feet=False)
 LIMBS = (("upper_arm", "forearm"), ("forearm", "hand"), ("thigh", "shin"), ("shin", "foot"))

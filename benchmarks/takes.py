@@ -7,6 +7,7 @@ from pathlib import Path
 import bpy
 import numpy as np
 from support.recordings import DATA
+from support.steps import calibrate, refined
 
 from benchmarks.tables import Aim, Part, table
 from fabrik_addon.blender.limits.editing import read_rest
@@ -14,7 +15,6 @@ from fabrik_addon.blender.rig.armature import read_trees
 from fabrik_addon.blender.settings.limit_properties import read_limits
 from fabrik_addon.core.rotations import angle_between
 from fabrik_addon.human.naming_schemes import match as match_bones
-from fabrik_addon.markers.calibrate.calibrate import calibrate, refined
 from fabrik_addon.markers.clip import to_z_up
 from fabrik_addon.markers.feet import lift_off_floor
 from fabrik_addon.markers.files.any_file import read_markers

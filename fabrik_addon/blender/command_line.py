@@ -36,7 +36,7 @@ from ..markers.whole_files import prepared
 from ..retarget.motion import RetargetError
 from ..retarget.pairs import read_bone_map
 from .bake.bake import BakeResult, BakeSettings, bake_steps
-from .capture.calibrate import calibrate_markers
+from .capture.calibrate import calibrate_markers_steps
 from .capture.import_markers import choose_performer, import_clip, key_take, remove_take
 from .capture.matching import guess_markers, marked_skeletons, match_markers, scaled_entry, set_entry
 from .control.set_up import set_up_first
@@ -99,7 +99,7 @@ def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> tuple[BakeRe
         other = None if static is None else import_clip(context, static, timing="KEEP_FRAMES", keyed=False)
         try:
             how = chosen_options(chosen, CALIBRATION_OPTIONS)
-            calibration = calibrate_markers(context, rig, static=other, **how)
+            calibration = finish(calibrate_markers_steps(context, rig, static=other, **how))
         finally:
             if other is not None:
                 remove_take(other)

@@ -1,10 +1,8 @@
 """Long work in small steps: generators that yield their progress, 0 to 1, and return the result."""
 
 from collections.abc import Callable, Generator
-from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
-_Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
 
@@ -28,13 +26,3 @@ def finish(steps: Generator[float, None, _Result], each: Callable[[float], None]
             return result
         if each is not None:
             each(share)
-
-
-def at_once(steps: Callable[_Arguments, Generator[float, None, _Result]]) -> Callable[_Arguments, _Result]:
-    """Turn a function of steps into one that runs them all and returns their result."""
-
-    @wraps(steps)
-    def straight_through(*args: _Arguments.args, **choices: _Arguments.kwargs) -> _Result:
-        return finish(steps(*args, **choices))
-
-    return straight_through

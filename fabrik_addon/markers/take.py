@@ -17,7 +17,7 @@ from .feet import Stance, StandingSettings, foot_points, plant_feet
 from .solving.course import FilledSpan, Gaps, fill_gaps, filled_spans, solve_every_frame
 from .solving.outliers import reject_implausible_samples, reject_outliers, smooth_jumps
 from .solving.recording import Recording, with_options
-from .steps import at_once, within
+from .steps import within
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,3 @@ def solve_take_steps(
         solution = replace(solution, errors=recording.errors(solved=False))
     filled, keyed = filled_spans(recording, known, settings.gaps), np.ones_like(known)
     return SolvedTake(solution, recording.outliers, filled, known if settings.gaps == "UNKEYED" else keyed, stances)
-
-
-solve_take = at_once(solve_take_steps)

@@ -20,7 +20,6 @@ from ..human.rest_body import RestBody, degrees_between
 from ..markers.feet import Stance, drift, head_positions, point_positions
 from ..markers.person import cadence_doubts
 from ..markers.report import LOOKED_AT, limbs_without_markers, listed, median_angle, named_figures
-from ..markers.steps import at_once
 from .alignment import (
     MAX_TILT,
     USUAL_LEG,
@@ -338,9 +337,6 @@ def retarget_steps(
     bodies, ends = work.bodies, work.effectors
     doubts = retarget_doubts(motion, bodies, reference, skeleton, solution, ends, work.pairs, off, axes, limits or {})
     return Retargeted(solution, work.effectors, work.pairs, off, tuple(stances), axes, reference, tuple(doubts))
-
-
-retarget = at_once(retarget_steps)
 
 
 class _Work:

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 from support.recordings import gait_model, gait_targets
+from support.steps import solve_take
 
 from fabrik_addon.core import Fixed, Hinge, Solver, Status
 from fabrik_addon.core.backend import array as many
 from fabrik_addon.core.rotations import angle_between
 from fabrik_addon.markers.report import Report
-from fabrik_addon.markers.take import TakeSettings, solve_take
+from fabrik_addon.markers.take import TakeSettings
 
 
 @pytest.fixture(scope="module")

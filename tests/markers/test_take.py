@@ -5,12 +5,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support import walker
+from support.steps import solve_take
 
 from fabrik_addon.core import Effector, Hinge, Options, Solver, Status
 from fabrik_addon.core.rotations import angle_between, quaternion_from_matrix
 from fabrik_addon.markers.calibrate.size import points_on, with_factors
 from fabrik_addon.markers.solving.course import GAPS
-from fabrik_addon.markers.take import TakeSettings, solve_take, solve_take_steps
+from fabrik_addon.markers.take import TakeSettings, solve_take_steps
 
 ARM = walker.on_bones("upper_arm.L", "forearm.L", "hand.L")
 LEG = walker.on_bones("thigh.R", "shin.R", "foot.R", "toe.R")

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support import humans, motions
+from support.steps import retarget
 
 from fabrik_addon.retarget.goals import RetargetSettings
 from fabrik_addon.retarget.motion import RetargetError
 from fabrik_addon.retarget.pairs import find_pairs, tree_body
-from fabrik_addon.retarget.take import retarget
 
 
 def unnamed(rows):

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support import humans, motions, walker
+from support.steps import retarget
 
 from fabrik_addon.core import Ball, Fixed
 from fabrik_addon.core.rotations import product, quaternion_from_matrix, quaternion_from_rotation_vector
 from fabrik_addon.human.preset import human_limits
 from fabrik_addon.retarget.goals import RetargetSettings
 from fabrik_addon.retarget.pairs import find_pairs
-from fabrik_addon.retarget.take import retarget
 
 ROWS = humans.human(arms=45.0, bend=5.0, fingers=False)
 PERSON = motions.skeleton_of(ROWS)

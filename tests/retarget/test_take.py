@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support import checker, humans, motions, walker
+from support.steps import retarget
 
 from fabrik_addon.core import Ball, Effector, Fixed, Hinge, forward_kinematics, solve
 from fabrik_addon.core.rotations import (
@@ -19,7 +20,6 @@ from fabrik_addon.human.rest_body import RestBody, soles_of
 from fabrik_addon.markers.clip import true_spans
 from fabrik_addon.markers.feet import StandingSettings
 from fabrik_addon.retarget.goals import FootPlan, RetargetSettings, RigFloor, find_soles
-from fabrik_addon.retarget.take import retarget
 
 HOW = RetargetSettings()
 

@@ -22,7 +22,7 @@ from ...markers.feet import lift_off_floor
 from ...markers.mapping.labels import match, parts_of
 from ...markers.mapping.marker_map import MappedMarker
 from ...markers.report import calibration_doubts
-from ...markers.steps import at_once, within
+from ...markers.steps import within
 from ..goals.effectors import check_followed
 from ..limits.editing import read_rest
 from ..rig.armature import RigError, check_editable, check_rig, meters_per_unit
@@ -137,9 +137,6 @@ def calibrate_markers_steps(
     result = CalibrationResult(take_name(rig), len(names), factor, rms, worst, pose, float(lift[2]), doubts)
     capture.calibrated, capture.calibration_doubts = "\n".join(result.lines), "\n".join(doubts)
     return result
-
-
-calibrate_markers = at_once(calibrate_markers_steps)
 
 
 def _check_proportions(rig: Object, proportions: str, holders: Sequence[Object]) -> None:

@@ -18,7 +18,7 @@ from ...core.limits import Limit
 from ...human.naming_schemes import match
 from ..clip import Clip
 from ..mapping.marker_map import MappedMarker
-from ..steps import at_once, within
+from ..steps import within
 from .fit import Fit, Kind, any_pose, at_best_scale, given_pose, in_clusters, moving_pose, over_reference, over_take
 from .size import CalibrationError, bones_of, first_scale, guessed_offsets, make_effectors
 
@@ -137,9 +137,6 @@ def calibrate_steps(
     return _result(fit, poses, reference, guesses)
 
 
-calibrate = at_once(calibrate_steps)
-
-
 def refined_steps(
     calibration: Calibration, clip: Clip, *, limits: Mapping[str, Limit] | None = None, resize: bool = True
 ) -> Generator[float, None, Calibration]:
@@ -155,9 +152,6 @@ def refined_steps(
     fit, poses = yield from over_take(fit, positions, resize=resize)
     found = _result(fit, poses, positions, calibration.guesses)
     return replace(found, pose=calibration.pose, stature=calibration.stature)
-
-
-refined = at_once(refined_steps)
 
 
 def positions_of(clip: Clip, mapping: Sequence[MappedMarker]) -> FloatArray:

@@ -6,14 +6,17 @@ import bpy
 import numpy as np
 import pytest
 from support import scenes
+from support.steps import at_once
 
 from fabrik_addon.blender.bake.bake import bake
-from fabrik_addon.blender.capture.calibrate import calibrate_markers
+from fabrik_addon.blender.capture.calibrate import calibrate_markers_steps
 from fabrik_addon.core.errors import FabrikError
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
 FRAMES = 10
+
+calibrate_markers = at_once(calibrate_markers_steps)
 
 
 def points_of(rig):

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import walker
+from support.steps import calibrate, refined
 
 from fabrik_addon.core import Ball, Skeleton, forward_kinematics
 from fabrik_addon.core.rotations import angle_between, quaternion_from_matrix, quaternion_from_rotation_vector
-from fabrik_addon.markers.calibrate.calibrate import calibrate, refined
 from fabrik_addon.markers.calibrate.size import CalibrationError, height_factor, points_on, with_factors
 from fabrik_addon.markers.clip import Clip
 from fabrik_addon.markers.mapping.marker_map import MappedMarker

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from support import walker
+from support.steps import calibrate
 
 from fabrik_addon.core import Skeleton, Solver, forward_kinematics
 from fabrik_addon.core.rotations import angle_between, quaternion_from_matrix
-from fabrik_addon.markers.calibrate.calibrate import calibrate
 from fabrik_addon.markers.calibrate.fit import given_pose
 from fabrik_addon.markers.clip import Clip
 from fabrik_addon.markers.mapping.marker_map import MappedMarker

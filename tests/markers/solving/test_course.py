@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 from support import walker
+from support.steps import solve_take
 
 from fabrik_addon.core import Effector, Skeleton, Solver, forward_kinematics
 from fabrik_addon.core.rotations import angle_between
 from fabrik_addon.markers.solving.course import interpolate_gaps, usual_rotations
-from fabrik_addon.markers.take import TakeSettings, solve_take
+from fabrik_addon.markers.take import TakeSettings
 
 FRAMES, RATE = 60, 50.0
 

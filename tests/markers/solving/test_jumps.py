@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 from support import walker
+from support.steps import solve_take
 
 from fabrik_addon.core import Effector, Options, Solver, forward_kinematics
 from fabrik_addon.core.rotations import angle_between, product
 from fabrik_addon.markers.calibrate.size import points_on
 from fabrik_addon.markers.solving.outliers import near_jumps
-from fabrik_addon.markers.take import TakeSettings, solve_take
+from fabrik_addon.markers.take import TakeSettings
 
 # Every bone has a keypoint at its end, as in keypoints from video.
 FRAMES = 100

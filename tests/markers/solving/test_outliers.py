@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from support import walker
+from support.steps import solve_take
 
 from fabrik_addon.core import Effector, Options, Solver
 from fabrik_addon.core.rotations import angle_between
@@ -11,7 +12,7 @@ from fabrik_addon.markers.solving.course import solve_every_frame
 from fabrik_addon.markers.solving.outliers import implausible_samples, reject_outliers
 from fabrik_addon.markers.solving.recording import Recording
 from fabrik_addon.markers.steps import finish
-from fabrik_addon.markers.take import TakeSettings, solve_take
+from fabrik_addon.markers.take import TakeSettings
 
 FRAMES = slice(100, 160)
 
