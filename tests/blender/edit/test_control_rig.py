@@ -195,21 +195,21 @@ def test_trails_of_controls_follow_their_keys(human):
     """Fixed: they stayed as they were when keys changed."""
     human.fabrik.show_trails, human.fabrik.trail_frames = True, 5
     select(human, ("hand_fk.R",), "hand_fk.R")
-    assert drawing.drawing_of_trails(bpy.context, human) is None
+    assert drawing.trails(bpy.context, human) is None
     assert bpy.app.timers.is_registered(drawing.refresh_trails), "nobody has to ask for the trails"
     drawing.refresh_trails()
     ((_, _, before),) = drawing.trail_points(bpy.context, human)
-    drawn = drawing.drawing_of_trails(bpy.context, human)
+    drawn = drawing.trails(bpy.context, human)
     go_to(HERE)
     hand = human.pose.bones["hand_fk.R"].parent
     hand.rotation_quaternion = (0.8, 0.6, 0.0, 0.0)
     hand.keyframe_insert(property_name(hand.rotation_mode))
-    assert drawing.drawing_of_trails(bpy.context, human) is None, "what is not so any more is not drawn"
+    assert drawing.trails(bpy.context, human) is None, "what is not so any more is not drawn"
     assert drawing.refresh_trails() is None
     ((_, _, after),) = drawing.trail_points(bpy.context, human)
     assert np.abs(after - before).max() > 0.01
-    assert drawing.drawing_of_trails(bpy.context, human) is not drawn
-    assert drawing.drawing_of_trails(bpy.context, human) is drawing.drawing_of_trails(bpy.context, human)
+    assert drawing.trails(bpy.context, human) is not drawn
+    assert drawing.trails(bpy.context, human) is drawing.trails(bpy.context, human)
 
 
 def without_keys(rig):

@@ -60,7 +60,7 @@ def test_a_rig_without_keys_has_no_paths(clean_scene):
     rig = takes.active_human()
     assert PathKeeper().paths(rig, 1)[0] is None
     rig.fabrik.show_trails = True
-    assert drawing.drawing_of_trails(bpy.context, rig) is None
+    assert drawing.trails(bpy.context, rig) is None
 
 
 @pytest.mark.parametrize("layered", [False, True])
@@ -74,7 +74,7 @@ def test_a_rig_that_cannot_be_read_has_no_trails(walk, layered):
         animation.action = None
     walk.scale = (1.0, 2.0, 1.0)
     bpy.context.view_layer.update()
-    assert drawing.drawing_of_trails(bpy.context, walk) is None
+    assert drawing.trails(bpy.context, walk) is None
     drawing.refresh_trails()
     assert drawing.trail_points(bpy.context, walk) == []
 
@@ -91,19 +91,19 @@ def test_keys_have_dots_and_other_frames_ticks():
 def test_held_frames_are_drawn_on_their_trail(walk):
     select(walk, "hand.R")
     walk.fabrik.show_trails = True
-    assert HELD not in drawing.drawing_of_trails(bpy.context, walk).lines
+    assert HELD not in drawing.trails(bpy.context, walk).lines
     bpy.ops.fabrik.add_hold(bone="hand.R", first=15, last=25, ease=5)
-    ends, _ = drawing.drawing_of_trails(bpy.context, walk).lines[HELD]
+    ends, _ = drawing.trails(bpy.context, walk).lines[HELD]
     assert len(ends) == 2 * 10 + 2 * 4
     assert np.linalg.norm(ends - world(walk, "hand.R"), axis=1).max() < 0.02
 
 
 def test_trails_are_drawn_only_if_enabled_and_for_selected_bones(walk):
     select(walk, "hand.R", "hand.L")
-    assert not drawing.drawing_of_trails(bpy.context, walk).lines
+    assert not drawing.trails(bpy.context, walk).lines
     walk.fabrik.show_trails = True
-    trails = drawing.drawing_of_trails(bpy.context, walk)
-    assert drawing.drawing_of_trails(bpy.context, walk) is trails
+    trails = drawing.trails(bpy.context, walk)
+    assert drawing.trails(bpy.context, walk) is trails
     points = {bone: places for bone, _, places in drawing.trail_points(bpy.context, walk)}
     assert set(points) == {"hand.R", "hand.L"}
     assert np.abs(points["hand.R"][20] - world(walk, "hand.R")).max() < 1e-5

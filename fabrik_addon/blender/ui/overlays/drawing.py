@@ -84,13 +84,13 @@ def along(count: int) -> IntArray:
     return np.stack([np.arange(count - 1), np.arange(1, count)], axis=1)
 
 
-def draw_over(drawing: Drawing, context: Context) -> None:
-    """Draw the lines of a drawing into the current viewport, in front of everything."""
+def draw_over(lines: Drawing | Iterable[Lines] | None) -> None:
+    """Draw lines into the current viewport, in front of everything."""
     import gpu  # noqa: PLC0415
 
     gpu.state.blend_set("ALPHA")
     try:
-        draw(drawing, context.region)
+        draw(lines if isinstance(lines, Drawing) else Drawing.of(lines or ()), bpy.context.region)
     finally:
         gpu.state.blend_set("NONE")
 
@@ -130,13 +130,9 @@ def locked_lines(drag: DragInput) -> list[tuple[int, FloatArray]]:
 
 def draw_locks(drag: DragInput) -> None:
     """Draw the lines of the locked axes into the current viewport."""
-    lines = locked_lines(drag)
-    if not lines:
-        return
-    context: Any = bpy.context
-    theme = context.preferences.themes[0].user_interface
+    theme = bpy.context.preferences.themes[0].user_interface
     colors = (theme.axis_x, theme.axis_y, theme.axis_z)
-    draw_over(Drawing.of(Lines(_WIDTH, ends, along(2), (*colors[axis], 1.0)) for axis, ends in lines), context)
+    draw_over(Lines(_WIDTH, ends, along(2), (*colors[axis], 1.0)) for axis, ends in locked_lines(drag))
 
 
 _BEFORE: Final = (0.7, 0.7, 0.7, 0.5)
@@ -147,7 +143,7 @@ def draw_drag_paths(drag: object) -> None:
     """Draw the old and the new path into the current viewport during a drag over time."""
     if isinstance(drag, SpreadDrag):
         lines = zip(_WIDTHS, drag.paths_before_and_after(), (_BEFORE, COLORS["pinned"]), strict=True)
-        draw_over(Drawing.of(Lines(width, path, along(len(path)), color) for width, path, color in lines), bpy.context)
+        draw_over(Lines(width, path, along(len(path)), color) for width, path, color in lines)
 
 
 # Widths in pixels: lines of trails, ticks of frames, dots of keys, lines of holds.
@@ -204,7 +200,7 @@ KEEPER = PathKeeper()
 _DRAWN: dict[tuple[object, ...], Drawing] = {}
 
 
-def drawing_of_trails(context: Context, rig: Object) -> Drawing | None:
+def trails(context: Context, rig: Object) -> Drawing | None:
     """The trails of a rig as arrays for the graphics card; None if it has no motion."""
     about, frame = rig_settings(rig).trail_frames, context.scene.frame_current_final
     paths, state = KEEPER.paths(rig, frame)
@@ -269,12 +265,6 @@ def trail_points(context: Context, rig: Object) -> list[tuple[str, FloatArray, F
         (bone, paths.frames[rows], paths.tails[rows, paths.names.index(bone)] @ world[:3, :3].T + world[:3, 3])
         for bone in trail_bones(context, rig, paths)
     ]
-
-
-def draw_motion(rig: Object, context: Context) -> None:
-    """Draw the trails of a rig into the current viewport, in front of everything."""
-    if (drawing := drawing_of_trails(context, rig)) is not None:
-        draw_over(drawing, context)
 
 
 # The maximum distance of the mouse from a point, in pixels.

@@ -82,8 +82,7 @@ def shown_rigs(context: Context) -> list[Object]:
 
 def shows_limits(context: Context) -> bool:
     """Whether limits are drawn: in Pose mode, if their overlay is on."""
-    rig = context.active_object
-    return context.mode == "POSE" and rig is not None and getattr(context.scene, LIMITS_SWITCH)
+    return context.mode == "POSE" and getattr(context.scene, LIMITS_SWITCH)
 
 
 def _error_rig(context: Any) -> Object | None:
@@ -112,9 +111,9 @@ OVERLAYS: Final = DrawingHandlers(
         ),
         "POST_VIEW",
     ),
-    (_handler(_error_rig, lambda context, rig: goals.draw_errors(rig, context)), "POST_VIEW"),
-    (_handler(shown_motion, lambda context, rig: drawing.draw_motion(rig, context)), "POST_VIEW"),
-    (_handler(shown_rigs, lambda context, rigs: goals.draw_goals(rigs, context)), "POST_VIEW"),
+    (_handler(_error_rig, lambda _context, rig: drawing.draw_over(goals.error_lines(rig))), "POST_VIEW"),
+    (_handler(shown_motion, lambda context, rig: drawing.draw_over(drawing.trails(context, rig))), "POST_VIEW"),
+    (_handler(shown_rigs, lambda _context, rigs: drawing.draw_over(goals.lines_of(*rigs))), "POST_VIEW"),
     (_handler(shown_rigs, lambda context, rigs: goals.draw_labels(rigs, context)), "POST_PIXEL"),
 )
 
