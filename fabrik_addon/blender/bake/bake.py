@@ -48,8 +48,7 @@ from ..rig.armature import RigError, check_rig, object_scale, root_location_chan
 from ..rig.pose_writer import PoseKeeper, unlocked
 from ..rig.rotation_modes import from_channels, to_channels
 from ..settings.control import solved_bone
-from ..settings.limit_properties import NUMBERS, read_extra_field
-from ..settings.limit_values import NO_SLIDE
+from ..settings.limit_properties import NUMBERS, read_extra
 from ..settings.motion import OPTIONS, BakeOptions, KeyOptions, MarkerOptions
 from ..settings.rig import rig_settings, take_name
 from ..settings.selection import selected_bones
@@ -317,7 +316,7 @@ def check_still(armature: Object, bones: Sequence[str], frames: IntArray | Float
         for channel in ("location", "scale") if slides else ("scale",):
             for curve in by_path.get(pose_bone.path_from_id(channel), ()):
                 along = channel == "scale" and curve.array_index == 1
-                stretches = along and read_extra_field(pose_bone, "slide") != NO_SLIDE
+                stretches = along and read_extra(armature, [bone], "slide")
                 if not stretches and np.ptp(keyframes.values_at(curve, frames)) > _STILL:
                     raise RigError(
                         f"Bone {bone!r} has an animated {channel} in frames {frames[0]:g}-{frames[-1]:g}, "

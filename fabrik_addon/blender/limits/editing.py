@@ -35,7 +35,7 @@ from ..rig.rotation_modes import to_channels
 from ..settings import limit_properties, limit_values
 from ..settings.control import control_rig, solved_parents
 from ..settings.limit_properties import read_limit, read_settings
-from ..settings.limit_values import ALL_ROUND, Cone, LimitSettings, Range
+from ..settings.limit_values import ALL_ROUND, FIELDS, Cone, LimitSettings, Range
 from ..settings.selection import active_bone
 
 Bones = Sequence[PoseBone]
@@ -86,7 +86,7 @@ def _changed(bone: PoseBone, values: dict[str, Any]) -> limit_values.LimitSettin
         given["hinge"] = given.pop("low", kept.hinge[0]), given.pop("high", kept.hinge[1])
     kind = given.pop("type", "") or kept.type
     # Operators pass numbers in single precision.
-    given = {field: limit_properties.converted(field, value) for field, value in given.items()}
+    given = {field: FIELDS[field].convert(value) for field, value in given.items()}
     if kind == limit_values.FREE and not values.get("type"):
         turns = {"axis", "hinge"} & given.keys()
         is_extra = given.keys() <= set(limit_values.EXTRA_FIELDS)

@@ -19,8 +19,7 @@ from ...core.arrays import BoolArray, FloatArray
 from ...core.errors import FabrikError
 from ...core.model.skeleton import Skeleton, scaled_skeleton
 from ...core.rotations import IDENTITY, matrix_from_quaternion
-from ..settings.limit_properties import read_extra_field, read_slides
-from ..settings.limit_values import NO_SLIDE
+from ..settings.limit_properties import read_extra
 from ..settings.why_not import why_not_editable
 from .rotation_modes import channel_count, from_channels, property_name
 
@@ -207,7 +206,7 @@ def check_unscaled(armature: Object, bones: Iterable[str]) -> None:
         if pose_bone.scale[:] == _UNSCALED:
             continue
         scale = np.array(pose_bone.scale, dtype=np.float64)
-        stretches = scale[1] > 0.0 and read_extra_field(pose_bone, "slide") != NO_SLIDE
+        stretches = scale[1] > 0.0 and read_extra(armature, [name], "slide")
         if np.abs(scale - 1.0)[[0, 2] if stretches else [0, 1, 2]].max() > _SCALE_TOLERANCE:
             shown = ", ".join(f"{value:.4g}" for value in scale)
             raise RigError(f"Bone {name!r} is scaled ({shown}): set its scale to 1")
@@ -379,7 +378,9 @@ def solved_slides(rig: Object, bones: Collection[str]) -> dict[str, tuple[float,
 
     Raises RigError naming a child that would grow with its parent; LimitPropertyError for invalid factors.
     """
-    slides = {name: slide for name, slide in read_slides(rig, bones).items() if not rig.pose.bones[name].lock_scale[1]}
+    slides = {
+        name: slide for name, slide in read_extra(rig, bones, "slide").items() if not rig.pose.bones[name].lock_scale[1]
+    }
     for child in growing_children([rig.pose.bones[name] for name in slides]):
         raise RigError(
             f"Bone {child.name!r} would be scaled by its stretching parent {child.parent.name!r}: set "
@@ -396,7 +397,7 @@ def stretched(rig: Object, tree: Tree, except_for: Collection[str] = ()) -> Tree
 
 def current_factors(rig: Object, bones: Collection[str]) -> dict[str, float]:
     """The current length factors of bones that may stretch, by name."""
-    return {name: float(rig.pose.bones[name].scale[1]) for name in read_slides(rig, bones)}
+    return {name: float(rig.pose.bones[name].scale[1]) for name in read_extra(rig, bones, "slide")}
 
 
 def write_stretches(rig: Object, factors: Mapping[str, float]) -> None:
