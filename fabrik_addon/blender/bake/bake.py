@@ -19,6 +19,7 @@ from bpy.types import Action, Context, Object, Scene
 
 from ...core import Effector, Solution, Solver, Status
 from ...core.arrays import BoolArray, FloatArray, IntArray, falloff, lengths, times
+from ...core.channels import from_channels, to_channels
 from ...core.edit import EditSolver
 from ...core.errors import FabrikError
 from ...core.kernel.joint_limits import legal_pose
@@ -44,9 +45,8 @@ from ..goals.problem import RigProblem, find_problems
 from ..limits.editing import is_own
 from ..posing import live
 from ..rig import keyframes
-from ..rig.armature import RigError, check_rig, object_scale, root_location_channel, root_place
+from ..rig.armature import RigError, check_rig, object_scale, property_name, root_location_channel, root_place
 from ..rig.pose_writer import PoseKeeper, unlocked
-from ..rig.rotation_modes import from_channels, to_channels
 from ..settings.control import solved_bone
 from ..settings.limit_properties import NUMBERS, read_extra
 from ..settings.motion import OPTIONS, BakeOptions, KeyOptions, MarkerOptions
@@ -617,7 +617,7 @@ def _write_curves(
                 row = skeleton.index(bone) if bone else 0
                 rows = np.arange(len(turned)) if tree.keyed is None else np.flatnonzero(tree.keyed[:, row])
                 mode = bones[holder].rotation_mode
-                channel, values = to_channels(mode, turned)
+                channel, values = property_name(mode), to_channels(mode, turned)
                 free = unlocked(bones[holder], channel)
                 if tolerance > 0.0 and len(rows):
                     rows = rows[rotation_keys(mode, values[rows], tolerance)]

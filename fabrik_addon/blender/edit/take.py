@@ -20,16 +20,16 @@ from bpy.types import Action, Context, FCurve, Object, PoseBone
 
 from ...core import forward_kinematics
 from ...core.arrays import BoolArray, FloatArray, IntArray
+from ...core.channels import from_channels, to_channels
 from ...core.errors import FabrikError
 from ...core.kernel.bodies import tails
 from ...core.rotations import angle_between, conjugate, product
 from ..control.posed_rig import posed_rig
 from ..control.writer import RigMotion
 from ..rig import keyframes
-from ..rig.armature import RigError, Tree, matrices, root_place
+from ..rig.armature import RigError, Tree, matrices, property_name, root_place
 from ..rig.keyframes import SAME_FRAME, RigCurves, cycle_of, every_curve, key_times
 from ..rig.pose_writer import PoseKeeper, unlocked
-from ..rig.rotation_modes import from_channels, property_name, to_channels
 from ..settings.rig import FabrikHold, rig_settings
 from ..settings.why_not import is_layered, is_played
 
@@ -521,8 +521,9 @@ def changed_channels(
         before, is_turned = old.channels[name], angle_between(old.own[name], turned)[:, None] > LEAST_TURN
         if is_turned.any():
             # Convert all frames at once, because each new value depends only on the old value of its own frame.
-            channel, values = to_channels(bones[name].rotation_mode, turned[None], previous=before)
-            found.append(Changed(bones[name], channel, before, np.where(is_turned, values[0], before)))
+            mode = bones[name].rotation_mode
+            values = to_channels(mode, turned[None], previous=before)[0]
+            found.append(Changed(bones[name], property_name(mode), before, np.where(is_turned, values, before)))
     return found, unkeyed
 
 

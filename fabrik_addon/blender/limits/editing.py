@@ -25,13 +25,13 @@ from bpy.types import Object, PoseBone
 from ...core import Ball, Hinge, LimitError, Polygon
 from ...core.arrays import FloatArray, IntArray
 from ...core.backend import array as many
+from ...core.channels import to_channels
 from ...core.errors import bones_of, first_few
 from ...core.limits import Limit, compose_arrays, outline, swing_of
 from ...human.preset import LimitPreset, human_limits, swing_names, why_not_human
 from ...human.rest_body import RestBone
 from ..control.posed_rig import posed_rig
 from ..rig.armature import RigError, check_editable, check_rig, floats, growing_children
-from ..rig.rotation_modes import to_channels
 from ..settings import limit_properties, limit_values
 from ..settings.control import control_rig, solved_parents
 from ..settings.limit_properties import read_limit, read_settings
@@ -530,7 +530,7 @@ def _box_of_swings(limit: Ball | Polygon, order: str) -> EulerBox:
 
 def _angles(order: str, rotations: FloatArray) -> FloatArray:
     """(N, 3) Euler angles of rotations (N, 4). Of two triples, chooses the one with the smaller sum, like Blender."""
-    return to_channels(order, rotations[None])[1][0]
+    return to_channels(order, rotations[None])[0]
 
 
 def _rotations(limit: Ball | Polygon, twists: FloatArray) -> FloatArray:

@@ -16,12 +16,12 @@ from mathutils import Matrix, Vector
 
 from ...core import forward_kinematics
 from ...core.arrays import BoolArray, FloatArray
+from ...core.channels import channel_count, from_channels
 from ...core.errors import FabrikError
 from ...core.model.skeleton import Skeleton, scaled_skeleton
 from ...core.rotations import IDENTITY, matrix_from_quaternion
 from ..settings.limit_properties import read_extra
 from ..settings.why_not import why_not_editable
-from .rotation_modes import channel_count, from_channels, property_name
 
 Offset: TypeAlias = tuple[float, float, float]
 BONE_HEAD: Final[Offset] = (0.0, 0.0, 0.0)
@@ -32,6 +32,17 @@ SHOWN: Final = 5e-4
 def as_array(matrix: Matrix) -> FloatArray:
     """(4, 4) a Blender matrix as an array, copied row by row because that is five times as fast as np.array."""
     return np.array([row[:] for row in matrix.row])
+
+
+def property_name(rotation_mode: str) -> str:
+    """The pose bone's rotation property in a rotation mode."""
+    kind = rotation_mode.lower()
+    return f"rotation_{kind if kind in ('quaternion', 'axis_angle') else 'euler'}"
+
+
+def local_rotation(bone: PoseBone) -> FloatArray:
+    """(4,) the local rotation in a bone's channels."""
+    return from_channels(bone.rotation_mode, getattr(bone, property_name(bone.rotation_mode)))
 
 
 def bone_matrices(rig: Object, names: Iterable[str]) -> FloatArray:
