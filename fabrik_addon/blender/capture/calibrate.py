@@ -24,8 +24,7 @@ from ...markers.mapping.marker_map import MappedMarker
 from ...markers.report import calibration_doubts
 from ...markers.steps import at_once, within
 from ..goals.effectors import check_followed
-from ..limits.editing import read_rest
-from ..rig.armature import RigError, check_editable, check_rig, meters_per_unit
+from ..rig.armature import RigError, check_editable, check_rig, meters_per_unit, read_rest
 from ..rig.pose_writer import PoseKeeper, in_object_mode, set_mode
 from ..settings.in_use import add_item
 from ..settings.limit_properties import read_limits

@@ -24,9 +24,8 @@ from ...markers.steps import finish
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import Target
 from ..goals.places import UNKEYED, has_other_drivers, sample_steps
-from ..limits.editing import read_rest
 from ..rig import keyframes
-from ..rig.armature import check_editable, check_rig, meters_per_unit, world_to_armature
+from ..rig.armature import check_editable, check_rig, meters_per_unit, read_rest, world_to_armature
 from ..rig.keyframes import bone_path
 from ..settings.in_use import add_item
 from ..settings.limit_properties import read_limits

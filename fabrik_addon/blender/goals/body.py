@@ -21,8 +21,7 @@ from ...human.naming_schemes import match
 from ...human.preset import bend_axes, why_not_human
 from ...human.rest_body import Point, RestBody, convex_hull, floor_points, soles_of
 from ..control.switches import limbs_of
-from ..limits.editing import RestKey, rest_key, rest_of
-from ..rig.armature import armature_point, as_array
+from ..rig.armature import RestKey, armature_point, as_array, rest_key, rest_of
 from ..settings.control import FabrikCarrier, control_rig, solved_parents
 from ..settings.limit_properties import read_extra
 from ..settings.limit_values import OWN_MASS

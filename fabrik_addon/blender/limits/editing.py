@@ -18,7 +18,6 @@ from functools import lru_cache
 from math import atan2, cos, dist, hypot, pi, radians, sqrt, tau
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
-import bpy
 import numpy as np
 from bpy.types import Object, PoseBone
 
@@ -29,11 +28,19 @@ from ...core.channels import to_channels
 from ...core.errors import bones_of, first_few
 from ...core.limits import Limit, compose_arrays, outline, swing_of
 from ...human.preset import LimitPreset, human_limits, swing_names, why_not_human
-from ...human.rest_body import RestBone
 from ..control.posed_rig import posed_rig
-from ..rig.armature import RigError, check_editable, check_rig, floats, growing_children
+from ..rig.armature import (
+    RigError,
+    check_editable,
+    check_rig,
+    growing_children,
+    opposite_bone,
+    read_rest,
+    rest_key,
+    rest_of,
+)
 from ..settings import limit_properties, limit_values
-from ..settings.control import control_rig, solved_parents
+from ..settings.control import control_rig
 from ..settings.limit_properties import read_limit, read_settings
 from ..settings.limit_values import ALL_ROUND, FIELDS, Cone, LimitSettings, Range
 from ..settings.selection import active_bone
@@ -86,7 +93,7 @@ def _changed(bone: PoseBone, values: dict[str, Any]) -> limit_values.LimitSettin
         given["hinge"] = given.pop("low", kept.hinge[0]), given.pop("high", kept.hinge[1])
     kind = given.pop("type", "") or kept.type
     # Operators pass numbers in single precision.
-    given = {field: FIELDS[field].convert(value) for field, value in given.items()}
+    given = {field: FIELDS[field].convert(limit_properties.plain(value)) for field, value in given.items()}
     if kind == limit_values.FREE and not values.get("type"):
         turns = {"axis", "hinge"} & given.keys()
         is_extra = given.keys() <= set(limit_values.EXTRA_FIELDS)
@@ -296,15 +303,6 @@ def mirror_limits(rig: Object, bones: Sequence[PoseBone]) -> tuple[str, list[str
     return f"Mirrored the limits of {bones_of(len(wanted))}", left
 
 
-def opposite_bone(rig: Object, bone: PoseBone) -> PoseBone | None:
-    """The bone with the mirrored name by Blender's rules, even with a prefix such as `mixamorig:`; None if missing."""
-    prefix, colon, name = bone.name.rpartition(":")
-    for flipped in (bpy.utils.flip_name(bone.name), prefix + colon + bpy.utils.flip_name(name)):
-        if flipped != bone.name and flipped in rig.pose.bones:
-            return rig.pose.bones[flipped]
-    return None
-
-
 def _pairs(rig: Object, bones: Sequence[PoseBone]) -> list[_Pair]:
     """The bones with their counterparts; if both of a pair are given, the one on the active bone's side comes first."""
     given = {bone.name for bone in bones}
@@ -359,9 +357,6 @@ def _settings(bone: PoseBone, axes: IntArray | None) -> limit_values.LimitSettin
     )
 
 
-RestKey: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], bytes, bytes]
-
-
 def apply_preset(rig: Object, bones: Bones) -> LimitPreset:
     """Apply human joint limits to some bones; the returned preset lists the result for each.
 
@@ -393,31 +388,12 @@ def doubt_of_human(rig: Object) -> str:
     return f"{rig.name!r} does not look like a human: {why}" if why else ""
 
 
-def read_rest(rig: Object) -> dict[str, RestBone]:
-    """The bones of an armature at rest, by name; on a control rig, its deform bones."""
-    return rest_of(*rest_key(rig))
-
-
-def rest_key(rig: Object) -> RestKey:
-    """A cache key for bones at rest: names, parents' names, (J, 4, 4) matrices column by column and (J,) lengths."""
-    bones, above = rig.data.bones, solved_parents(rig)
-    rows = [bone.name in above for bone in bones]
-    names = tuple(filter(above.__contains__, bones.keys()))
-    frames, lengths = floats(bones, "matrix_local", 16), floats(bones, "length", 1)
-    return names, tuple(above[name] for name in names), frames[rows].tobytes(), lengths[rows].tobytes()
-
-
-def rest_of(names: tuple[str, ...], parents: tuple[str, ...], matrices: bytes, lengths: bytes) -> dict[str, RestBone]:
-    """The bones at rest that a `rest_key` describes."""
-    frames = np.frombuffer(matrices).reshape(-1, 4, 4).transpose(0, 2, 1)
-    rows = zip(names, parents, frames, np.frombuffer(lengths).tolist(), strict=True)
-    return {name: RestBone(parent, frame[:3, 3], frame[:3, :3], length) for name, parent, frame, length in rows}
-
-
-@lru_cache(maxsize=4)
-def swings_of(key: RestKey) -> dict[str, tuple[str, ...]]:
+def swings_of(rig: Object) -> dict[str, tuple[str, ...]]:
     """The names of the swings of a human's bones, by bone name, from `swing_names`."""
-    return swing_names(rest_of(*key))
+    return _swings(rest_key(rig))
+
+
+_swings: Final = lru_cache(maxsize=4)(lambda key: swing_names(rest_of(*key)))
 
 
 def described(preset: LimitPreset) -> tuple[str, list[str]]:

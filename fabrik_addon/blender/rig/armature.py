@@ -20,6 +20,8 @@ from ...core.channels import channel_count, from_channels
 from ...core.errors import FabrikError
 from ...core.model.skeleton import Skeleton, scaled_skeleton
 from ...core.rotations import IDENTITY, matrix_from_quaternion
+from ...human.rest_body import RestBone
+from ..settings.control import solved_parents
 from ..settings.limit_properties import read_extra
 from ..settings.why_not import why_not_editable
 
@@ -230,6 +232,15 @@ def check_bones(armature: Object, *names: str) -> None:
             raise RigError(f"{armature.name!r} has no bone {name!r}: choose one that it has")
 
 
+def opposite_bone(rig: Object, bone: PoseBone) -> PoseBone | None:
+    """The bone with the mirrored name by Blender's rules, even with a prefix such as `mixamorig:`; None if missing."""
+    prefix, colon, name = bone.name.rpartition(":")
+    for flipped in (bpy.utils.flip_name(bone.name), prefix + colon + bpy.utils.flip_name(name)):
+        if flipped != bone.name and flipped in rig.pose.bones:
+            return rig.pose.bones[flipped]
+    return None
+
+
 def check_editable(armature: Object) -> None:
     """Raise RigError unless the object may be posed: it is local, or an editable library override."""
     if reason := why_not_editable(armature):
@@ -273,6 +284,31 @@ def read_channels(armature: Object) -> Channels:
     names = armature.data.bones.keys()
     order = [rows[name] for name in names]
     return Channels(names, rotations[order], floats(pose_bones, "location", 3)[order])
+
+
+# Names, names of parents, matrices and lengths of bones at rest.
+RestKey: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], bytes, bytes]
+
+
+def read_rest(rig: Object) -> dict[str, RestBone]:
+    """The bones of an armature at rest, by name; on a control rig, its deform bones."""
+    return rest_of(*rest_key(rig))
+
+
+def rest_key(rig: Object) -> RestKey:
+    """A cache key for bones at rest: names, parents' names, (J, 4, 4) matrices column by column and (J,) lengths."""
+    bones, above = rig.data.bones, solved_parents(rig)
+    rows = [bone.name in above for bone in bones]
+    names = tuple(filter(above.__contains__, bones.keys()))
+    frames, lengths = floats(bones, "matrix_local", 16), floats(bones, "length", 1)
+    return names, tuple(above[name] for name in names), frames[rows].tobytes(), lengths[rows].tobytes()
+
+
+def rest_of(names: tuple[str, ...], parents: tuple[str, ...], matrices: bytes, lengths: bytes) -> dict[str, RestBone]:
+    """The bones at rest that a `rest_key` describes."""
+    frames = np.frombuffer(matrices).reshape(-1, 4, 4).transpose(0, 2, 1)
+    rows = zip(names, parents, frames, np.frombuffer(lengths).tolist(), strict=True)
+    return {name: RestBone(parent, frame[:3, 3], frame[:3, :3], length) for name, parent, frame, length in rows}
 
 
 def unscaled(transforms: FloatArray) -> FloatArray:

@@ -25,7 +25,6 @@ from .limit_values import (
     NAMES,
     LimitSettings,
     check_extra,
-    plain,
 )
 from .why_not import why_not_editable
 
@@ -98,6 +97,11 @@ def read_limit(pose_bone: PoseBone) -> Limit | None:
             settings = replace(settings, **{field: read_field(pose_bone, field)})
             limit = checked(pose_bone, field, settings.limit)
         return limit
+
+
+def plain(value: Any) -> Any:
+    """A property's value; arrays, of custom properties and of operators, become tuples."""
+    return tuple(value) if hasattr(value, "to_list") or hasattr(value, "foreach_get") else value
 
 
 @lru_cache(maxsize=_LIMITS_KEPT)
@@ -243,7 +247,7 @@ def read_field(pose_bone: PoseBone, field: str) -> Any:
     value: Any = pose_bone.get(NAMES[field])
     if value is None:
         return getattr(_FREE_BONE, field)
-    return checked(pose_bone, field, lambda: FIELDS[field].convert(value))
+    return checked(pose_bone, field, lambda: FIELDS[field].convert(plain(value)))
 
 
 def checked(pose_bone: PoseBone, field: str, make: Callable[[], _Value]) -> _Value:

@@ -164,18 +164,13 @@ def flat(corners: Sequence[Sequence[float]]) -> tuple[float, ...]:
     return tuple(float(part) for corner in corners for part in corner)
 
 
-def plain(value: Any) -> Any:
-    """A property's value; arrays, of custom properties and of operators, become tuples."""
-    return tuple(value) if hasattr(value, "to_list") or hasattr(value, "foreach_get") else value
-
-
 def _choice(value: Any, choices: Collection[str]) -> str:
     if not isinstance(value, str) or value not in choices:
-        raise core.LimitError(f"it is {plain(value)!r}, but must be one of {', '.join(choices)}")
+        raise core.LimitError(f"it is {value!r}, but must be one of {', '.join(choices)}")
     return value
 
 
-def number(value: Any) -> float:
+def _number(value: Any) -> float:
     """Convert a property to a plain number; raises LimitError for other types."""
     if type(value) not in (float, int):
         raise core.LimitError(f"it is {value!r}, but must be a number")
@@ -184,12 +179,11 @@ def number(value: Any) -> float:
 
 def _numbers(value: Any, count: int | None = None) -> tuple[float, ...]:
     """Plain finite numbers from an array property; raises LimitError with the reason if they are invalid."""
-    found = plain(value)
-    if not isinstance(found, tuple) or (count is not None and len(found) != count):
-        raise core.LimitError(f"it is {found!r}, but must be {count or 'several'} numbers")
-    if not all(isfinite(number) for number in found):
-        raise core.LimitError(f"it is {found!r}, but all numbers must be finite")
-    return tuple(map(float, found))
+    if not isinstance(value, tuple) or (count is not None and len(value) != count):
+        raise core.LimitError(f"it is {value!r}, but must be {count or 'several'} numbers")
+    if not all(isfinite(number) for number in value):
+        raise core.LimitError(f"it is {value!r}, but all numbers must be finite")
+    return tuple(map(float, value))
 
 
 def _cone(value: Any) -> tuple[float, ...]:
@@ -221,8 +215,8 @@ class LimitField:
     Attributes:
         name: the name of the custom property.
         description: the tooltip of the property, and of the operator's argument.
-        convert: converts the value of the property, or of the argument, to the value in `LimitSettings`; raises
-            LimitError.
+        convert: converts the value of the property, or of the argument, to the value in `LimitSettings`; arrays are
+            tuples. Raises LimitError.
         bounds: hard and soft min and max of the slider; None for text.
         subtype: Blender's subtype of a number.
     """
@@ -262,14 +256,14 @@ FIELDS: Final[Mapping[str, LimitField]] = {
         "fabrik_stiffness",
         "How strongly the bone keeps its rotation while others rotate. At 0 only its mass counts; at 1 it "
         "never rotates",
-        number,
+        _number,
         (0.0, 1.0, 0.0, 1.0),
         "FACTOR",
     ),
     "mass": LimitField(
         "fabrik_mass",
         "The bone's share of the body's mass; a negative value estimates it from the bone's name or size",
-        number,
+        _number,
         (-1.0, 1.0, -1.0, 0.5),
         "NONE",
     ),

@@ -319,7 +319,7 @@ def _draw_limit(layout: UILayout, bone: PoseBone) -> None:
         else:
             labels = [ui_text(label) for label in _WORDS[field]]
             # For a human's bone, the labels name the anatomical directions of the swings.
-            names = editing.swings_of(editing.rest_key(rig)).get(bone.name, ()) if field == "cone" else ()
+            names = editing.swings_of(rig).get(bone.name, ()) if field == "cone" else ()
             named = [f"{ui_text(name)} {label[-2:]}" for name, label in zip(names, _WORDS[field], strict=False)]
             _draw_sliders(layout, bone, field, named or labels)
     try:
