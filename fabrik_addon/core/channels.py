@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import BoolArray, FloatArray, running_signs, wrapped
-from .rotations import IDENTITY, matrix_from_quaternion, product
+from .arrays import BoolArray, FloatArray, IntArray, lengths, running_signs, wrapped
+from .rotations import IDENTITY, angle_between, matrix_from_quaternion, product
 
 # Below this cosine of the middle angle, the first and third Euler angles rotate about the same axis.
 _GIMBAL_COSINE: Final = 1e-7
@@ -86,6 +86,32 @@ def from_channels(rotation_mode: str, values: npt.ArrayLike) -> FloatArray:
         turn[..., 0], turn[..., order_axis + 1] = np.cos(half), np.sin(half)
         found = product(turn, found)
     return found
+
+
+def needed_keys(values: FloatArray, most: float, rotation_mode: str = "") -> IntArray:
+    """(K,) indices of the keys that linear interpolation needs, out of F keys, so that no error exceeds `most`.
+
+    Keeps the first key, the last, and the worst of each interval with too large an error. Processes all intervals at
+    once until no error is too large (Douglas and Peucker 1973).
+
+    values: (F, n) on successive frames, without jumps. rotation_mode: the mode of rotation channels, whose errors are
+    angles in radians; "" for locations, whose errors are distances.
+    """
+    exact = from_channels(rotation_mode, values) if rotation_mode else values
+    kept, open_frames = np.unique([0, len(values) - 1]), np.arange(len(values))
+    while len(open_frames):
+        interpolated = np.stack([np.interp(open_frames, kept, column[kept]) for column in values.T], axis=1)
+        if rotation_mode:
+            errors = angle_between(from_channels(rotation_mode, interpolated), exact[open_frames])
+        else:
+            errors = lengths(interpolated - exact[open_frames])
+        stretch = np.searchsorted(kept, open_frames, side="right")
+        first_of_each = np.flatnonzero(np.diff(stretch, prepend=-1))
+        counts = np.diff(first_of_each, append=len(stretch))
+        largest = np.repeat(np.maximum.reduceat(errors, first_of_each), counts)
+        kept = np.union1d(kept, open_frames[(largest > most) & (errors == largest)])
+        open_frames = np.setdiff1d(open_frames[largest > most], kept, assume_unique=True)
+    return kept
 
 
 def _axes(rotation_mode: str) -> list[int]:

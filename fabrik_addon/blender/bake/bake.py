@@ -19,12 +19,11 @@ from bpy.types import Action, Context, Object, Scene
 
 from ...core import Effector, Solution, Solver, Status
 from ...core.arrays import BoolArray, FloatArray, IntArray, falloff, lengths, times
-from ...core.channels import from_channels, to_channels
+from ...core.channels import needed_keys, to_channels
 from ...core.edit import EditSolver
 from ...core.errors import FabrikError
 from ...core.kernel.joint_limits import legal_pose
 from ...core.model.effector import effector_offset
-from ...core.rotations import angle_between
 from ...human.naming_schemes import match
 from ...markers.clip import true_spans
 from ...markers.feet import Stance
@@ -482,46 +481,6 @@ def without_self_collisions(armature: Object, tree: BakedTree) -> BakedTree:
     return replace(tree, solution=solution, notes=(*tree.notes, note))
 
 
-def rotation_keys(rotation_mode: str, values: FloatArray, angle: float) -> IntArray:
-    """(K,) indices of the keys of a rotation to keep, out of F keys.
-
-    rotation_mode: how to read the channels. values: (F, n) on successive frames, without jumps. angle: the maximum
-    error of the rotation in radians on any frame, after Blender's linear interpolation and normalization.
-    """
-    exact = from_channels(rotation_mode, values)
-
-    def off(interpolated: FloatArray, frames: IntArray) -> FloatArray:
-        return angle_between(from_channels(rotation_mode, interpolated), exact[frames])
-
-    return _kept(values, off, angle)
-
-
-def location_keys(values: FloatArray, distance: float) -> IntArray:
-    """(K,) indices of the keys of a location to keep, for `values` (F, 3) and a maximum error `distance`."""
-    return _kept(values, lambda interpolated, frames: np.linalg.norm(interpolated - values[frames], axis=1), distance)
-
-
-def _kept(values: FloatArray, off: Callable[[FloatArray, IntArray], FloatArray], most: float) -> IntArray:
-    """(K,) indices of the keys to keep: the first, the last, and the worst of each interval with too large an error.
-
-    Processes all intervals at once until no error is too large (Douglas and Peucker 1973). off: returns the (K,) errors
-    of (K, n) interpolated values on (K,) frames.
-    """
-    kept = np.unique([0, len(values) - 1])
-    open_frames = np.arange(len(values))
-    while len(open_frames):
-        interpolated = np.stack([np.interp(open_frames, kept, column[kept]) for column in values.T], axis=1)
-        errors = off(interpolated, open_frames)
-        stretch = np.searchsorted(kept, open_frames, side="right")
-        first_of_each = np.flatnonzero(np.diff(stretch, prepend=-1))
-        largest = np.maximum.reduceat(errors, first_of_each)
-        bad = np.repeat(largest > most, np.diff(first_of_each, append=len(stretch)))
-        worst = bad & (errors == np.repeat(largest, np.diff(first_of_each, append=len(stretch))))
-        kept = np.union1d(kept, open_frames[worst])
-        open_frames = np.setdiff1d(open_frames[bad], kept, assume_unique=True)
-    return kept
-
-
 def check_root_motion(armature: Object, root_motion: str, trees: Sequence[RigProblem]) -> None:
     """Raise BakeError if an armature's object can't get the motion of its root."""
     if root_motion == "BONE" or not any(problem.free_root for problem in trees):
@@ -604,7 +563,7 @@ def _write_curves(
         keyed[group] = is_locked or keyed.get(group, False)
 
     def kept(values: FloatArray, distance: float) -> IntArray:
-        return location_keys(values, distance) if tolerance > 0.0 else np.arange(len(values))
+        return needed_keys(values, distance) if tolerance > 0.0 else np.arange(len(values))
 
     for tree, of_object, channels in made:
         skeleton, bones = tree.problem.tree.skeleton, armature.pose.bones
@@ -620,7 +579,7 @@ def _write_curves(
                 channel, values = property_name(mode), to_channels(mode, turned)
                 free = unlocked(bones[holder], channel)
                 if tolerance > 0.0 and len(rows):
-                    rows = rows[rotation_keys(mode, values[rows], tolerance)]
+                    rows = rows[needed_keys(values[rows], tolerance, mode)]
                 if len(rows) and free:
                     write(bones[holder].path_from_id(channel), holder, values, rows, free)
             if holder in tree.problem.slides:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from math import atan2, cos, dist, hypot, pi, radians, sqrt, tau
-from typing import Any, Final, NamedTuple, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 from bpy.types import Object, PoseBone
@@ -39,10 +39,29 @@ from ..rig.armature import (
     rest_key,
     rest_of,
 )
-from ..settings import limit_properties, limit_values
 from ..settings.control import control_rig
-from ..settings.limit_properties import read_limit, read_settings
-from ..settings.limit_values import ALL_ROUND, FIELDS, Cone, LimitSettings, Range
+from ..settings.limit_properties import (
+    LimitPropertyError,
+    check_writable,
+    clear_limit,
+    has_limit,
+    plain,
+    read_limit,
+    read_settings,
+    write_settings,
+)
+from ..settings.limit_values import (
+    ALL_ROUND,
+    EXTRA_FIELDS,
+    FIELDS,
+    FREE,
+    NO_SLIDE,
+    LimitSettings,
+    Range,
+    flat,
+    points,
+    settings_of,
+)
 from ..settings.selection import active_bone
 
 Bones = Sequence[PoseBone]
@@ -63,7 +82,7 @@ Corners: TypeAlias = list[Corner]
 
 # The names of the types of limits in messages.
 _KINDS: Final = {
-    limit_values.FREE: "no limit",
+    FREE: "no limit",
     "BALL": "ball joint",
     "HINGE": "hinge joint",
     "FIXED": "fixed joint",
@@ -87,21 +106,21 @@ def set_limits(bones: Bones, **values: Any) -> str:
     return f"{_limits(bones)}: {', '.join(kinds)}"
 
 
-def _changed(bone: PoseBone, values: dict[str, Any]) -> limit_values.LimitSettings:
-    kept, given = limit_properties.read_settings(bone), dict(values)
+def _changed(bone: PoseBone, values: dict[str, Any]) -> LimitSettings:
+    kept, given = read_settings(bone), dict(values)
     if given.keys() & {"low", "high"}:
         given["hinge"] = given.pop("low", kept.hinge[0]), given.pop("high", kept.hinge[1])
     kind = given.pop("type", "") or kept.type
     # Operators pass numbers in single precision.
-    given = {field: FIELDS[field].convert(limit_properties.plain(value)) for field, value in given.items()}
-    if kind == limit_values.FREE and not values.get("type"):
+    given = {field: FIELDS[field].convert(plain(value)) for field, value in given.items()}
+    if kind == FREE and not values.get("type"):
         turns = {"axis", "hinge"} & given.keys()
-        is_extra = given.keys() <= set(limit_values.EXTRA_FIELDS)
-        kind = "POLYGON" if "window" in given else limit_values.FREE if is_extra else "HINGE" if turns else "BALL"
+        is_extra = given.keys() <= set(EXTRA_FIELDS)
+        kind = "POLYGON" if "window" in given else FREE if is_extra else "HINGE" if turns else "BALL"
     changed = replace(kept, **given, type=kind)
     if kind == "POLYGON" and not changed.window:
         changed = replace(changed, window=window_in(changed.cone))
-    if kind == "HINGE" and kept.hinge == limit_values.ALL_ROUND and not given.keys() & {"axis", "hinge"}:
+    if kind == "HINGE" and kept.hinge == ALL_ROUND and not given.keys() & {"axis", "hinge"}:
         axis, hinge = first_hinge(bone)
         changed = replace(changed, axis=axis, hinge=hinge)
     return changed
@@ -140,32 +159,32 @@ def window_in(cone: Sequence[float]) -> tuple[float, ...]:
     moderate = np.clip(cone, _WINDOW_LEAST, _WINDOW_MOST)
     corners = outline(moderate, np.linspace(0.0, tau, _CORNERS, endpoint=False))
     # Remove the sign of zero, because Blender would show -0°.
-    return limit_values.flat((np.round(corners, _DIGITS) + 0.0).tolist())
+    return flat((np.round(corners, _DIGITS) + 0.0).tolist())
 
 
-def write_all(bones: Bones, settings: Sequence[limit_values.LimitSettings | None]) -> None:
+def write_all(bones: Bones, settings: Sequence[LimitSettings | None]) -> None:
     """Write the limits of several bones (None frees a bone), or raise LimitPropertyError and write none.
 
     Children of bones that may stretch are set to keep their size.
     """
     limited = [(bone, wanted) for bone, wanted in zip(bones, settings, strict=True) if wanted is not None]
-    growing = growing_children([bone for bone, wanted in limited if wanted.slide != limit_values.NO_SLIDE])
+    growing = growing_children([bone for bone, wanted in limited if wanted.slide != NO_SLIDE])
     for child in growing:
         data = cast("Object", child.id_data).data
         if data.library is not None or data.override_library is not None:
-            raise limit_properties.LimitPropertyError(
+            raise LimitPropertyError(
                 f"Bone {child.name!r} would be scaled by its stretching parent, and its armature "
                 f"{data.name!r} is linked: set Inherit Scale to None there first"
             )
     for bone, wanted in limited:
-        limit_properties.check_writable(bone, wanted)
+        check_writable(bone, wanted)
     for child in growing:
         child.bone.inherit_scale = "NONE"
     for bone, wanted in limited:
-        limit_properties.write_settings(bone, wanted)
+        write_settings(bone, wanted)
     for bone, wanted in zip(bones, settings, strict=True):
         if wanted is None:
-            limit_properties.clear_limit(bone)
+            clear_limit(bone)
 
 
 def clear_limits(bones: Bones) -> str:
@@ -179,8 +198,8 @@ def copy_limit(source: PoseBone, bones: Bones) -> str:
     others = [bone for bone in bones if bone != source]
     if not others:
         raise RigError(f"Only {source.name!r} is selected: select more bones to copy its limit to")
-    limit_properties.read_limit(source)
-    write_all(others, [limit_properties.read_settings(source)] * len(others))
+    read_limit(source)
+    write_all(others, [read_settings(source)] * len(others))
     return f"{_limits(others)}: copied from {source.name!r}"
 
 
@@ -228,7 +247,7 @@ def remove_point(bone: PoseBone, index: int) -> str:
 
 def _put_corners(bone: PoseBone, corners: Corners) -> str:
     """Write the points of a polygon limit; returns a line with their number."""
-    limit_properties.write_settings(bone, replace(read_settings(bone), window=limit_values.flat(corners)))
+    write_settings(bone, replace(read_settings(bone), window=flat(corners)))
     return f"The outline of {bone.name!r} now has {len(corners)} points"
 
 
@@ -256,11 +275,11 @@ def _edges(corners: Corners) -> list[float]:
 
 def _corners(bone: PoseBone, index: int = 0) -> Corners:
     """The points of a polygon limit; raises RigError if it has no point with this index."""
-    settings = limit_properties.read_settings(bone)
+    settings = read_settings(bone)
     if settings.type != "POLYGON":
         raise RigError(f"The limit of bone {bone.name!r} is not a polygon: set its type to Polygon first")
-    limit_properties.read_limit(bone)
-    corners = list(limit_values.points(settings.window))
+    read_limit(bone)
+    corners = list(points(settings.window))
     if not 0 <= index < len(corners):
         raise RigError(
             f"The outline of {bone.name!r} has no point number {index}: choose one from 0 to {len(corners) - 1}"
@@ -331,12 +350,12 @@ def _mirrored_axes(bone: PoseBone, other: PoseBone) -> IntArray | None:
     return np.rint(plane).astype(np.int64) if near else None
 
 
-def _settings(bone: PoseBone, axes: IntArray | None) -> limit_values.LimitSettings | None:
+def _settings(bone: PoseBone, axes: IntArray | None) -> LimitSettings | None:
     """The mirror image of a bone's limit; None if the bone has none."""
-    settings = limit_properties.read_settings(bone)
-    if axes is None or not (limit_properties.has_limit(bone) or settings != limit_values.LimitSettings()):
+    settings = read_settings(bone)
+    if axes is None or not (has_limit(bone) or settings != LimitSettings()):
         return None
-    limit_properties.read_limit(bone)
+    read_limit(bone)
     # The mirror images of the four directions, in the other bone's frame.
     images = _DIRECTIONS @ axes.T
     cone = [settings.cone[int(np.argmax(images @ direction))] for direction in _DIRECTIONS]
@@ -348,12 +367,12 @@ def _settings(bone: PoseBone, axes: IntArray | None) -> limit_values.LimitSettin
         axis, sign = "XZ"[place], -int(image[place])
     return replace(
         settings,
-        cone=cast("limit_values.Cone", tuple(cone)),
+        cone=tuple(cone),
         twist=(0.0 - settings.twist[1], 0.0 - settings.twist[0]),
         axis=axis,
         hinge=settings.hinge if sign > 0 else (0.0 - settings.hinge[1], 0.0 - settings.hinge[0]),
         # Reverse the points, so that the outline keeps its orientation.
-        window=limit_values.flat((np.reshape(settings.window, (-1, 2))[::-1] @ axes.T).tolist()),
+        window=flat((np.reshape(settings.window, (-1, 2))[::-1] @ axes.T).tolist()),
     )
 
 
@@ -377,7 +396,7 @@ def apply_preset(rig: Object, bones: Bones) -> LimitPreset:
             raise RigError(f"{first_few(preset.free)}: a root is not limited; choose other bones")
         raise RigError(f"No bone of {rig.name!r} has the name of a human bone: set limits by hand")
     limited = [(bone, preset.limits[bone.name]) for bone in bones if bone.name in preset.limits]
-    wanted = [limit_values.settings_of(limit, limit_properties.read_settings(bone)) for bone, limit in limited]
+    wanted = [settings_of(limit, read_settings(bone)) for bone, limit in limited]
     write_all([bone for bone, _ in limited], wanted)
     return preset
 
@@ -423,17 +442,12 @@ _PLACES: Final = 32
 _EDGE_PLACES: Final = 256
 # The ranges about X, Y and Z; None if an axis is free.
 Box: TypeAlias = Sequence[Range | None]
+# The same for the angles in an Euler order, which comes first.
+EulerBox: TypeAlias = tuple[str, Box]
 
 _AXES: Final = "xyz"
 _CLOSED: Final = (0.0, 0.0)
 _NOTHING: Final = 1e-6
-
-
-class EulerBox(NamedTuple):
-    """Ranges of the angles about X, Y and Z in an Euler order; None if an axis is free."""
-
-    order: str
-    ranges: tuple[Range | None, Range | None, Range | None]
 
 
 def limits_to_constraints(bones: Sequence[PoseBone]) -> tuple[str, list[str]]:
@@ -450,14 +464,14 @@ def limits_to_constraints(bones: Sequence[PoseBone]) -> tuple[str, list[str]]:
     left = [
         f"Bone {name!r} has no control with the same rotation, so its limit gets no constraint"
         for name, holder, box in rows
-        if holder is None and any(box.ranges)
+        if holder is None and any(box[1])
     ]
     if left and not any(holder for _, holder, _ in rows):
         raise RigError(left[0])
     limited = [(holder, box) for _, holder, box in rows if holder is not None]
     for holder, box in limited:
         constraint = next(filter(is_own, holder.constraints), None)
-        if any(box.ranges):
+        if any(box[1]):
             _constrain(constraint or holder.constraints.new("LIMIT_ROTATION"), box)
         elif constraint is not None:
             # A constraint from a library can only be muted.
@@ -465,7 +479,7 @@ def limits_to_constraints(bones: Sequence[PoseBone]) -> tuple[str, list[str]]:
                 constraint.mute = True
             else:
                 holder.constraints.remove(constraint)
-    count = sum(any(box.ranges) for _, box in limited)
+    count = sum(any(ranges) for _, (_, ranges) in limited)
     return f"Added Limit Rotation constraints to {count} of {bones_of(len(bones))}", left
 
 
@@ -477,36 +491,30 @@ def is_own(constraint: Any) -> bool:
 def euler_box(limit: Limit | None) -> EulerBox:
     """The smallest box that contains a limit; without ranges for a free bone."""
     if limit is None:
-        return EulerBox("XYZ", (None, None, None))
+        return "XYZ", [None] * 3
     if isinstance(limit, Ball | Polygon):
         boxes = [_box_of_swings(limit, order) for order in _ORDERS]
-        sizes = [[tau if ends is None else ends[1] - ends[0] for ends in box.ranges] for box in boxes]
+        sizes = [[tau if ends is None else ends[1] - ends[0] for ends in ranges] for _, ranges in boxes]
         return boxes[int(np.argmin(np.prod(sizes, axis=1)))]
     ends: dict[str, Range | None] = (
         {limit.axis: (limit.low, limit.high) if limit.bounded else None} if isinstance(limit, Hinge) else {}
     )
-    x, y, z = (ends.get(axis, _CLOSED) for axis in "XYZ")
-    return EulerBox("YXZ" if "Y" in ends else "XYZ", (x, y, z))
+    return "YXZ" if "Y" in ends else "XYZ", [ends.get(axis, _CLOSED) for axis in "XYZ"]
 
 
 def _box_of_swings(limit: Ball | Polygon, order: str) -> EulerBox:
     """The smallest box of Euler angles that contains a limit, for an Euler order that starts with Y."""
-    angles = _angles(order, _rotations(replace(limit, twist=_CLOSED), np.zeros(1)))
+    # Of two triples for a rotation, Blender uses the one with the smaller sum, like `to_channels`.
+    angles = to_channels(order, _rotations(replace(limit, twist=_CLOSED), np.zeros(1))[None])[0]
     low, high = angles.min(axis=0), angles.max(axis=0)
     low[1], high[1] = low[1] + limit.twist[0], high[1] + limit.twist[1]
     if np.maximum(abs(low), abs(high)).sum() > _OTHER_ANGLES - _NEARLY:
-        angles = _angles(order, _rotations(limit, np.linspace(0.0, 1.0, _PLACES)))
+        angles = to_channels(order, _rotations(limit, np.linspace(0.0, 1.0, _PLACES))[None])[0]
         low, high = angles.min(axis=0), angles.max(axis=0)
     # The middle one of three Euler angles is always between -90° and 90°.
     whole = [pi if axis == order[1] else tau for axis in "XYZ"]
     ends = zip(low.tolist(), high.tolist(), whole, strict=True)
-    x, y, z = (None if b - a > most - _NEARLY else (a, b) for a, b, most in ends)
-    return EulerBox(order, (x, y, z))
-
-
-def _angles(order: str, rotations: FloatArray) -> FloatArray:
-    """(N, 3) Euler angles of rotations (N, 4). Of two triples, chooses the one with the smaller sum, like Blender."""
-    return to_channels(order, rotations[None])[0]
+    return order, [None if b - a > most - _NEARLY else (a, b) for a, b, most in ends]
 
 
 def _rotations(limit: Ball | Polygon, twists: FloatArray) -> FloatArray:
@@ -527,10 +535,10 @@ def _rotations(limit: Ball | Polygon, twists: FloatArray) -> FloatArray:
 def _constrain(constraint: Any, box: EulerBox) -> None:
     if not is_own(constraint):
         constraint.name = CONSTRAINT_NAME
-    constraint.owner_space, constraint.euler_order = "LOCAL", box.order
+    constraint.owner_space, constraint.euler_order = "LOCAL", box[0]
     constraint.use_transform_limit, constraint.use_legacy_behavior = True, False
     constraint.mute, constraint.influence = False, 1.0
-    for axis, ends in zip(_AXES, box.ranges, strict=True):
+    for axis, ends in zip(_AXES, box[1], strict=True):
         setattr(constraint, f"use_limit_{axis}", ends is not None)
         if ends is not None:
             setattr(constraint, f"min_{axis}", ends[0])
@@ -589,14 +597,12 @@ def settings_in(box: Box, settings: LimitSettings) -> LimitSettings | None:
     low_x, high_x = box[0] or ALL_ROUND
     low_z, high_z = box[2] or ALL_ROUND
     if low_x <= 0.0 <= high_x and low_z <= 0.0 <= high_z:
-        right, front, left, back = (min(angle, pi) for angle in (-low_z, high_x, high_z, -low_x))
-        cone: Cone = (right, front, left, back)
+        cone = tuple(min(angle, pi) for angle in (-low_z, high_x, high_z, -low_x))
         return replace(settings, type="BALL", cone=cone, twist=twist)
     low_x, high_x = box[0] or _beside(box[2])
     low_z, high_z = box[2] or _beside(box[0])
-    found = replace(
-        settings, type="POLYGON", window=((-high_z, low_x, -low_z, low_x, -low_z, high_x, -high_z, high_x)), twist=twist
-    )
+    window = -high_z, low_x, -low_z, low_x, -low_z, high_x, -high_z, high_x
+    found = replace(settings, type="POLYGON", window=window, twist=twist)
     found.check()
     return found
 

@@ -86,7 +86,9 @@ def read_limit(pose_bone: PoseBone) -> Limit | None:
 
     Raises LimitPropertyError naming the bone and the invalid property.
     """
-    kind = read_field(pose_bone, "type")
+    kind = pose_bone.get(NAMES["type"])
+    # A cached limit needs no check of its type. A list also finds types that can't be hashed.
+    kind = kind if kind in [*KINDS] else read_field(pose_bone, "type")
     kept = (plain(pose_bone.get(NAMES[field])) for field in KINDS[kind].fields)
     try:
         return _limit_of(kind, tuple(kept))

@@ -31,7 +31,6 @@ _WHOLE: Final = tau + 1e-12
 _ROUNDING: Final = 1e-5
 
 Range = tuple[float, float]
-Cone = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class LimitSettings:
     """
 
     type: str = FREE
-    cone: Cone = WHOLE_CONE
+    cone: tuple[float, ...] = WHOLE_CONE
     twist: Range = ALL_ROUND
     axis: str = "X"
     hinge: Range = ALL_ROUND
