@@ -127,9 +127,14 @@ def _read(chosen: argparse.Namespace, path: Path) -> Clip:
         raise FabrikError(f"{path.name}: has an armature but no markers: use the command retarget")
     if suffix in ADVICE and suffix not in SUFFIXES:
         raise FabrikError(f"{path.name}: {ADVICE[suffix]}")
-    how = chosen_options(chosen, IMPORT_OPTIONS)
-    units, up_axis, layout = (None if (value := how[name]) == "AUTO" else value for name in _ASKED)
+    units, up_axis, layout = _asked(chosen, "units", "up_axis", "keypoints")
     return choose_performer(read_markers(path, units, up_axis, layout, chosen.rate), chosen.performer)
+
+
+def _asked(chosen: argparse.Namespace, *names: str) -> list[Any]:
+    """Import options by name; None for those that are determined from the file."""
+    found = chosen_options(chosen, {name: IMPORT_OPTIONS[name] for name in names})
+    return [None if value == "AUTO" else value for value in found.values()]
 
 
 def open_rig(path: Path, name: str) -> tuple[Object, list[str]]:
@@ -148,14 +153,14 @@ def open_rig(path: Path, name: str) -> tuple[Object, list[str]]:
     # Objects of this file come last, so that they replace linked objects with the same name.
     things = sorted(scene.objects, key=lambda thing: thing.library is None)
     armatures = {found.name: found for found in things if found.type == "ARMATURE"}
-    listed = ", ".join(repr(found) for found in armatures)
+    listed = ", ".join(map(repr, armatures))
     if not armatures:
         raise FabrikError(f"There is no armature in scene {scene.name!r}: choose a file with one")
     if name and name not in armatures:
         raise FabrikError(f"There is no armature {name!r} in scene {scene.name!r}: choose one of {listed}")
     if not name and len(armatures) > 1:
         raise FabrikError(f"There are several armatures, {listed}: choose one with --armature")
-    rig = armatures[name] if name else next(iter(armatures.values()))
+    rig = armatures.get(name) or next(iter(armatures.values()))
     check_rig(rig)
     check_editable(rig)
     notes = []
@@ -226,9 +231,6 @@ _TIMINGS: Final[dict[str, Timing]] = {
 }
 # Leave out `source`, because on the command line a bake always follows markers.
 _BAKED: Final = {name: declared for name, declared in OPTIONS.items() if name != "source"}
-# Import options that are determined from the file if they are not given.
-_ASKED: Final = ("units", "up_axis", "keypoints")
-_READ: Final = {"up_axis": IMPORT_OPTIONS["up_axis"]}
 # A switch that is neither turned on nor off is automatic.
 _SWITCHED: Final = {None: "AUTO", True: "ON", False: "OFF"}
 _UNITS: Final = {"ANGLE": "DEGREES", "LENGTH": "METERS"}
@@ -245,15 +247,13 @@ class Parser(argparse.ArgumentParser):
 class Command(NamedTuple):
     """A command of the command line.
 
-    name: the name on the command line. description: one sentence. add_arguments: adds the command's arguments to a
-    parser. recordings: the argument with the recordings. work: processes one take, writes its files, and returns the
-    result and lines to print above it; raises a FabrikError, with no file written, if anything is wrong.
+    description: one sentence. add_arguments: adds the command's arguments to a parser. work: processes one take, writes
+    its files, and returns the result and lines to print above it; raises a FabrikError, with no file written, if
+    anything is wrong.
     """
 
-    name: str
     description: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
-    recordings: str
     work: Callable[[argparse.Namespace, batch.BatchTake], tuple[BakeResult, list[str]]]
 
 
@@ -273,7 +273,7 @@ def main(register: Callable[[], None], unregister: Callable[[], None]) -> int:
     try:
         if chosen.command == batch.WORKER:
             serve_takes()
-        return _run(COMMANDS[chosen.command], chosen)
+        return _run(chosen.command, chosen)
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         unregister()
@@ -281,26 +281,25 @@ def main(register: Callable[[], None], unregister: Callable[[], None]) -> int:
 
 def run_command(arguments: list[str], name: str = "bake") -> int:
     """Run `blender --command fabrik_…`, in a Blender with the extension enabled; returns the exit status."""
-    command = COMMANDS[name]
-    parser = Parser(prog=f"blender --command fabrik_{command.name}", description=command.description)
-    command.add_arguments(parser)
+    parser = Parser(prog=f"blender --command fabrik_{name}", description=COMMANDS[name].description)
+    COMMANDS[name].add_arguments(parser)
     try:
         chosen = parser.parse_args(arguments)
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else _USAGE
-    return _run(command, chosen)
+    return _run(name, chosen)
 
 
 def serve_takes() -> NoReturn:
     """Process takes from another process until there are no more; does not return."""
-    batch.serve(lambda call: _carry_out(COMMANDS[call.command], call.chosen, call.take))
+    batch.serve(_carry_out)
 
 
-def _run(command: Command, chosen: argparse.Namespace) -> int:
+def _run(command: str, chosen: argparse.Namespace) -> int:
     """Process all takes of a command, print the result of each as it ends, and return the exit status."""
     before = signal.signal(signal.SIGINT, _stop)
     try:
-        takes = batch.planned(chosen, getattr(chosen, command.recordings))
+        takes = batch.planned(chosen, chosen.recordings)
         several, failures, doubted = len(takes) > 1, [], 0
         with closing(_outcomes(command, chosen, takes)) as ended:
             for take, outcome in ended:
@@ -308,7 +307,7 @@ def _run(command: Command, chosen: argparse.Namespace) -> int:
                 doubted += bool(outcome.doubts)
                 if outcome.failure and not several:
                     failures.append(outcome.failure)
-                    _fail(outcome.failure, command.name)
+                    _fail(outcome.failure, command)
                 elif outcome.failure:
                     failures.append(f"{name}: FAILED: {outcome.failure.removeprefix(f'{name}: ')}")
                     _say(failures[-1])
@@ -323,12 +322,12 @@ def _run(command: Command, chosen: argparse.Namespace) -> int:
             with_doubts = f", {doubted} of them with warnings" if doubted else ""
             _say("\n".join([f"{len(takes) - len(failures)} of {len(takes)} takes written{with_doubts}", *failures]))
     except FabrikError as error:
-        return _fail(" ".join(str(error).split()), command.name)
+        return _fail(" ".join(str(error).split()), command)
     except BrokenPipeError:
-        return _fail("the output was closed: keep it open", command.name)
+        return _fail("the output was closed: keep it open", command)
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        _fail("stopped; complete files are kept", command.name)
+        _fail("stopped; complete files are kept", command)
         return _STOPPED
     finally:
         # None means that the handler was Blender's own, which Python can't restore.
@@ -343,27 +342,27 @@ def _stop(*_arguments: object) -> NoReturn:
 
 
 def _outcomes(
-    command: Command, chosen: argparse.Namespace, takes: Sequence[batch.BatchTake]
+    command: str, chosen: argparse.Namespace, takes: Sequence[batch.BatchTake]
 ) -> Generator[tuple[batch.BatchTake, batch.Outcome], None, None]:
     """Yield the takes with their outcomes, processed one by one here, or in parallel in other processes."""
     count = min(chosen.jobs, len(takes))
     if count == 1 and not chosen.dask:
         for take in takes:
-            yield take, _carry_out(command, chosen, take)
+            yield take, _carry_out(batch.Call(command, chosen, take))
         return
     chosen = argparse.Namespace(**{name: _absolute(value) for name, value in vars(chosen).items()})
-    calls = [batch.Call(command.name, chosen, batch.BatchTake(*map(_absolute, take))) for take in takes]
+    calls = [batch.Call(command, chosen, batch.BatchTake(*map(_absolute, take))) for take in takes]
     back = {call.take: take for call, take in zip(calls, takes, strict=True)}
     with batch.dask_executor(chosen.dask) if chosen.dask else batch.local_executor(count) as (executor, job):
         for take, outcome in batch.outcomes(executor, job, calls):
             yield back[take], outcome
 
 
-def _carry_out(command: Command, chosen: argparse.Namespace, take: batch.BatchTake) -> batch.Outcome:
+def _carry_out(call: batch.Call) -> batch.Outcome:
     """Process one take in this process; any error becomes its outcome, so that the other takes continue."""
     try:
         with batch.quiet():
-            result, found = command.work(chosen, take)
+            result, found = COMMANDS[call.command].work(call.chosen, call.take)
     except FabrikError as error:
         return batch.Outcome(" ".join(str(error).split()))
     except Exception as error:  # noqa: BLE001
@@ -392,7 +391,7 @@ def _fail(message: str, command: str) -> int:
 def _add_bake_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("rig", type=Path, metavar="RIG.blend", help="file with the armature")
     text = f"the recording ({' or '.join(SUFFIXES)}); several recordings are baked to a file each"
-    parser.add_argument("markers", type=Path, nargs="+", metavar="MARKERS", help=text)
+    parser.add_argument("recordings", type=Path, nargs="+", metavar="MARKERS", help=text)
     _add_files(parser, "CSV file for the errors of each marker and frame")
     group = parser.add_argument_group("Markers and their bones")
     text = "map of the markers to bones; without it, markers are matched by their labels and calibrated"
@@ -431,13 +430,13 @@ def _add_bake_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_retarget_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("rig", type=Path, metavar="RIG.blend", help="file with the armature")
     text = "the motion (.bvh, .fbx, .glb, .usd, .npz or .mvnx); several motions are written to a file each"
-    parser.add_argument("motions", type=Path, nargs="+", metavar="MOTION", help=text)
+    parser.add_argument("recordings", type=Path, nargs="+", metavar="MOTION", help=text)
     _add_files(parser, "CSV file for the errors of bones, hips, hands and feet")
     text = "map of the source bones to the bones of the rig; without it, bones are matched by name"
     parser.add_argument("--map", dest="mapping", type=Path, metavar="MAP.json", help=text)
     text = "first and last frame (default: the whole motion)"
     parser.add_argument("--range", dest="frame_range", type=int, nargs=2, metavar=("A", "B"), help=text)
-    add_options(parser, _READ)
+    add_options(parser, {"up_axis": IMPORT_OPTIONS["up_axis"]})
     _add_rate(parser)
     add_options(parser.add_argument_group("Poses"), RETARGET_OPTIONS)
     add_options(parser.add_argument_group("Keys"), KEY_OPTIONS)
@@ -547,8 +546,7 @@ def _retarget(chosen: argparse.Namespace, take: batch.BatchTake) -> tuple[BakeRe
     how: dict[str, Any] = chosen_options(chosen, RETARGET_OPTIONS)
     bake = {**chosen_options(chosen, KEY_OPTIONS), "action_name": chosen.action_name, "is_shown": False}
     frames = chosen.frame_range or (None, None)
-    (up_axis,) = chosen_options(chosen, _READ).values()
-    up_axis = None if up_axis == "AUTO" else up_axis
+    (up_axis,) = _asked(chosen, "up_axis")
     steps = retarget_from(context, rig, str(motion.resolve()), frames, how, bake, pairs, up_axis, chosen.rate)
     result = finish(steps)
     _show_range(context.scene, int(result.frames[0]), int(result.frames[-1]))
@@ -561,6 +559,6 @@ _RETARGET: Final = (
     "Retarget .bvh, .fbx, .glb, .usd, .npz (SMPL) or .mvnx files to keyframes on a rig, in new .blend files."
 )
 COMMANDS: Final = {
-    "bake": Command("bake", _BAKE, _add_bake_arguments, "markers", bake_file),
-    "retarget": Command("retarget", _RETARGET, _add_retarget_arguments, "motions", _retarget),
+    "bake": Command(_BAKE, _add_bake_arguments, bake_file),
+    "retarget": Command(_RETARGET, _add_retarget_arguments, _retarget),
 }
