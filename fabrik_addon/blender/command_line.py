@@ -8,10 +8,8 @@ import errno
 import math
 import os
 import signal
-import sys
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
@@ -212,11 +210,7 @@ def _check_complete(path: Path) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from None
 
 
-_FAILURE = 1
-_USAGE = 2
-# The exit status for Ctrl-C, as in shells.
-_STOPPED = 130
-
+_USAGE: Final = 2
 _FLAGS: Final = {
     "key_angle": "--simplify",
     "robust": "--ignore-outliers",
@@ -273,7 +267,7 @@ def main(register: Callable[[], None], unregister: Callable[[], None]) -> int:
     try:
         if chosen.command == batch.WORKER:
             serve_takes()
-        return _run(chosen.command, chosen)
+        return batch.run(chosen.command, chosen, _carry_out)
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         unregister()
@@ -287,75 +281,12 @@ def run_command(arguments: list[str], name: str = "bake") -> int:
         chosen = parser.parse_args(arguments)
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else _USAGE
-    return _run(name, chosen)
+    return batch.run(name, chosen, _carry_out)
 
 
 def serve_takes() -> NoReturn:
     """Process takes from another process until there are no more; does not return."""
     batch.serve(_carry_out)
-
-
-def _run(command: str, chosen: argparse.Namespace) -> int:
-    """Process all takes of a command, print the result of each as it ends, and return the exit status."""
-    before = signal.signal(signal.SIGINT, _stop)
-    try:
-        takes = batch.planned(chosen, chosen.recordings)
-        several, failures, doubted = len(takes) > 1, [], 0
-        with closing(_outcomes(command, chosen, takes)) as ended:
-            for take, outcome in ended:
-                name = take.recording.name
-                doubted += bool(outcome.doubts)
-                if outcome.failure and not several:
-                    failures.append(outcome.failure)
-                    _fail(outcome.failure, command)
-                elif outcome.failure:
-                    failures.append(f"{name}: FAILED: {outcome.failure.removeprefix(f'{name}: ')}")
-                    _say(failures[-1])
-                else:
-                    remarks = [f"Note: {note}" for note in outcome.notes]
-                    remarks += [f"Warning: {doubt}" for doubt in outcome.doubts]
-                    lines = [*outcome.details, *remarks, f"Wrote {' and '.join(map(str, take.files))}"]
-                    if several:
-                        lines = [f"{name}: {line}" for line in (f"{outcome.line} -> {take.output}", *remarks)]
-                    _say("\n".join(lines))
-        if several:
-            with_doubts = f", {doubted} of them with warnings" if doubted else ""
-            _say("\n".join([f"{len(takes) - len(failures)} of {len(takes)} takes written{with_doubts}", *failures]))
-    except FabrikError as error:
-        return _fail(" ".join(str(error).split()), command)
-    except BrokenPipeError:
-        return _fail("the output was closed: keep it open", command)
-    except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        _fail("stopped; complete files are kept", command)
-        return _STOPPED
-    finally:
-        # None means that the handler was Blender's own, which Python can't restore.
-        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
-    return _FAILURE if failures or (chosen.strict and doubted) else 0
-
-
-def _stop(*_arguments: object) -> NoReturn:
-    """Stop after Ctrl-C. The flag prevents files from being written even if Blender ignores the exception."""
-    batch.INTERRUPTED.set()
-    raise KeyboardInterrupt
-
-
-def _outcomes(
-    command: str, chosen: argparse.Namespace, takes: Sequence[batch.BatchTake]
-) -> Generator[tuple[batch.BatchTake, batch.Outcome], None, None]:
-    """Yield the takes with their outcomes, processed one by one here, or in parallel in other processes."""
-    count = min(chosen.jobs, len(takes))
-    if count == 1 and not chosen.dask:
-        for take in takes:
-            yield take, _carry_out(batch.Call(command, chosen, take))
-        return
-    chosen = argparse.Namespace(**{name: _absolute(value) for name, value in vars(chosen).items()})
-    calls = [batch.Call(command, chosen, batch.BatchTake(*map(_absolute, take))) for take in takes]
-    back = {call.take: take for call, take in zip(calls, takes, strict=True)}
-    with batch.dask_executor(chosen.dask) if chosen.dask else batch.local_executor(count) as (executor, job):
-        for take, outcome in batch.outcomes(executor, job, calls):
-            yield back[take], outcome
 
 
 def _carry_out(call: batch.Call) -> batch.Outcome:
@@ -370,22 +301,6 @@ def _carry_out(call: batch.Call) -> batch.Outcome:
     times = ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in result.timings.items())
     details = (*found, table_text(result.report), result.line, *result.figures, f"Took: {times}")
     return batch.Outcome("", result.line, tuple(result.report.notes), tuple(result.report.doubts), details)
-
-
-def _absolute(value: Any) -> Any:
-    return value.absolute() if isinstance(value, Path) else value
-
-
-def _say(text: str, *, to_stderr: bool = False) -> None:
-    """Print text; escapes characters that the terminal can't show, and bytes of file names that are not text."""
-    stream = sys.stderr if to_stderr else sys.stdout
-    encoding = stream.encoding or "utf-8"
-    print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
-
-
-def _fail(message: str, command: str) -> int:
-    _say(f"fabrik_{command}: {message}", to_stderr=True)
-    return _FAILURE
 
 
 def _add_bake_arguments(parser: argparse.ArgumentParser) -> None:

@@ -15,18 +15,18 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from math import atan2, cos, dist, hypot, pi, radians, sqrt, tau
+from math import atan2, cos, dist, hypot, radians, tau
 from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 from bpy.types import Object, PoseBone
 
-from ...core import Ball, Hinge, LimitError, Polygon
-from ...core.arrays import FloatArray, IntArray
+from ...core import LimitError, Polygon
+from ...core.arrays import IntArray
 from ...core.backend import array as many
-from ...core.channels import to_channels
+from ...core.boxes import Box, EulerBox, euler_box, limit_in
 from ...core.errors import bones_of, first_few
-from ...core.limits import Limit, compose_arrays, outline, swing_of
+from ...core.limits import outline, swing_of
 from ...human.preset import LimitPreset, human_limits, swing_names, why_not_human
 from ..control.posed_rig import posed_rig
 from ..rig.armature import (
@@ -57,7 +57,6 @@ from ..settings.limit_values import (
     FREE,
     NO_SLIDE,
     LimitSettings,
-    Range,
     flat,
     points,
     settings_of,
@@ -431,23 +430,9 @@ def described(preset: LimitPreset) -> tuple[str, list[str]]:
 
 CONSTRAINT_NAME: Final = "FABRIK Limit"
 
-# Radians. A range this close to a full turn gets no constraint.
-_NEARLY: Final = 0.1
-# If the rotation about Y comes first, the twist affects only the angle about Y.
-_ORDERS: Final = ("YXZ", "YZX")
-# Beyond this sum of the angles, the other triple for the same rotation may be smaller, and Blender may use it.
-_OTHER_ANGLES: Final = 1.5 * pi
-# The number of samples along each dimension of a limit, and along its edge.
-_PLACES: Final = 32
-_EDGE_PLACES: Final = 256
-# The ranges about X, Y and Z; None if an axis is free.
-Box: TypeAlias = Sequence[Range | None]
-# The same for the angles in an Euler order, which comes first.
-EulerBox: TypeAlias = tuple[str, Box]
-
 _AXES: Final = "xyz"
-_CLOSED: Final = (0.0, 0.0)
-_NOTHING: Final = 1e-6
+# Radians. A range that is smaller than a full turn by less than this is a full turn.
+_ROUNDING: Final = 1e-6
 
 
 def limits_to_constraints(bones: Sequence[PoseBone]) -> tuple[str, list[str]]:
@@ -488,50 +473,6 @@ def is_own(constraint: Any) -> bool:
     return constraint.type == "LIMIT_ROTATION" and constraint.name.split(".")[0] == CONSTRAINT_NAME
 
 
-def euler_box(limit: Limit | None) -> EulerBox:
-    """The smallest box that contains a limit; without ranges for a free bone."""
-    if limit is None:
-        return "XYZ", [None] * 3
-    if isinstance(limit, Ball | Polygon):
-        boxes = [_box_of_swings(limit, order) for order in _ORDERS]
-        sizes = [[tau if ends is None else ends[1] - ends[0] for ends in ranges] for _, ranges in boxes]
-        return boxes[int(np.argmin(np.prod(sizes, axis=1)))]
-    ends: dict[str, Range | None] = (
-        {limit.axis: (limit.low, limit.high) if limit.bounded else None} if isinstance(limit, Hinge) else {}
-    )
-    return "YXZ" if "Y" in ends else "XYZ", [ends.get(axis, _CLOSED) for axis in "XYZ"]
-
-
-def _box_of_swings(limit: Ball | Polygon, order: str) -> EulerBox:
-    """The smallest box of Euler angles that contains a limit, for an Euler order that starts with Y."""
-    # Of two triples for a rotation, Blender uses the one with the smaller sum, like `to_channels`.
-    angles = to_channels(order, _rotations(replace(limit, twist=_CLOSED), np.zeros(1))[None])[0]
-    low, high = angles.min(axis=0), angles.max(axis=0)
-    low[1], high[1] = low[1] + limit.twist[0], high[1] + limit.twist[1]
-    if np.maximum(abs(low), abs(high)).sum() > _OTHER_ANGLES - _NEARLY:
-        angles = to_channels(order, _rotations(limit, np.linspace(0.0, 1.0, _PLACES))[None])[0]
-        low, high = angles.min(axis=0), angles.max(axis=0)
-    # The middle one of three Euler angles is always between -90° and 90°.
-    whole = [pi if axis == order[1] else tau for axis in "XYZ"]
-    ends = zip(low.tolist(), high.tolist(), whole, strict=True)
-    return order, [None if b - a > most - _NEARLY else (a, b) for a, b, most in ends]
-
-
-def _rotations(limit: Ball | Polygon, twists: FloatArray) -> FloatArray:
-    """(N, 4) samples of a limit, inside and along its outline, at some twists, given as fractions of its range."""
-    edge = limit.outline(_EDGE_PLACES)
-    steps = (np.arange(_PLACES) + 0.5) / _PLACES
-    found = []
-    for share in twists:
-        inside = np.stack([*np.meshgrid(steps, steps), np.full((_PLACES, _PLACES), share)], axis=-1)
-        twist = limit.twist[0] + share * (limit.twist[1] - limit.twist[0])
-        found += [
-            limit.sample(inside.reshape(-1, 3)),
-            compose_arrays(edge[:, 0], edge[:, 1], np.full(len(edge), twist)),
-        ]
-    return np.concatenate(found)
-
-
 def _constrain(constraint: Any, box: EulerBox) -> None:
     if not is_own(constraint):
         constraint.name = CONSTRAINT_NAME
@@ -555,7 +496,7 @@ def limits_from_ik(bones: Sequence[PoseBone]) -> tuple[str, list[str]]:
     for bone in bones:
         limited = _ranges(bone, "ik_", "use_ik_limit_")
         locked = [getattr(bone, f"lock_ik_{axis}") for axis in _AXES]
-        boxes: list[Box] = [[_CLOSED if lock else ends for lock, ends in zip(locked, limited, strict=True)]]
+        boxes: list[Box] = [[(0.0, 0.0) if lock else ends for lock, ends in zip(locked, limited, strict=True)]]
         for constraint in bone.constraints:
             if constraint.type != "LIMIT_ROTATION" or constraint.mute or not constraint.influence or is_own(constraint):
                 continue
@@ -567,59 +508,20 @@ def limits_from_ik(bones: Sequence[PoseBone]) -> tuple[str, list[str]]:
             else:
                 # A full turn is not a limit.
                 limited = _ranges(constraint, "", "use_limit_")
-                whole = tau - _NOTHING
+                whole = tau - _ROUNDING
                 boxes.append([ends if ends and ends[1] - ends[0] < whole else None for ends in limited])
         try:
-            settings = settings_in(([_common([box[axis] for box in boxes]) for axis in range(3)]), read_settings(bone))
+            limit = limit_in(boxes)
         except LimitError as error:
             left.append(f"Bone {bone.name!r} was skipped: {error}")
             continue
-        if settings is not None:
-            found.append((bone, settings))
+        if limit is not None:
+            found.append((bone, settings_of(limit, read_settings(bone))))
     if not found:
         reason = "None of these bones has IK limits, IK locks or a local Limit Rotation constraint: add one first"
         raise RigError("; ".join([reason, *left]))
     write_all([bone for bone, _ in found], [settings for _, settings in found])
     return f"Converted the limits of {len(found)} of {bones_of(len(bones))}", left
-
-
-def settings_in(box: Box, settings: LimitSettings) -> LimitSettings | None:
-    """The limit for ranges about X, Y and Z, None if all are free; raises LimitError if no limit fits them."""
-    still = [ends is not None and max(map(abs, ends)) < _NOTHING for ends in box]
-    if all(ends is None for ends in box):
-        return None
-    if all(still):
-        return replace(settings, type="FIXED")
-    if still.count(False) == 1:
-        axis = still.index(False)
-        return replace(settings, type="HINGE", axis="XYZ"[axis], hinge=box[axis] or ALL_ROUND)
-    twist = box[1] or ALL_ROUND
-    low_x, high_x = box[0] or ALL_ROUND
-    low_z, high_z = box[2] or ALL_ROUND
-    if low_x <= 0.0 <= high_x and low_z <= 0.0 <= high_z:
-        cone = tuple(min(angle, pi) for angle in (-low_z, high_x, high_z, -low_x))
-        return replace(settings, type="BALL", cone=cone, twist=twist)
-    low_x, high_x = box[0] or _beside(box[2])
-    low_z, high_z = box[2] or _beside(box[0])
-    window = -high_z, low_x, -low_z, low_x, -low_z, high_x, -high_z, high_x
-    found = replace(settings, type="POLYGON", window=window, twist=twist)
-    found.check()
-    return found
-
-
-def _beside(other: Range | None) -> Range:
-    most = sqrt(max(pi**2 - max(map(abs, other or _CLOSED)) ** 2, 0.0))
-    return -most, most
-
-
-def _common(ranges: Sequence[Range | None]) -> Range | None:
-    closed = [ends for ends in ranges if ends is not None]
-    if not closed:
-        return None
-    low, high = max(low for low, _ in closed), min(high for _, high in closed)
-    if low > high:
-        raise LimitError("its IK limits and constraints leave no allowed angle: fix them first")
-    return low, high
 
 
 def _ranges(owner: Any, prefix: str, use: str) -> Box:
