@@ -36,7 +36,7 @@ from ..retarget.pairs import read_bone_map
 from .bake.bake import BakeResult, BakeSettings, bake_steps
 from .capture.calibrate import calibrate_markers
 from .capture.import_markers import choose_performer, import_clip, key_take, remove_take
-from .capture.matching import guess_markers, marked_skeletons, match_markers, scaled_entry, set_entry
+from .capture.matching import guess_markers, marked_skeletons, match_markers, set_entry
 from .control.set_up import set_up_first
 from .goals.places import UNKEYED
 from .retarget import is_file, retarget_from
@@ -65,7 +65,7 @@ def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> tuple[BakeRe
     if entries is not None:
         check_map(entries, clip.names, rig.data.bones.keys())
         meters = meters_per_unit(rig)
-        entries = tuple(scaled_entry(entry, 1.0 / meters) for entry in entries)
+        entries = tuple(entry.scaled(1.0 / meters) for entry in entries)
         if chosen.scale is None:
             skeleton, own = marked_skeletons(rig, entries)[0]
             scale = meters * first_scale(skeleton, own, guessed_offsets(skeleton, own), positions_of(clip, own))
