@@ -128,8 +128,6 @@ calibrate_markers = at_once(calibrate_markers_steps)
 
 def _check_proportions(rig: Object, proportions: str, holders: Sequence[Object]) -> None:
     """Raise a FabrikError if the rig, or else the objects of its markers, can't be scaled as chosen."""
-    if proportions not in _SCALES:
-        raise FabrikError(f"The proportions are {proportions!r}: they must be one of {', '.join(_SCALES)}")
     check_rig(rig)
     check_editable(rig)
     data = rig.data

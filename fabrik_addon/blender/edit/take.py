@@ -39,7 +39,7 @@ class EditedTake:
 
     Attributes:
         posed: the rig. tree: the bones to read, with their skeleton. place: the bone whose location channel moves the
-        root.
+        root. read: the curves.
         is_layered: whether the motion comes from NLA strips instead of an action.
     """
 
@@ -48,13 +48,13 @@ class EditedTake:
         self._armature, self.posed, self.tree, self.skeleton = armature, posed_rig(armature), tree, tree.skeleton
         self.is_layered = is_layered(armature)
         self.place = self.posed.place(tree.skeleton.names[0])
-        self._read = RigCurves(armature, every_curve(armature))
+        self.read = RigCurves(armature, every_curve(armature))
         names = self.skeleton.names
         self._holders = {name: self.posed.holders(name) for name in names}
         on_ik = [holder for name in names if name in self.posed.on_ik for holder in self._holders[name]]
         # The curves of the rotations and locations of the bones or controls that pose these bones.
         self._turning, self._moving = (
-            {name: found for name in dict.fromkeys(holders) if (found := self._read.channel(name, channel))}
+            {name: found for name in dict.fromkeys(holders) if (found := self.read.channel(name, channel))}
             for channel, holders in (
                 ("", [*(each for own in self._holders.values() for each in own), self.place]),
                 ("location", on_ik),
@@ -66,10 +66,6 @@ class EditedTake:
         if animation.action_influence != 1.0 or animation.action_blend_type != "REPLACE":
             raise RigError(f"The action of {armature.name!r} is blended with others: set its influence to 1 to edit it")
         keyframes.check_not_tweaked(armature)
-
-    def curves(self, bone: str, channel: str) -> list[FCurve]:
-        """The curves of a channel of a bone."""
-        return self._read.channel(bone, channel)
 
     def _posing(self, bone: str) -> list[FCurve]:
         """The curves of the rotation of a bone or of its control, or those of the controls of its limb on IK."""
@@ -89,7 +85,7 @@ class EditedTake:
         within: the first and the last frame between which the keys of cyclic curves are repeated.
         """
         found = [curve for bone in bones for curve in self._posing(bone)]
-        found += self.curves(self.place, "location") if root else []
+        found += self.read.channel(self.place, "location") if root else []
         times = [key_times(curve, within) for curve in found]
         return np.unique(np.concatenate(times)) if times else np.zeros(0)
 
@@ -104,8 +100,8 @@ class EditedTake:
         trees: list[Tree] = []
         evaluated: dict[str, FloatArray] = {}
         if self.posed.by_channels and not self.is_layered:
-            channels = {name: self._read.values(name, frames) for name in self._turning}
-            locations = {self.place: self._read.values(self.place, frames, "location")}
+            channels = {name: self.read.values(name, frames) for name in self._turning}
+            locations = {self.place: self.read.values(self.place, frames, "location")}
         else:
             channels, locations, trees, evaluated = self._evaluated(frames)
         own = {name: from_channels(bones[name].rotation_mode, values) for name, values in channels.items()}
@@ -162,7 +158,7 @@ _MOST: Final = 500
 _NEAR_THE_END: Final = 250
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Paths:
     """The positions of a rig's bones on F whole frames, in armature space.
 
@@ -188,33 +184,30 @@ class PathKeeper:
     def __init__(self) -> None:
         self._state: tuple[object, ...] = ()
         self._paths: Paths | None = None
-        self._played = 0
 
     def sample(self, rig: Object, frame: float, about: float) -> Paths | None:
         """The paths of a rig that `is_played`: plays the frames around a frame in Blender; None without keys."""
         self._paths = _sampled(rig, frame, about)
-        self._played += 1
         self._state = self._key_state(rig)
         return self._paths
 
-    def paths(self, rig: Object, frame: float) -> tuple[Paths | None, tuple[object, ...]]:
-        """The paths around a frame, and a value that changes with them. Both are None without readable keys.
+    def paths(self, rig: Object, frame: float) -> Paths | None:
+        """The paths around a frame, the same until something changes; None without readable keys.
 
         A rig that `is_played` has no paths until it is sampled, and again after its keys have changed: see
         `is_current`.
         """
-        state = self._key_state(rig)
         if is_played(rig):
-            return (self._paths if state == self._state else None), state
+            return self._paths if self.is_current(rig) else None
         near = self._paths is not None and (
             len(self._paths.frames) < 2 * _MOST
             or min(frame - self._paths.frames[0], self._paths.frames[-1] - frame) > _NEAR_THE_END
         )
-        if state != self._state or not near:
-            self._state, self._paths = state, None
+        if not (near and self.is_current(rig)):
+            self._state, self._paths = self._key_state(rig), None
             with suppress(FabrikError):
                 self._paths = _sampled(rig, frame, _MOST)
-        return self._paths, self._state
+        return self._paths
 
     def is_current(self, rig: Object) -> bool:
         """Whether the cached paths match a rig's current keys, or the rig is known to have no keys."""
@@ -225,9 +218,9 @@ class PathKeeper:
 
         Rigs in different files have different session IDs, even if their names are equal.
         """
-        own, screen = (rig.session_uid, self._played), bpy.context.screen
+        own, screen = rig.session_uid, bpy.context.screen
         # In Blender, `is_animation_playing` is also true during scrubbing.
-        if screen is not None and screen.is_animation_playing and self._state[:2] == own:
+        if screen is not None and screen.is_animation_playing and self._state[:1] == (own,):
             return self._state
         # The times and influences of the strips of a rig without its own action.
         tracks = rig.animation_data.nla_tracks if is_layered(rig) else ()
@@ -236,7 +229,7 @@ class PathKeeper:
             for track in tracks
             for each in track.strips
         ]
-        return (*own, *strips, *(hash(keyframes.keys(curve).tobytes()) for curve in every_curve(rig)))
+        return (own, *strips, *(hash(keyframes.keys(curve).tobytes()) for curve in every_curve(rig)))
 
 
 def _sampled(rig: Object, frame: float, about: float) -> Paths | None:
@@ -499,11 +492,6 @@ class Changed:
     before: FloatArray
     after: FloatArray
 
-    @property
-    def free(self) -> tuple[int, ...]:
-        """The indices of the unlocked components."""
-        return unlocked(self.bone, self.channel)
-
 
 def changed_channels(
     context: Context, armature: Object, old: RigMotion, rotations: FloatArray, roots: FloatArray
@@ -531,10 +519,10 @@ def changes_of(take: EditedTake, frames: FloatArray, changed: Sequence[Changed])
     """The changes of a motion's curves on (F,) frames for its changed channels."""
     found = []
     for each in changed:
-        free, by = each.free, each.after - each.before
+        free, by = unlocked(each.bone, each.channel), each.after - each.before
         found += [
             Shift(curve, frames, by[:, curve.array_index])
-            for curve in take.curves(each.bone.name, each.channel)
+            for curve in take.read.channel(each.bone.name, each.channel)
             if curve.array_index in free and not keyframes.is_locked(curve)
         ]
     return found
@@ -613,7 +601,8 @@ def write_layer(armature: Object, frames: FloatArray, changed: Sequence[Changed]
             before, after = (from_channels("QUATERNION", channels) for channels in (each.before, each.after))
             values = product(conjugate(before), after)
             values = np.where(values[:, :1] < 0.0, -values, values)
-        layers[keyframes.bone_path(each.bone.name, each.channel)] = each.bone.name, values, each.free
+        free = unlocked(each.bone, each.channel)
+        layers[keyframes.bone_path(each.bone.name, each.channel)] = each.bone.name, values, free
     strip = _own_layer(armature)
     action = keyframes.new_strip_action(armature, f"{armature.name}{_LAYER}") if strip is None else strip.action
     curves: dict[str, dict[int, FCurve]] = {}

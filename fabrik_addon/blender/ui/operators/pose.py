@@ -320,8 +320,8 @@ class FABRIK_OT_drag(OnControls, Operator):
         place, ray = self._drag.start, self._view.ray(self._mouse)
         self._input = mouse.DragInput(place, self._drag.axes, ray, ray, self._view.pixel(place, self._mouse))
         self._line = ""
-        draws = partial(drawing.draw_locks, self._input), partial(drawing.draw_drag_paths, self._drag)
-        self._lines = DrawingHandlers(*((draw, "POST_VIEW") for draw in draws))
+        lines = partial(drawing.drag_lines, self._input, self._drag)
+        self._lines = DrawingHandlers((lambda: drawing.draw_over(lines()), "POST_VIEW"))
         self._lines.start()
         context.window_manager.modal_handler_add(self)
         keys = ui_message(
