@@ -120,7 +120,7 @@ OVERLAYS: Final = DrawingHandlers(
 
 def start() -> None:
     """Add the handlers if the file uses the add-on, now or later."""
-    in_use.LISTENERS.extend((OVERLAYS.start, ARMATURES.note_use))
+    forget()
     in_use.listen(_after_load, "load_post", on=True)
     in_use.when_ready(_note_file)
 
@@ -129,8 +129,8 @@ def stop() -> None:
     """Remove all handlers."""
     stop_timers()
     in_use.listen(_after_load, "load_post", on=False)
+    forget()
     in_use.LISTENERS.clear()
-    _forget()
 
 
 def add_missing_handlers(rig: Object) -> None:
@@ -149,10 +149,12 @@ def _note_file() -> None:
 
 @persistent  # type: ignore[untyped-decorator]
 def _after_load(*_arguments: object) -> None:
-    _forget()
+    forget()
     _note_file()
 
 
-def _forget() -> None:
+def forget() -> None:
+    """Remove the draw handlers, until the file uses the add-on again."""
     OVERLAYS.stop()
     ARMATURES.forget()
+    in_use.LISTENERS[:] = OVERLAYS.start, ARMATURES.note_use
