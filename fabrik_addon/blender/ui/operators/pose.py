@@ -255,14 +255,14 @@ class FABRIK_OT_drag(OnControls, Operator):
     bl_options = {"REGISTER", "UNDO", "BLOCKING", "GRAB_CURSOR"}
     _timer: Timer | None = None
 
-    bone: String("Bone", "The bone to drag. Defaults to the active bone", options=ASIDE)
+    # The properties that are not hidden can be adjusted after a drag.
+    bone: String("Bone", "The bone to drag. Defaults to the active bone", options={*ASIDE, "HIDDEN"})
     others: String(
         "Other Bones",
         "Bones that are dragged by the same distance, separated by commas. "
         "Defaults to the other selected bones when no bone is given",
         options={*ASIDE, "HIDDEN"},
     )
-    point: Enum("Point", "Which end of the bone is dragged", items=POINTS[:2], options=ASIDE)
     translation: FloatVector(
         "Move", "Translation of the dragged point in world space", subtype="TRANSLATION", options=ASIDE
     )
@@ -279,6 +279,7 @@ class FABRIK_OT_drag(OnControls, Operator):
         subtype="EULER",
         options=ASIDE,
     )
+    point: Enum("Point", "Which end of the bone is dragged", items=POINTS[:2], options=ASIDE)
     keep_orientation: _RIG.keep_orientation
     spread: _RIG.spread
     frame: Int("Frame", "The frame that is dragged; this one unless given", options={*ASIDE, "HIDDEN"})
@@ -370,13 +371,6 @@ class FABRIK_OT_drag(OnControls, Operator):
             self._drag.cancel()
             self._selection.restore(context)
         self._clear(context)
-
-    def draw(self, _context: Context) -> None:
-        """Draw the settings that can be adjusted after a drag."""
-        layout = self.layout
-        layout.use_property_split = True
-        for name in ("translation", "rotation", "point", *_KEPT):
-            layout.prop(self, name)
 
     def _begin(self, context: Context) -> "spread_drag.AnyDrag":
         rig = rig_at_hand(context)
