@@ -18,14 +18,13 @@ import numpy as np
 from bpy.types import Action, Context, Object, Scene
 
 from ...core import Effector, Solution, Solver, Status
-from ...core.arrays import BoolArray, FloatArray, IntArray, falloff, lengths, times
+from ...core.arrays import BoolArray, FloatArray, IntArray, lengths, times
 from ...core.channels import needed_keys, to_channels
-from ...core.edit import EditSolver
+from ...core.edit import without_overlaps
 from ...core.errors import FabrikError
 from ...core.kernel.joint_limits import legal_pose
 from ...core.model.effector import effector_offset
 from ...human.naming_schemes import match
-from ...markers.clip import true_spans
 from ...markers.feet import Stance
 from ...markers.gaps import fill_points, fill_rotations
 from ...markers.report import Report, ReportError, csv_text, listed, posture_doubts, result_doubts, rotations_line
@@ -63,10 +62,6 @@ _LED: Final = ("hand", "head")
 # The cap of the force on hands and heads whose limbs are moved out of the body, as a fraction of that on dragged bones.
 # With more, the trunk moves away from hands.
 _LEADS: Final = 0.03
-# Frames over which these limbs return to their motion, before and after an overlap.
-_FADES: Final = 10
-# Fraction of the body's size. Smaller overlaps are rounding errors.
-_LEAST: Final = 1e-4
 # The fractions of the total time after which stages end, for the progress bar. Solving ends early if poses are written
 # by controls.
 _SAMPLING_ENDS: Final = 0.33
@@ -441,32 +436,12 @@ def without_self_collisions(armature: Object, tree: BakedTree) -> BakedTree:
     bones = [bone for bone, name in enumerate(skeleton.names) if name not in tree.problem.held]
     free = tree.travels and tree.problem.free_root
     problem = replace(tree.problem, effectors=effectors, bones=bones, free_root=free)
-    rotations = tree.solution.rotations.copy()
-    roots = np.array(np.broadcast_to(tree.solution.root_location, (len(rotations), 3)))
-    model = problem.edit_model(separate=True)
-    own = EditSolver(model, rotations, roots)
-    inside = own.overlaps > _LEAST * skeleton.size
-    if not inside.any():
+    rotations = tree.solution.rotations
+    roots = np.broadcast_to(tree.solution.root_location, (len(rotations), 3))
+    model, drag = problem.edit_model(separate=True), problem.drag_solver(separate=True)
+    rotations, roots, overlaps = without_overlaps(model, drag, rotations, roots)
+    if not overlaps.any():
         return tree
-    # Each frame with overlaps is posed like a drag. The other frames follow its hands and head smoothly.
-    is_held = np.array([part in _HELD for part in ends.values()])
-    targets, turned = own.own_points.copy(), own.own_rotations.copy()
-    turned[:, ~is_held] = np.nan
-    alone = problem.drag_solver(separate=True)
-    for frame in np.flatnonzero(inside):
-        alone.prefer(rotations[frame], roots[frame])
-        posed = alone.solve_from_preferred(targets[frame], turned[frame])
-        targets[frame] = alone.points(posed.rotations, posed.root_location)
-    targets[np.ix_(~inside, ~is_held)] = np.nan
-    # Each group of frames with overlaps is solved separately, together with the frames around it.
-    near = np.convolve(inside, np.ones(4 * _FADES + 1))[2 * _FADES :][: len(inside)] > 0.0
-    for first, end in true_spans(near):
-        part, among = slice(first, end), np.flatnonzero(inside[first:end]) + first
-        frames = np.arange(float(first), end)
-        shares = falloff(frames, among[0] - _FADES, among[-1] + _FADES, _FADES, _FADES)
-        over_time = EditSolver(model, rotations[part], roots[part], shares)
-        found = over_time.over_time(targets[part], turned[part], frames, _FADES)
-        rotations[part], roots[part] = found.rotations, found.roots
     solution = replace(tree.solution, rotations=rotations, root_location=roots)
     moved = [
         lengths(times(solution.matrices[:, bone] - tree.solution.matrices[:, bone], np.append(offset, 1.0))[:, :3])
@@ -476,8 +451,8 @@ def without_self_collisions(armature: Object, tree: BakedTree) -> BakedTree:
     ]
     # An upper bound: the distance of each target grows by at most this.
     solution = replace(solution, errors=solution.errors + np.stack(moved, axis=1))
-    deepest = 1000.0 * float((own.overlaps * tree.scale).max())
-    note = f"Self-collision: moved limbs out of the body by up to {deepest:.0f} mm on {np.count_nonzero(inside)} frames"
+    deepest, count = 1000.0 * float((overlaps * tree.scale).max()), np.count_nonzero(overlaps)
+    note = f"Self-collision: moved limbs out of the body by up to {deepest:.0f} mm on {count} frames"
     return replace(tree, solution=solution, notes=(*tree.notes, note))
 
 
