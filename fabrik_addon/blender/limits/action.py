@@ -256,10 +256,9 @@ def limits_from_action(
     sentences about skipped bones. Raises RigError if there is no action or it rotates none of the bones,
     LimitPropertyError if a limit can't be stored; then nothing is changed.
     """
-    found = rotations_of_action(context, rig, bones)
-    turned = [bone for bone, *_ in found]
-    limits = [fitted_limit(rotations, margin, _HINGE_TOLERANCE, shape) for *_, rotations in found]
-    write_all(turned, [settings_of(limit, read_settings(bone)) for bone, limit in zip(turned, limits, strict=True)])
-    still = [bone.name for bone in bones if bone.name not in {each.name for each in turned}]
-    left = [f"These bones are not rotated by {what_plays(rig)}: {', '.join(map(repr, still))}"] if still else []
+    turned = {bone: rotations for bone, _, rotations in rotations_of_action(context, rig, bones)}
+    limits = {bone: fitted_limit(rotations, margin, _HINGE_TOLERANCE, shape) for bone, rotations in turned.items()}
+    write_all([(bone, settings_of(limit, read_settings(bone))) for bone, limit in limits.items()])
+    still = ", ".join(repr(bone.name) for bone in bones if bone not in turned)
+    left = [f"These bones are not rotated by {what_plays(rig)}: {still}"] if still else []
     return f"Limited {bones_of(len(turned))} to the rotations in {what_plays(rig)}", left

@@ -99,9 +99,9 @@ def set_limits(bones: Bones, **values: Any) -> str:
     to show. Raises LimitPropertyError or LimitError, with nothing changed, for invalid values or bones that cannot
     store them.
     """
-    wanted = [_changed(bone, values) for bone in bones]
-    write_all(bones, wanted)
-    kinds = [words for kind, words in _KINDS.items() if any(settings.type == kind for settings in wanted)]
+    wanted = [(bone, _changed(bone, values)) for bone in bones]
+    write_all(wanted)
+    kinds = [words for kind, words in _KINDS.items() if any(settings.type == kind for _, settings in wanted)]
     return f"{_limits(bones)}: {', '.join(kinds)}"
 
 
@@ -161,13 +161,13 @@ def window_in(cone: Sequence[float]) -> tuple[float, ...]:
     return flat((np.round(corners, _DIGITS) + 0.0).tolist())
 
 
-def write_all(bones: Bones, settings: Sequence[LimitSettings | None]) -> None:
+def write_all(wanted: Sequence[tuple[PoseBone, LimitSettings | None]]) -> None:
     """Write the limits of several bones (None frees a bone), or raise LimitPropertyError and write none.
 
     Children of bones that may stretch are set to keep their size.
     """
-    limited = [(bone, wanted) for bone, wanted in zip(bones, settings, strict=True) if wanted is not None]
-    growing = growing_children([bone for bone, wanted in limited if wanted.slide != NO_SLIDE])
+    limited = [(bone, settings) for bone, settings in wanted if settings is not None]
+    growing = growing_children([bone for bone, settings in limited if settings.slide != NO_SLIDE])
     for child in growing:
         data = cast("Object", child.id_data).data
         if data.library is not None or data.override_library is not None:
@@ -175,20 +175,19 @@ def write_all(bones: Bones, settings: Sequence[LimitSettings | None]) -> None:
                 f"Bone {child.name!r} would be scaled by its stretching parent, and its armature "
                 f"{data.name!r} is linked: set Inherit Scale to None there first"
             )
-    for bone, wanted in limited:
-        check_writable(bone, wanted)
+    for bone, settings in limited:
+        check_writable(bone, settings)
     for child in growing:
         child.bone.inherit_scale = "NONE"
-    for bone, wanted in limited:
-        write_settings(bone, wanted)
-    for bone, wanted in zip(bones, settings, strict=True):
-        if wanted is None:
-            clear_limit(bone)
+    for bone, settings in limited:
+        write_settings(bone, settings)
+    for bone in [bone for bone, settings in wanted if settings is None]:
+        clear_limit(bone)
 
 
 def clear_limits(bones: Bones) -> str:
     """Remove the limits of bones; returns a line for the user."""
-    write_all(bones, [None] * len(bones))
+    write_all([(bone, None) for bone in bones])
     return f"{_limits(bones)}: free"
 
 
@@ -198,7 +197,7 @@ def copy_limit(source: PoseBone, bones: Bones) -> str:
     if not others:
         raise RigError(f"Only {source.name!r} is selected: select more bones to copy its limit to")
     read_limit(source)
-    write_all(others, [read_settings(source)] * len(others))
+    write_all([(bone, read_settings(source)) for bone in others])
     return f"{_limits(others)}: copied from {source.name!r}"
 
 
@@ -306,16 +305,17 @@ def mirror_limits(rig: Object, bones: Sequence[PoseBone]) -> tuple[str, list[str
     if not pairs:
         names = ", ".join(repr(bone.name) for bone in bones)
         raise RigError(f"No bone on the other side found for {names}: names such as 'arm.L' and 'arm.R' are needed")
-    axes = {bone.name: _mirrored_axes(bone, other) for bone, other in pairs}
-    left = [
-        f"The axes of {other.name!r} don't mirror those of {bone.name!r}: give it the mirrored roll first"
-        for bone, other in pairs
-        if axes[bone.name] is None
-    ]
-    wanted = [(other, _settings(bone, axes[bone.name])) for bone, other in pairs if axes[bone.name] is not None]
+    wanted, left = list[tuple[PoseBone, LimitSettings | None]](), list[str]()
+    for bone, other in pairs:
+        if (axes := _mirrored_axes(bone, other)) is not None:
+            wanted.append((other, _settings(bone, axes)))
+        else:
+            left.append(
+                f"The axes of {other.name!r} don't mirror those of {bone.name!r}: give it the mirrored roll first"
+            )
     if not wanted:
         raise RigError(left[0])
-    write_all([other for other, _ in wanted], [settings for _, settings in wanted])
+    write_all(wanted)
     paired = {bone.name for pair in pairs for bone in pair}
     left += [f"{bone.name!r} has no bone on the other side" for bone in bones if bone.name not in paired]
     return f"Mirrored the limits of {bones_of(len(wanted))}", left
@@ -349,10 +349,10 @@ def _mirrored_axes(bone: PoseBone, other: PoseBone) -> IntArray | None:
     return np.rint(plane).astype(np.int64) if near else None
 
 
-def _settings(bone: PoseBone, axes: IntArray | None) -> LimitSettings | None:
+def _settings(bone: PoseBone, axes: IntArray) -> LimitSettings | None:
     """The mirror image of a bone's limit; None if the bone has none."""
     settings = read_settings(bone)
-    if axes is None or not (has_limit(bone) or settings != LimitSettings()):
+    if not has_limit(bone) and settings == LimitSettings():
         return None
     read_limit(bone)
     # The mirror images of the four directions, in the other bone's frame.
@@ -395,8 +395,7 @@ def apply_preset(rig: Object, bones: Bones) -> LimitPreset:
             raise RigError(f"{first_few(preset.free)}: a root is not limited; choose other bones")
         raise RigError(f"No bone of {rig.name!r} has the name of a human bone: set limits by hand")
     limited = [(bone, preset.limits[bone.name]) for bone in bones if bone.name in preset.limits]
-    wanted = [settings_of(limit, read_settings(bone)) for bone, limit in limited]
-    write_all([bone for bone, _ in limited], wanted)
+    write_all([(bone, settings_of(limit, read_settings(bone))) for bone, limit in limited])
     return preset
 
 
@@ -520,7 +519,7 @@ def limits_from_ik(bones: Sequence[PoseBone]) -> tuple[str, list[str]]:
     if not found:
         reason = "None of these bones has IK limits, IK locks or a local Limit Rotation constraint: add one first"
         raise RigError("; ".join([reason, *left]))
-    write_all([bone for bone, _ in found], [settings for _, settings in found])
+    write_all(found)
     return f"Converted the limits of {len(found)} of {bones_of(len(bones))}", left
 
 
