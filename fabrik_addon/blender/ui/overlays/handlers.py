@@ -76,7 +76,7 @@ def shown_rigs(context: Context) -> list[Object]:
     """The visible armatures with goals or capsules to draw, in Object and Pose mode; empty if the overlay is off."""
     if not getattr(context.scene, GOALS_SWITCH) or context.mode not in {"OBJECT", "POSE"}:
         return []
-    rigs = ((rig, seen(rig)) for rig in ARMATURES.visible())
+    rigs = ((rig, seen(rig)) for rig in ARMATURES.in_file() if rig.visible_get())
     return [rig for rig, settings in rigs if len(settings.effectors) or settings.show_capsules]
 
 
