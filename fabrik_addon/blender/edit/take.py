@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -53,13 +54,9 @@ class EditedTake:
         self._holders = {name: self.posed.holders(name) for name in names}
         on_ik = [holder for name in names if name in self.posed.on_ik for holder in self._holders[name]]
         # The curves of the rotations and locations of the bones or controls that pose these bones.
-        self._turning, self._moving = (
-            {name: found for name in dict.fromkeys(holders) if (found := self.read.channel(name, channel))}
-            for channel, holders in (
-                ("", [*(each for own in self._holders.values() for each in own), self.place]),
-                ("location", on_ik),
-            )
-        )
+        turning = [*chain.from_iterable(self._holders.values()), self.place]
+        self._turning = {name: found for name in turning if (found := self.read.channel(name))}
+        self._moving = {name: found for name in on_ik if (found := self.read.channel(name, "location"))}
         animation = armature.animation_data
         if animation is None:
             return
@@ -120,26 +117,23 @@ class EditedTake:
     ) -> tuple[dict[str, FloatArray], dict[str, FloatArray], list[Tree], dict[str, FloatArray]]:
         """`channels` and `locations` of `RigMotion`; for control rigs also the tree on each frame, and `matrices`."""
         scene, bones = bpy.context.scene, self._armature.pose.bones
-        held: dict[tuple[str, str], list[list[float]]] = {
-            **{(holder, property_name(bones[holder].rotation_mode)): [] for holder in self._turning},
-            **{(holder, "location"): [] for holder in (self.place, *self._moving) if holder in bones},
-        }
+        turned: dict[str, list[Any]] = {holder: [] for holder in self._turning}
+        moved: dict[str, list[Any]] = {holder: [] for holder in (self.place, *self._moving) if holder in bones}
         trees, played = [], self.posed.sampled_bones
         counting = {bone.name: row for row, bone in enumerate(bones) if bone.name in played}
         by_frame = np.empty((len(frames), len(counting), 4, 4))
         with PoseKeeper(scene, self._armature):
             for row, frame in enumerate(frames.tolist()):
                 scene.frame_set(int(np.floor(frame)), subframe=frame - np.floor(frame))
-                for (holder, channel), values in held.items():
-                    values.append(list(getattr(bones[holder], channel)))
+                for holder, rotations in turned.items():
+                    rotations.append(getattr(bones[holder], property_name(bones[holder].rotation_mode))[:])
+                for holder, locations in moved.items():
+                    locations.append(bones[holder].location[:])
                 if not self.posed.by_channels:
                     trees.append(tree_of(self._armature, self.skeleton.names[0]))
                     by_frame[row] = matrices(bones, "matrix")[list(counting.values())]
-        turned, moved = (
-            {name: np.array(held[name, channel]) for name, channel in held if (channel == "location") == is_moved}
-            for is_moved in (False, True)
-        )
-        return turned, moved, trees, dict(zip(counting, by_frame.swapaxes(0, 1), strict=True))
+        channels, places = ({name: np.array(values) for name, values in held.items()} for held in (turned, moved))
+        return channels, places, trees, dict(zip(counting, by_frame.swapaxes(0, 1), strict=True))
 
 
 def tree_of(armature: Object, bone: str) -> Tree:
@@ -234,10 +228,8 @@ class PathKeeper:
 
 def _sampled(rig: Object, frame: float, about: float) -> Paths | None:
     """The paths of a rig around a frame, evaluated by Blender; None if its bones have no keys."""
-    trees = posed_rig(rig).trees()
-    takes = [EditedTake(rig, tree) for tree in trees]
-    keys = [take.key_frames(tree.skeleton.names) for take, tree in zip(takes, trees, strict=True)]
-    every = np.concatenate(keys)
+    takes = [EditedTake(rig, tree) for tree in posed_rig(rig).trees()]
+    every = np.concatenate([take.key_frames(take.skeleton.names) for take in takes])
     if not len(every):
         return None
     first, last = max(np.floor(every.min()), frame - about), min(np.ceil(every.max()), frame + about)
