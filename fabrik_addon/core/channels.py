@@ -21,7 +21,7 @@ _NO_AXIS: Final = 1e-9
 
 def channel_count(rotation_mode: str) -> int:
     """The number of channels in a rotation mode: 3 for Euler angles, else 4."""
-    return 4 if rotation_mode in {"QUATERNION", "AXIS_ANGLE"} else 3
+    return 3 if sorted(rotation_mode) == ["X", "Y", "Z"] else 4
 
 
 def to_channels(rotation_mode: str, quaternions: npt.ArrayLike, previous: npt.ArrayLike | None = None) -> FloatArray:
