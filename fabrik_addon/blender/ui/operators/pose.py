@@ -49,7 +49,8 @@ _PINNING = (
     ("PIN", "Pin", "Hold the bones at their current positions"),
     ("UNPIN", "Unpin", "Remove the pins of the bones"),
 )
-_ACTIVE = keyword(get_annotations(FabrikRig)["active_effector"])
+# The declared settings of a rig, for the arguments of operators.
+_RIG: Any = SimpleNamespace(**get_annotations(FabrikRig) | get_annotations(FabrikDragSettings))
 
 
 class OnControls(OnRig):
@@ -113,7 +114,7 @@ class FABRIK_OT_remove_effector(OnGoals, Operator):
 
     bl_label = "Remove Target or Pin"
 
-    index: _ACTIVE
+    index: keyword(_RIG.active_effector)
 
     def run(self, context: Context, rig: Object) -> Done:
         name = effectors.remove_effector(rig, self.given("index").get("index", rig_settings(rig).active_effector))
@@ -164,7 +165,6 @@ STARTS = (
     ("PRESENT", "Current Pose", "Find the pose nearest to the current pose that meets the targets"),
     ("REST", "Rest", "Start from the rest pose, so that the result depends only on the targets"),
 )
-_KEY_BONES = keyword(get_annotations(FabrikRig)["key_bones"])
 
 
 class FABRIK_OT_pose_mode(OnRig, Operator):
@@ -198,7 +198,7 @@ class FABRIK_OT_key_pose(OnRig, Operator):
 
     bl_label = "Keyframe Solved Bones"
 
-    bones: _KEY_BONES
+    bones: keyword(_RIG.key_bones)
 
     def run(self, context: Context, rig: Object) -> Done:
         keyed = keying.key_pose(context, rig, self.given("bones").get("bones", rig_settings(rig).key_bones))
@@ -244,7 +244,6 @@ _SHIFTS: Final = frozenset({"LEFT_SHIFT", "RIGHT_SHIFT", "LEFT_CTRL", "RIGHT_CTR
 _PRECISE: Final = 0.1
 # Properties that default to the rig's settings. They can be adjusted after a drag.
 _KEPT: Final = ("keep_orientation", "spread")
-_RIG: Any = SimpleNamespace(**get_annotations(FabrikRig) | get_annotations(FabrikDragSettings))
 
 
 @takes({name: getattr(_RIG, name) for name in ("reach", "bones", "spread_to", "root")})
