@@ -181,3 +181,8 @@ def test_a_channel_stays_near_its_previous_value(mode):
     again = to_channels(mode, from_channels(mode, values)[None], previous=values)
 
     np.testing.assert_allclose(again[0], values, atol=1e-12)
+
+
+def test_only_euler_angles_have_three_channels():
+    """The order of a constraint may be AUTO, which is no order of angles."""
+    assert {mode for mode in (*MODES, "AUTO") if channel_count(mode) == 3} == set(EULER_ORDERS)
