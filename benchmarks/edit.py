@@ -70,7 +70,7 @@ def _redraw(rig):
         view.show_trails = True
         bpy.context.scene.frame_current += frame
         handlers_part = handlers.shown_motion(bpy.context)
-        drawing.drawing_of_trails(bpy.context, handlers_part)
+        drawing.trails(bpy.context, handlers_part)
 
     def off():
         view.show_trails = False

@@ -105,7 +105,6 @@ def python_of(rig):
         if issubclass(panel, bpy.types.Panel) and (not hasattr(panel, "poll") or panel.poll(context))
     ]
     bones = overlay.shown_bones(context)
-    frame = context.scene.frame_current_final
     parts = {
         _PANELS: lambda: [stage.panel.draw(stage, context) for stage in stages],
         "goals and their labels": lambda: [
@@ -113,7 +112,7 @@ def python_of(rig):
             [goal_overlay.label(view, context.scene) for view in goal_overlay.views(rig)],
         ],
         f"limits of {len(bones)} bones that have not moved": lambda: overlay.gather(bones, bones[0]),
-        "lines from markers to bones": lambda: marker_overlay.error_lines(rig, frame),
+        "lines from markers to bones": lambda: Drawing.of(marker_overlay.error_lines(rig)),
     }
     return interleaved(REPEATS, parts, time.process_time)
 

@@ -10,8 +10,7 @@ from support.recordings import DATA
 from support.steps import calibrate, refined
 
 from benchmarks.tables import Aim, Part, table
-from fabrik_addon.blender.limits.editing import read_rest
-from fabrik_addon.blender.rig.armature import read_trees
+from fabrik_addon.blender.rig.armature import read_rest, read_trees
 from fabrik_addon.blender.settings.limit_properties import read_limits
 from fabrik_addon.core.rotations import angle_between
 from fabrik_addon.human.naming_schemes import match as match_bones

@@ -1,4 +1,4 @@
-"""Processes takes in other processes with Blender, on this machine or on a cluster.
+"""Processes the takes of a command here, or in other processes with Blender, on this machine or on a cluster.
 
 A call is sent to another process as plain values, `Call`, and returns as plain values, `Outcome`. Each take is one job
 of a `concurrent.futures.Executor`: a pool of threads on this machine, or a Dask cluster. Each thread has its own
@@ -10,14 +10,15 @@ import os
 import pickle
 import queue
 import re
+import signal
 import subprocess
 import sys
 import threading
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import closing, contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
@@ -29,6 +30,9 @@ WORKER: Final = "worker"
 INTERRUPTED: Final = threading.Event()
 # Seconds to wait for a Dask cluster.
 _DASK_TIMEOUT: Final = 20
+# Exit statuses. That for Ctrl-C is the same as in shells.
+_FAILURE: Final = 1
+_STOPPED: Final = 130
 # Blender prints before Python runs. The output before this line is ignored.
 _READY: Final = b"fabrik: ready for takes\n"
 
@@ -334,22 +338,97 @@ def dask_executor(address: str) -> Iterator[tuple[Executor, Job]]:
         yield client.get_executor(pure=False), run_call
 
 
-def outcomes(executor: Executor, job: Job, calls: Iterable[Call]) -> Iterator[tuple[BatchTake, Outcome]]:
-    """Process the calls; yields each take with its outcome as soon as it has ended."""
-    futures = {executor.submit(job, call): call.take for call in calls}
-    try:
-        for future in as_completed(futures):
-            try:
-                outcome = Outcome(*future.result())
-            except Exception as trouble:  # noqa: BLE001  # a cluster may lose a job for any reason
-                outcome = Outcome(unexpected(trouble))
-            yield futures[future], outcome
-    finally:
-        for future in futures:
-            future.cancel()
-
-
 def unexpected(trouble: BaseException) -> str:
     """A sentence about an unexpected error."""
     what = " ".join(f"{type(trouble).__name__}: {trouble}".split())
     return f"stopped by an unexpected error ({what}): report it, with this file if you can"
+
+
+def run(command: str, chosen: Namespace, here: Job) -> int:
+    """Process all takes of a command, print the result of each as it ends, and return the exit status.
+
+    here: processes a call in this process.
+    """
+    before = signal.signal(signal.SIGINT, _stop)
+    try:
+        takes = planned(chosen, chosen.recordings)
+        several, failures, doubted = len(takes) > 1, [], 0
+        with closing(_outcomes(command, chosen, takes, here)) as ended:
+            for take, outcome in ended:
+                name = take.recording.name
+                doubted += bool(outcome.doubts)
+                if outcome.failure and not several:
+                    failures.append(outcome.failure)
+                    _fail(outcome.failure, command)
+                elif outcome.failure:
+                    failures.append(f"{name}: FAILED: {outcome.failure.removeprefix(f'{name}: ')}")
+                    _say(failures[-1])
+                else:
+                    remarks = [f"Note: {note}" for note in outcome.notes]
+                    remarks += [f"Warning: {doubt}" for doubt in outcome.doubts]
+                    lines = [*outcome.details, *remarks, f"Wrote {' and '.join(map(str, take.files))}"]
+                    if several:
+                        lines = [f"{name}: {line}" for line in (f"{outcome.line} -> {take.output}", *remarks)]
+                    _say("\n".join(lines))
+        if several:
+            with_doubts = f", {doubted} of them with warnings" if doubted else ""
+            _say("\n".join([f"{len(takes) - len(failures)} of {len(takes)} takes written{with_doubts}", *failures]))
+    except FabrikError as error:
+        return _fail(" ".join(str(error).split()), command)
+    except BrokenPipeError:
+        return _fail("the output was closed: keep it open", command)
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _fail("stopped; complete files are kept", command)
+        return _STOPPED
+    finally:
+        # None means that the handler was Blender's own, which Python can't restore.
+        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
+    return _FAILURE if failures or (chosen.strict and doubted) else 0
+
+
+def _stop(*_arguments: object) -> NoReturn:
+    """Stop after Ctrl-C. The flag prevents files from being written even if Blender ignores the exception."""
+    INTERRUPTED.set()
+    raise KeyboardInterrupt
+
+
+def _outcomes(
+    command: str, chosen: Namespace, takes: Sequence[BatchTake], here: Job
+) -> Generator[tuple[BatchTake, Outcome], None, None]:
+    """Yield the takes with their outcomes, processed one by one here, or in parallel in other processes."""
+    count = min(chosen.jobs, len(takes))
+    if count == 1 and not chosen.dask:
+        for take in takes:
+            yield take, here(Call(command, chosen, take))
+        return
+    chosen = Namespace(**{name: _absolute(value) for name, value in vars(chosen).items()})
+    with dask_executor(chosen.dask) if chosen.dask else local_executor(count) as (executor, job):
+        calls = {take: Call(command, chosen, BatchTake(*map(_absolute, take))) for take in takes}
+        futures = {executor.submit(job, call): take for take, call in calls.items()}
+        try:
+            for future in as_completed(futures):
+                try:
+                    outcome = Outcome(*future.result())
+                except Exception as trouble:  # noqa: BLE001  # a cluster may lose a job for any reason
+                    outcome = Outcome(unexpected(trouble))
+                yield futures[future], outcome
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+def _absolute(value: Any) -> Any:
+    return value.absolute() if isinstance(value, Path) else value
+
+
+def _say(text: str, *, to_stderr: bool = False) -> None:
+    """Print text; escapes characters that the terminal can't show, and bytes of file names that are not text."""
+    stream = sys.stderr if to_stderr else sys.stdout
+    encoding = stream.encoding or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
+
+
+def _fail(message: str, command: str) -> int:
+    _say(f"fabrik_{command}: {message}", to_stderr=True)
+    return _FAILURE

@@ -8,10 +8,8 @@ import errno
 import math
 import os
 import signal
-import sys
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
@@ -38,7 +36,7 @@ from ..retarget.pairs import read_bone_map
 from .bake.bake import BakeResult, BakeSettings, bake_steps
 from .capture.calibrate import calibrate_markers_steps
 from .capture.import_markers import choose_performer, import_clip, key_take, remove_take
-from .capture.matching import guess_markers, marked_skeletons, match_markers, scaled_entry, set_entry
+from .capture.matching import guess_markers, marked_skeletons, match_markers, set_entry
 from .control.set_up import set_up_first
 from .goals.places import UNKEYED
 from .retarget import is_file, retarget_from
@@ -67,7 +65,7 @@ def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> tuple[BakeRe
     if entries is not None:
         check_map(entries, clip.names, rig.data.bones.keys())
         meters = meters_per_unit(rig)
-        entries = tuple(scaled_entry(entry, 1.0 / meters) for entry in entries)
+        entries = tuple(entry.scaled(1.0 / meters) for entry in entries)
         if chosen.scale is None:
             skeleton, own = marked_skeletons(rig, entries)[0]
             scale = meters * first_scale(skeleton, own, guessed_offsets(skeleton, own), positions_of(clip, own))
@@ -127,9 +125,14 @@ def _read(chosen: argparse.Namespace, path: Path) -> Clip:
         raise FabrikError(f"{path.name}: has an armature but no markers: use the command retarget")
     if suffix in ADVICE and suffix not in SUFFIXES:
         raise FabrikError(f"{path.name}: {ADVICE[suffix]}")
-    how = chosen_options(chosen, IMPORT_OPTIONS)
-    units, up_axis, layout = (None if (value := how[name]) == "AUTO" else value for name in _ASKED)
+    units, up_axis, layout = _asked(chosen, "units", "up_axis", "keypoints")
     return choose_performer(read_markers(path, units, up_axis, layout, chosen.rate), chosen.performer)
+
+
+def _asked(chosen: argparse.Namespace, *names: str) -> list[Any]:
+    """Import options by name; None for those that are determined from the file."""
+    found = chosen_options(chosen, {name: IMPORT_OPTIONS[name] for name in names})
+    return [None if value == "AUTO" else value for value in found.values()]
 
 
 def open_rig(path: Path, name: str) -> tuple[Object, list[str]]:
@@ -148,14 +151,14 @@ def open_rig(path: Path, name: str) -> tuple[Object, list[str]]:
     # Objects of this file come last, so that they replace linked objects with the same name.
     things = sorted(scene.objects, key=lambda thing: thing.library is None)
     armatures = {found.name: found for found in things if found.type == "ARMATURE"}
-    listed = ", ".join(repr(found) for found in armatures)
+    listed = ", ".join(map(repr, armatures))
     if not armatures:
         raise FabrikError(f"There is no armature in scene {scene.name!r}: choose a file with one")
     if name and name not in armatures:
         raise FabrikError(f"There is no armature {name!r} in scene {scene.name!r}: choose one of {listed}")
     if not name and len(armatures) > 1:
         raise FabrikError(f"There are several armatures, {listed}: choose one with --armature")
-    rig = armatures[name] if name else next(iter(armatures.values()))
+    rig = armatures.get(name) or next(iter(armatures.values()))
     check_rig(rig)
     check_editable(rig)
     notes = []
@@ -207,11 +210,7 @@ def _check_complete(path: Path) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from None
 
 
-_FAILURE = 1
-_USAGE = 2
-# The exit status for Ctrl-C, as in shells.
-_STOPPED = 130
-
+_USAGE: Final = 2
 _FLAGS: Final = {
     "key_angle": "--simplify",
     "robust": "--ignore-outliers",
@@ -226,9 +225,6 @@ _TIMINGS: Final[dict[str, Timing]] = {
 }
 # Leave out `source`, because on the command line a bake always follows markers.
 _BAKED: Final = {name: declared for name, declared in OPTIONS.items() if name != "source"}
-# Import options that are determined from the file if they are not given.
-_ASKED: Final = ("units", "up_axis", "keypoints")
-_READ: Final = {"up_axis": IMPORT_OPTIONS["up_axis"]}
 # A switch that is neither turned on nor off is automatic.
 _SWITCHED: Final = {None: "AUTO", True: "ON", False: "OFF"}
 _UNITS: Final = {"ANGLE": "DEGREES", "LENGTH": "METERS"}
@@ -245,15 +241,13 @@ class Parser(argparse.ArgumentParser):
 class Command(NamedTuple):
     """A command of the command line.
 
-    name: the name on the command line. description: one sentence. add_arguments: adds the command's arguments to a
-    parser. recordings: the argument with the recordings. work: processes one take, writes its files, and returns the
-    result and lines to print above it; raises a FabrikError, with no file written, if anything is wrong.
+    description: one sentence. add_arguments: adds the command's arguments to a parser. work: processes one take, writes
+    its files, and returns the result and lines to print above it; raises a FabrikError, with no file written, if
+    anything is wrong.
     """
 
-    name: str
     description: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
-    recordings: str
     work: Callable[[argparse.Namespace, batch.BatchTake], tuple[BakeResult, list[str]]]
 
 
@@ -273,7 +267,7 @@ def main(register: Callable[[], None], unregister: Callable[[], None]) -> int:
     try:
         if chosen.command == batch.WORKER:
             serve_takes()
-        return _run(COMMANDS[chosen.command], chosen)
+        return batch.run(chosen.command, chosen, _carry_out)
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         unregister()
@@ -281,89 +275,25 @@ def main(register: Callable[[], None], unregister: Callable[[], None]) -> int:
 
 def run_command(arguments: list[str], name: str = "bake") -> int:
     """Run `blender --command fabrik_…`, in a Blender with the extension enabled; returns the exit status."""
-    command = COMMANDS[name]
-    parser = Parser(prog=f"blender --command fabrik_{command.name}", description=command.description)
-    command.add_arguments(parser)
+    parser = Parser(prog=f"blender --command fabrik_{name}", description=COMMANDS[name].description)
+    COMMANDS[name].add_arguments(parser)
     try:
         chosen = parser.parse_args(arguments)
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else _USAGE
-    return _run(command, chosen)
+    return batch.run(name, chosen, _carry_out)
 
 
 def serve_takes() -> NoReturn:
     """Process takes from another process until there are no more; does not return."""
-    batch.serve(lambda call: _carry_out(COMMANDS[call.command], call.chosen, call.take))
+    batch.serve(_carry_out)
 
 
-def _run(command: Command, chosen: argparse.Namespace) -> int:
-    """Process all takes of a command, print the result of each as it ends, and return the exit status."""
-    before = signal.signal(signal.SIGINT, _stop)
-    try:
-        takes = batch.planned(chosen, getattr(chosen, command.recordings))
-        several, failures, doubted = len(takes) > 1, [], 0
-        with closing(_outcomes(command, chosen, takes)) as ended:
-            for take, outcome in ended:
-                name = take.recording.name
-                doubted += bool(outcome.doubts)
-                if outcome.failure and not several:
-                    failures.append(outcome.failure)
-                    _fail(outcome.failure, command.name)
-                elif outcome.failure:
-                    failures.append(f"{name}: FAILED: {outcome.failure.removeprefix(f'{name}: ')}")
-                    _say(failures[-1])
-                else:
-                    remarks = [f"Note: {note}" for note in outcome.notes]
-                    remarks += [f"Warning: {doubt}" for doubt in outcome.doubts]
-                    lines = [*outcome.details, *remarks, f"Wrote {' and '.join(map(str, take.files))}"]
-                    if several:
-                        lines = [f"{name}: {line}" for line in (f"{outcome.line} -> {take.output}", *remarks)]
-                    _say("\n".join(lines))
-        if several:
-            with_doubts = f", {doubted} of them with warnings" if doubted else ""
-            _say("\n".join([f"{len(takes) - len(failures)} of {len(takes)} takes written{with_doubts}", *failures]))
-    except FabrikError as error:
-        return _fail(" ".join(str(error).split()), command.name)
-    except BrokenPipeError:
-        return _fail("the output was closed: keep it open", command.name)
-    except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        _fail("stopped; complete files are kept", command.name)
-        return _STOPPED
-    finally:
-        # None means that the handler was Blender's own, which Python can't restore.
-        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
-    return _FAILURE if failures or (chosen.strict and doubted) else 0
-
-
-def _stop(*_arguments: object) -> NoReturn:
-    """Stop after Ctrl-C. The flag prevents files from being written even if Blender ignores the exception."""
-    batch.INTERRUPTED.set()
-    raise KeyboardInterrupt
-
-
-def _outcomes(
-    command: Command, chosen: argparse.Namespace, takes: Sequence[batch.BatchTake]
-) -> Generator[tuple[batch.BatchTake, batch.Outcome], None, None]:
-    """Yield the takes with their outcomes, processed one by one here, or in parallel in other processes."""
-    count = min(chosen.jobs, len(takes))
-    if count == 1 and not chosen.dask:
-        for take in takes:
-            yield take, _carry_out(command, chosen, take)
-        return
-    chosen = argparse.Namespace(**{name: _absolute(value) for name, value in vars(chosen).items()})
-    calls = [batch.Call(command.name, chosen, batch.BatchTake(*map(_absolute, take))) for take in takes]
-    back = {call.take: take for call, take in zip(calls, takes, strict=True)}
-    with batch.dask_executor(chosen.dask) if chosen.dask else batch.local_executor(count) as (executor, job):
-        for take, outcome in batch.outcomes(executor, job, calls):
-            yield back[take], outcome
-
-
-def _carry_out(command: Command, chosen: argparse.Namespace, take: batch.BatchTake) -> batch.Outcome:
+def _carry_out(call: batch.Call) -> batch.Outcome:
     """Process one take in this process; any error becomes its outcome, so that the other takes continue."""
     try:
         with batch.quiet():
-            result, found = command.work(chosen, take)
+            result, found = COMMANDS[call.command].work(call.chosen, call.take)
     except FabrikError as error:
         return batch.Outcome(" ".join(str(error).split()))
     except Exception as error:  # noqa: BLE001
@@ -373,26 +303,10 @@ def _carry_out(command: Command, chosen: argparse.Namespace, take: batch.BatchTa
     return batch.Outcome("", result.line, tuple(result.report.notes), tuple(result.report.doubts), details)
 
 
-def _absolute(value: Any) -> Any:
-    return value.absolute() if isinstance(value, Path) else value
-
-
-def _say(text: str, *, to_stderr: bool = False) -> None:
-    """Print text; escapes characters that the terminal can't show, and bytes of file names that are not text."""
-    stream = sys.stderr if to_stderr else sys.stdout
-    encoding = stream.encoding or "utf-8"
-    print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
-
-
-def _fail(message: str, command: str) -> int:
-    _say(f"fabrik_{command}: {message}", to_stderr=True)
-    return _FAILURE
-
-
 def _add_bake_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("rig", type=Path, metavar="RIG.blend", help="file with the armature")
     text = f"the recording ({' or '.join(SUFFIXES)}); several recordings are baked to a file each"
-    parser.add_argument("markers", type=Path, nargs="+", metavar="MARKERS", help=text)
+    parser.add_argument("recordings", type=Path, nargs="+", metavar="MARKERS", help=text)
     _add_files(parser, "CSV file for the errors of each marker and frame")
     group = parser.add_argument_group("Markers and their bones")
     text = "map of the markers to bones; without it, markers are matched by their labels and calibrated"
@@ -431,13 +345,13 @@ def _add_bake_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_retarget_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("rig", type=Path, metavar="RIG.blend", help="file with the armature")
     text = "the motion (.bvh, .fbx, .glb, .usd, .npz or .mvnx); several motions are written to a file each"
-    parser.add_argument("motions", type=Path, nargs="+", metavar="MOTION", help=text)
+    parser.add_argument("recordings", type=Path, nargs="+", metavar="MOTION", help=text)
     _add_files(parser, "CSV file for the errors of bones, hips, hands and feet")
     text = "map of the source bones to the bones of the rig; without it, bones are matched by name"
     parser.add_argument("--map", dest="mapping", type=Path, metavar="MAP.json", help=text)
     text = "first and last frame (default: the whole motion)"
     parser.add_argument("--range", dest="frame_range", type=int, nargs=2, metavar=("A", "B"), help=text)
-    add_options(parser, _READ)
+    add_options(parser, {"up_axis": IMPORT_OPTIONS["up_axis"]})
     _add_rate(parser)
     add_options(parser.add_argument_group("Poses"), RETARGET_OPTIONS)
     add_options(parser.add_argument_group("Keys"), KEY_OPTIONS)
@@ -547,8 +461,7 @@ def _retarget(chosen: argparse.Namespace, take: batch.BatchTake) -> tuple[BakeRe
     how: dict[str, Any] = chosen_options(chosen, RETARGET_OPTIONS)
     bake = {**chosen_options(chosen, KEY_OPTIONS), "action_name": chosen.action_name, "is_shown": False}
     frames = chosen.frame_range or (None, None)
-    (up_axis,) = chosen_options(chosen, _READ).values()
-    up_axis = None if up_axis == "AUTO" else up_axis
+    (up_axis,) = _asked(chosen, "up_axis")
     steps = retarget_from(context, rig, str(motion.resolve()), frames, how, bake, pairs, up_axis, chosen.rate)
     result = finish(steps)
     _show_range(context.scene, int(result.frames[0]), int(result.frames[-1]))
@@ -561,6 +474,6 @@ _RETARGET: Final = (
     "Retarget .bvh, .fbx, .glb, .usd, .npz (SMPL) or .mvnx files to keyframes on a rig, in new .blend files."
 )
 COMMANDS: Final = {
-    "bake": Command("bake", _BAKE, _add_bake_arguments, "markers", bake_file),
-    "retarget": Command("retarget", _RETARGET, _add_retarget_arguments, "motions", _retarget),
+    "bake": Command(_BAKE, _add_bake_arguments, bake_file),
+    "retarget": Command(_RETARGET, _add_retarget_arguments, _retarget),
 }

@@ -15,6 +15,7 @@ from bpy.types import Context, Object, Scene
 
 from ..core import Effector
 from ..core.arrays import FloatArray, IntArray
+from ..core.channels import to_channels
 from ..core.kernel.joint_limits import legal_pose
 from ..core.rotations import conjugate, matrix_from_quaternion, product, quaternion_from_matrix
 from ..human.naming_schemes import match
@@ -35,7 +36,6 @@ from .goals.problem import rig_problem, root_mode
 from .rig.armature import Tree, check_rig, check_unscaled, floats, nearest_rotations, object_scale
 from .rig.keyframes import RigCurves, bone_path, curves, new_action, write_curves
 from .rig.pose_writer import in_object_mode, set_mode
-from .rig.rotation_modes import to_channels
 from .settings.in_use import add_item
 from .settings.rig import rig_settings
 
@@ -316,8 +316,8 @@ def add_recorded(
     for index, bone_name in enumerate(names):
         rest_axes = np.array(armature.bones[bone_name].matrix_local, dtype=np.float64)[:3, :3]
         own = quaternion_from_matrix(rest_axes)
-        channel, values = to_channels("QUATERNION", product(product(conjugate(own), body.rotations[:, index]), own))
-        write_curves(action, rig, bone_path(bone_name, channel), frames, values, bone_name)
+        values = to_channels("QUATERNION", product(product(conjugate(own), body.rotations[:, index]), own))
+        write_curves(action, rig, bone_path(bone_name, "rotation_quaternion"), frames, values, bone_name)
         if index in shifted:
             parent = body.parents[index]
             distance = body.heads[index] - (body.heads[parent] if parent >= 0 else 0.0)

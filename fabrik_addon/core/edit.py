@@ -24,11 +24,13 @@ from .arrays import (
     BoolArray,
     FloatArray,
     IntArray,
+    falloff,
     joined,
     lengths,
     squares,
     times,
 )
+from .drag import DragSolver
 from .kernel.bodies import AT_REST, Bodies, Pose, joint_axes
 from .kernel.capsules import NEAR, Capsules, SelfCollision
 from .kernel.goals import LEVER, Goals, Wanted
@@ -425,3 +427,42 @@ class _Stops:
         """The sum of the squared errors of the equations of limits."""
         on, rows, values, _ = self._at_limits
         return float((((rows * change[on]).sum(axis=1) - values) ** 2).sum())
+
+
+# Frames over which limbs return to their motion, before and after an overlap.
+_FADES: Final = 10
+# Fraction of the body's size. Smaller overlaps are rounding errors.
+_LEAST: Final = 1e-4
+
+
+def without_overlaps(
+    model: EditModel, drag: DragSolver, rotations: FloatArray, roots: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """A motion without self-collisions: (F, J, 4) rotations, (F, 3) roots, and the (F,) overlaps that it had.
+
+    Effectors of priority 0 keep their position and rotation, others their position as closely as the surface of the
+    body allows. Each frame with overlaps is posed like a drag. The other frames follow smoothly.
+
+    drag: poses a single frame of the same model.
+    """
+    own = EditSolver(model, rotations, roots)
+    overlaps = np.where(own.overlaps > _LEAST * model.skeleton.size, own.overlaps, 0.0)
+    inside, is_led = overlaps > 0.0, np.array([each.priority > 0 for each in model.effectors])
+    targets, turned = own.own_points.copy(), own.own_rotations.copy()
+    turned[:, is_led] = np.nan
+    for frame in np.flatnonzero(inside):
+        drag.prefer(rotations[frame], roots[frame])
+        posed = drag.solve_from_preferred(targets[frame], turned[frame])
+        targets[frame] = drag.points(posed.rotations, posed.root_location)
+    targets[np.ix_(~inside, is_led)] = np.nan
+    rotations, roots = rotations.copy(), roots.copy()
+    # Each group of frames with overlaps is solved separately, together with the frames around it.
+    near = np.flatnonzero(np.convolve(inside, np.ones(4 * _FADES + 1))[2 * _FADES :][: len(inside)] > 0.0)
+    for rows in np.split(near, np.flatnonzero(np.diff(near) > 1) + 1) if len(near) else ():
+        frames, among = rows.astype(np.float64), rows[inside[rows]]
+        shares = falloff(frames, among[0] - _FADES, among[-1] + _FADES, _FADES, _FADES)
+        found = EditSolver(model, rotations[rows], roots[rows], shares).over_time(
+            targets[rows], turned[rows], frames, _FADES
+        )
+        rotations[rows], roots[rows] = found.rotations, found.roots
+    return rotations, roots, overlaps

@@ -18,14 +18,13 @@ import numpy as np
 from bpy.types import Action, Context, Object, Scene
 
 from ...core import Effector, Solution, Solver, Status
-from ...core.arrays import BoolArray, FloatArray, IntArray, falloff, lengths, times
-from ...core.edit import EditSolver
+from ...core.arrays import BoolArray, FloatArray, IntArray, lengths, times
+from ...core.channels import needed_keys, to_channels
+from ...core.edit import without_overlaps
 from ...core.errors import FabrikError
 from ...core.kernel.joint_limits import legal_pose
 from ...core.model.effector import effector_offset
-from ...core.rotations import angle_between
 from ...human.naming_schemes import match
-from ...markers.clip import true_spans
 from ...markers.feet import Stance
 from ...markers.gaps import fill_points, fill_rotations
 from ...markers.report import Report, ReportError, csv_text, listed, posture_doubts, result_doubts, rotations_line
@@ -44,12 +43,10 @@ from ..goals.problem import RigProblem, find_problems
 from ..limits.editing import is_own
 from ..posing import live
 from ..rig import keyframes
-from ..rig.armature import RigError, check_rig, object_scale, root_location_channel, root_place
+from ..rig.armature import RigError, check_rig, object_scale, property_name, root_location_channel, root_place
 from ..rig.pose_writer import PoseKeeper, unlocked
-from ..rig.rotation_modes import from_channels, to_channels
 from ..settings.control import solved_bone
-from ..settings.limit_properties import NUMBERS, read_extra_field
-from ..settings.limit_values import NO_SLIDE
+from ..settings.limit_properties import NUMBERS, read_extra
 from ..settings.motion import OPTIONS, BakeOptions, KeyOptions, MarkerOptions
 from ..settings.rig import rig_settings, take_name
 from ..settings.selection import selected_bones
@@ -65,10 +62,6 @@ _LED: Final = ("hand", "head")
 # The cap of the force on hands and heads whose limbs are moved out of the body, as a fraction of that on dragged bones.
 # With more, the trunk moves away from hands.
 _LEADS: Final = 0.03
-# Frames over which these limbs return to their motion, before and after an overlap.
-_FADES: Final = 10
-# Fraction of the body's size. Smaller overlaps are rounding errors.
-_LEAST: Final = 1e-4
 # The fractions of the total time after which stages end, for the progress bar. Solving ends early if poses are written
 # by controls.
 _SAMPLING_ENDS: Final = 0.33
@@ -317,7 +310,7 @@ def check_still(armature: Object, bones: Sequence[str], frames: IntArray | Float
         for channel in ("location", "scale") if slides else ("scale",):
             for curve in by_path.get(pose_bone.path_from_id(channel), ()):
                 along = channel == "scale" and curve.array_index == 1
-                stretches = along and read_extra_field(pose_bone, "slide") != NO_SLIDE
+                stretches = along and read_extra(armature, [bone], "slide")
                 if not stretches and np.ptp(keyframes.values_at(curve, frames)) > _STILL:
                     raise RigError(
                         f"Bone {bone!r} has an animated {channel} in frames {frames[0]:g}-{frames[-1]:g}, "
@@ -446,32 +439,12 @@ def without_self_collisions(armature: Object, tree: BakedTree) -> BakedTree:
     bones = [bone for bone, name in enumerate(skeleton.names) if name not in tree.problem.held]
     free = tree.travels and tree.problem.free_root
     problem = replace(tree.problem, effectors=effectors, bones=bones, free_root=free)
-    rotations = tree.solution.rotations.copy()
-    roots = np.array(np.broadcast_to(tree.solution.root_location, (len(rotations), 3)))
-    model = problem.edit_model(separate=True)
-    own = EditSolver(model, rotations, roots)
-    inside = own.overlaps > _LEAST * skeleton.size
-    if not inside.any():
+    rotations = tree.solution.rotations
+    roots = np.broadcast_to(tree.solution.root_location, (len(rotations), 3))
+    model, drag = problem.edit_model(separate=True), problem.drag_solver(separate=True)
+    rotations, roots, overlaps = without_overlaps(model, drag, rotations, roots)
+    if not overlaps.any():
         return tree
-    # Each frame with overlaps is posed like a drag. The other frames follow its hands and head smoothly.
-    is_held = np.array([part in _HELD for part in ends.values()])
-    targets, turned = own.own_points.copy(), own.own_rotations.copy()
-    turned[:, ~is_held] = np.nan
-    alone = problem.drag_solver(separate=True)
-    for frame in np.flatnonzero(inside):
-        alone.prefer(rotations[frame], roots[frame])
-        posed = alone.solve_from_preferred(targets[frame], turned[frame])
-        targets[frame] = alone.points(posed.rotations, posed.root_location)
-    targets[np.ix_(~inside, ~is_held)] = np.nan
-    # Each group of frames with overlaps is solved separately, together with the frames around it.
-    near = np.convolve(inside, np.ones(4 * _FADES + 1))[2 * _FADES :][: len(inside)] > 0.0
-    for first, end in true_spans(near):
-        part, among = slice(first, end), np.flatnonzero(inside[first:end]) + first
-        frames = np.arange(float(first), end)
-        shares = falloff(frames, among[0] - _FADES, among[-1] + _FADES, _FADES, _FADES)
-        over_time = EditSolver(model, rotations[part], roots[part], shares)
-        found = over_time.over_time(targets[part], turned[part], frames, _FADES)
-        rotations[part], roots[part] = found.rotations, found.roots
     solution = replace(tree.solution, rotations=rotations, root_location=roots)
     moved = [
         lengths(times(solution.matrices[:, bone] - tree.solution.matrices[:, bone], np.append(offset, 1.0))[:, :3])
@@ -481,49 +454,9 @@ def without_self_collisions(armature: Object, tree: BakedTree) -> BakedTree:
     ]
     # An upper bound: the distance of each target grows by at most this.
     solution = replace(solution, errors=solution.errors + np.stack(moved, axis=1))
-    deepest = 1000.0 * float((own.overlaps * tree.scale).max())
-    note = f"Self-collision: moved limbs out of the body by up to {deepest:.0f} mm on {np.count_nonzero(inside)} frames"
+    deepest, count = 1000.0 * float((overlaps * tree.scale).max()), np.count_nonzero(overlaps)
+    note = f"Self-collision: moved limbs out of the body by up to {deepest:.0f} mm on {count} frames"
     return replace(tree, solution=solution, notes=(*tree.notes, note))
-
-
-def rotation_keys(rotation_mode: str, values: FloatArray, angle: float) -> IntArray:
-    """(K,) indices of the keys of a rotation to keep, out of F keys.
-
-    rotation_mode: how to read the channels. values: (F, n) on successive frames, without jumps. angle: the maximum
-    error of the rotation in radians on any frame, after Blender's linear interpolation and normalization.
-    """
-    exact = from_channels(rotation_mode, values)
-
-    def off(interpolated: FloatArray, frames: IntArray) -> FloatArray:
-        return angle_between(from_channels(rotation_mode, interpolated), exact[frames])
-
-    return _kept(values, off, angle)
-
-
-def location_keys(values: FloatArray, distance: float) -> IntArray:
-    """(K,) indices of the keys of a location to keep, for `values` (F, 3) and a maximum error `distance`."""
-    return _kept(values, lambda interpolated, frames: np.linalg.norm(interpolated - values[frames], axis=1), distance)
-
-
-def _kept(values: FloatArray, off: Callable[[FloatArray, IntArray], FloatArray], most: float) -> IntArray:
-    """(K,) indices of the keys to keep: the first, the last, and the worst of each interval with too large an error.
-
-    Processes all intervals at once until no error is too large (Douglas and Peucker 1973). off: returns the (K,) errors
-    of (K, n) interpolated values on (K,) frames.
-    """
-    kept = np.unique([0, len(values) - 1])
-    open_frames = np.arange(len(values))
-    while len(open_frames):
-        interpolated = np.stack([np.interp(open_frames, kept, column[kept]) for column in values.T], axis=1)
-        errors = off(interpolated, open_frames)
-        stretch = np.searchsorted(kept, open_frames, side="right")
-        first_of_each = np.flatnonzero(np.diff(stretch, prepend=-1))
-        largest = np.maximum.reduceat(errors, first_of_each)
-        bad = np.repeat(largest > most, np.diff(first_of_each, append=len(stretch)))
-        worst = bad & (errors == np.repeat(largest, np.diff(first_of_each, append=len(stretch))))
-        kept = np.union1d(kept, open_frames[worst])
-        open_frames = np.setdiff1d(open_frames[bad], kept, assume_unique=True)
-    return kept
 
 
 def check_root_motion(armature: Object, root_motion: str, trees: Sequence[RigProblem]) -> None:
@@ -608,7 +541,7 @@ def _write_curves(
         keyed[group] = is_locked or keyed.get(group, False)
 
     def kept(values: FloatArray, distance: float) -> IntArray:
-        return location_keys(values, distance) if tolerance > 0.0 else np.arange(len(values))
+        return needed_keys(values, distance) if tolerance > 0.0 else np.arange(len(values))
 
     for tree, of_object, channels in made:
         skeleton, bones = tree.problem.tree.skeleton, armature.pose.bones
@@ -621,10 +554,10 @@ def _write_curves(
                 row = skeleton.index(bone) if bone else 0
                 rows = np.arange(len(turned)) if tree.keyed is None else np.flatnonzero(tree.keyed[:, row])
                 mode = bones[holder].rotation_mode
-                channel, values = to_channels(mode, turned)
+                channel, values = property_name(mode), to_channels(mode, turned)
                 free = unlocked(bones[holder], channel)
                 if tolerance > 0.0 and len(rows):
-                    rows = rows[rotation_keys(mode, values[rows], tolerance)]
+                    rows = rows[needed_keys(values[rows], tolerance, mode)]
                 if len(rows) and free:
                     write(bones[holder].path_from_id(channel), holder, values, rows, free)
             if holder in tree.problem.slides:

@@ -1,7 +1,7 @@
 """Fits a recording to a rig: its size, the positions of the markers on their bones, and the person's proportions."""
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import bpy
@@ -9,23 +9,16 @@ import numpy as np
 from bpy.types import Context, Object, Scene
 from mathutils import Vector
 
-from ...core import Options, Skeleton
-from ...core.arrays import evenly_spread
 from ...core.errors import FabrikError
-from ...core.limits import Limit
 from ...human.naming_schemes import match as match_bones
-from ...markers.calibrate.calibrate import Calibration, Scale, calibrate_steps, refined_steps
+from ...markers.calibrate.calibrate import Calibration, Scale, calibrate_take_steps
 from ...markers.calibrate.fit import Kind
-from ...markers.calibrate.size import guessed_offsets
-from ...markers.clip import Clip
 from ...markers.feet import lift_off_floor
 from ...markers.mapping.labels import match, parts_of
-from ...markers.mapping.marker_map import MappedMarker
 from ...markers.report import calibration_doubts
 from ...markers.steps import within
 from ..goals.effectors import check_followed
-from ..limits.editing import read_rest
-from ..rig.armature import RigError, check_editable, check_rig, meters_per_unit
+from ..rig.armature import RigError, check_editable, check_rig, meters_per_unit, read_rest
 from ..rig.pose_writer import PoseKeeper, in_object_mode, set_mode
 from ..settings.in_use import add_item
 from ..settings.limit_properties import read_limits
@@ -42,15 +35,6 @@ _POSES: Final[Mapping[Kind, str]] = {
     "A_POSE": "standing in an A pose",
     "T_POSE": "standing in a T pose",
 }
-
-# The markers were placed differently in the two recordings if they are off by more than _FAR_OFF, a fraction of the
-# rig's size (12 mm for a person; usually 7), and _WORSE times as far as without the static recording.
-_FAR_OFF: Final = 0.005
-_WORSE: Final = 2.0
-# The number of the take's frames that are compared.
-_TRIED: Final = 20
-# The fraction of the work that measuring the reference takes, if the positions are then refined with the take.
-_MEASURED: Final = 0.3
 
 
 @dataclass(frozen=True)
@@ -141,8 +125,6 @@ def calibrate_markers_steps(
 
 def _check_proportions(rig: Object, proportions: str, holders: Sequence[Object]) -> None:
     """Raise a FabrikError if the rig, or else the objects of its markers, can't be scaled as chosen."""
-    if proportions not in _SCALES:
-        raise FabrikError(f"The proportions are {proportions!r}: they must be one of {', '.join(_SCALES)}")
     check_rig(rig)
     check_editable(rig)
     data = rig.data
@@ -199,70 +181,31 @@ def _calibrations(
     take_clip = matching.marker_clip(scene, rig, take) if other else measured_clip
     capture, scale = rig_settings(rig).capture, _SCALES[proportions]
     mapping, rest, left_out = matching.mapping_of(capture), read_rest(rig), list[tuple[float, float]]()
-
-    def calibrated(
-        skeleton: Skeleton, mapping: Sequence[MappedMarker], scale: Scale
-    ) -> Generator[float, None, Calibration]:
-        """The calibration of one tree, with the markers of the mapping; yields progress.
-
-        If the take fits clearly worse with a static recording than without it, the recording is rejected.
-        """
-        limits, there, half = read_limits(rig, skeleton.names), list(mapping), 0.5 * _MEASURED
-        if other:
-            # Guesses from motion are not valid for another recording.
-            listed, seen = capture.markers, measured_clip.names
-            there = [entry for entry in mapping if entry.marker in seen and not listed[entry.marker].is_guess]
-            # Add markers that only the static recording has, such as those on the inner side of a joint.
-            known = {entry.marker for entry in mapping} | set(listed.keys())
-            labels = [name for name in seen if name not in known]
-            others = match(labels, parts_of(match_bones(rest)), rest, capture.preset or None).markers
-            there += [entry for entry in others if entry.bone in skeleton.names]
-        measuring = calibrate_steps(skeleton, there, measured_clip, frames, limits=limits, scale=scale)
-        found = _with_markers((yield from within(0.0, half, measuring)), mapping)
-        off = _usually_off(found, take_clip, limits) if other else 0.0
-        if off > _FAR_OFF * skeleton.size:
-            alone = calibrate_steps(skeleton, mapping, take_clip, limits=limits, scale=scale)
-            without = _with_markers((yield from within(half, _MEASURED, alone)), mapping)
-            off_without = _usually_off(without, take_clip, limits)
-            if off > _WORSE * off_without:
-                found = without
-                left_out.append((meters_per_unit(rig) * off, meters_per_unit(rig) * off_without))
-        if refine:
-            refining = refined_steps(found, take_clip, limits=limits, resize=isinstance(scale, str))
-            found = yield from within(_MEASURED, 1.0, refining)
-        return found
-
     found = list[Calibration]()
     having = [(skeleton, own) for skeleton, own in matching.marked_skeletons(rig, mapping) if own]
     for index, (skeleton, own) in enumerate(having):
-        steps = calibrated(skeleton, own, scale)
-        found.append((yield from within(index / len(having), (index + 1) / len(having), steps)))
+        static, limits = None, read_limits(rig, skeleton.names)
+        if other:
+            # Guesses from motion are not valid for another recording.
+            listed, seen = capture.markers, measured_clip.names
+            there = [entry for entry in own if entry.marker in seen and not listed[entry.marker].is_guess]
+            # Add markers that only the static recording has, such as those on the inner side of a joint.
+            known = {entry.marker for entry in own} | set(listed.keys())
+            labels = [name for name in seen if name not in known]
+            others = match(labels, parts_of(match_bones(rest)), rest, capture.preset or None).markers
+            static = measured_clip, [*there, *(entry for entry in others if entry.bone in skeleton.names)]
+        steps = calibrate_take_steps(
+            skeleton, own, take_clip, frames, static, limits=limits, scale=scale, refine=refine
+        )
+        each, rejected = yield from within(index / len(having), (index + 1) / len(having), steps)
+        found.append(each)
+        left_out += [] if rejected is None else [rejected]
         # The tree with the most markers determines the size of the person.
         scale = found[0].scale
-    return found, left_out[0] if left_out else None
-
-
-def _usually_off(found: Calibration, take: Clip, limits: Mapping[str, Limit]) -> float:
-    """The median error of a take's markers with a calibration, in the rig's units."""
-    targets = found.targets(take)
-    targets = targets[evenly_spread(len(targets), _TRIED)]
-    solution = found.solver(limits, Options(restarts=0)).solve(targets)
-    return float(np.nanmedian(solution.errors))
-
-
-def _with_markers(found: Calibration, mapping: Sequence[MappedMarker]) -> Calibration:
-    """The calibration with the mapping's markers: measured positions, and guesses for markers that are never seen."""
-    indices = {entry.marker: place for place, entry in enumerate(found.markers)}
-    scales = {name: found.bone_factors[found.skeleton.index(name)] for name in found.skeleton.names}
-    guessed = [matching.scaled_entry(entry, scales[entry.bone]) for entry in mapping]
-    guesses = guessed_offsets(found.skeleton, guessed)
-    markers, residuals = list(guessed), np.full(len(mapping), np.nan)
-    for row, entry in enumerate(mapping):
-        if entry.marker in indices:
-            place = indices[entry.marker]
-            markers[row], residuals[row] = found.markers[place], found.residuals[place]
-            guesses[row] = found.guesses[place]
-    return replace(found, markers=tuple(markers), residuals=residuals, guesses=guesses)
+    if not left_out:
+        return found, None
+    meters = meters_per_unit(rig)
+    return found, (meters * left_out[0][0], meters * left_out[0][1])
 
 
 def _keep(rig: Object, found: Sequence[Calibration], proportions: str) -> None:

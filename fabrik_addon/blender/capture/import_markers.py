@@ -2,7 +2,7 @@
 
 import math
 from pathlib import Path
-from typing import Final, get_args
+from typing import Final
 
 import bpy
 import numpy as np
@@ -70,8 +70,6 @@ def import_clip(
     `keyed`, `key_take` keys the empties later. Raises ImportMarkersError, with nothing changed, if the clip has no
     frames or markers, or exceeds Blender's limits.
     """
-    if timing not in get_args(Timing):
-        raise ImportMarkersError(f"The timing is {timing!r}: it must be one of {', '.join(get_args(Timing))}")
     name = clip.source or "The recording"
     if not clip.names or not clip.frame_count:
         raise ImportMarkersError(f"{name}: there are no markers to import: choose another recording")

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final, TypeAlias
 
 import bpy
@@ -24,9 +23,8 @@ from ...markers.steps import finish
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import Target
 from ..goals.places import UNKEYED, has_other_drivers, sample_steps
-from ..limits.editing import read_rest
 from ..rig import keyframes
-from ..rig.armature import check_editable, check_rig, meters_per_unit, world_to_armature
+from ..rig.armature import check_editable, check_rig, meters_per_unit, read_rest, world_to_armature
 from ..rig.keyframes import bone_path
 from ..settings.in_use import add_item
 from ..settings.limit_properties import read_limits
@@ -220,7 +218,7 @@ def save_map(rig: Object, path: str | os.PathLike[str]) -> int:
     entries = mapping_of(rig_settings(rig).capture)
     if not entries:
         raise MarkerError(f"{rig.name!r} has no matched markers to save: match its markers to bones first")
-    write_map(path, [scaled_entry(entry, meters_per_unit(rig)) for entry in entries])
+    write_map(path, [entry.scaled(meters_per_unit(rig)) for entry in entries])
     return len(entries)
 
 
@@ -246,17 +244,9 @@ def load_map(rig: Object, path: str | os.PathLike[str]) -> tuple[int, int]:
         found += entry is not None
         if entry is None:
             entry = add_item(markers, name=mapped.marker)
-        set_entry(entry, scaled_entry(mapped, 1.0 / meters_per_unit(rig)))
+        set_entry(entry, mapped.scaled(1.0 / meters_per_unit(rig)))
         entry.enabled = entry.target is not None
     return found, len(entries)
-
-
-def scaled_entry(entry: MappedMarker, factor: float) -> MappedMarker:
-    """The entry with its offset times a factor."""
-    if entry.offset is None:
-        return entry
-    x, y, z = entry.offset
-    return replace(entry, offset=(x * factor, y * factor, z * factor))
 
 
 # Frames per second. Smaller differences are ignored, because Blender stores rates in single precision.

@@ -14,6 +14,7 @@ from bpy.types import Context, Object, PoseBone
 
 from ...core import Hinge, Solution, forward_kinematics
 from ...core.arrays import FloatArray, IntArray, times
+from ...core.channels import from_channels
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import (
     IDENTITY,
@@ -25,6 +26,7 @@ from ...core.rotations import (
     rotation_between,
 )
 from ..rig import armature as plain
+from ..rig.armature import local_rotation, property_name
 from ..rig.keyframes import ROTATION_CHANNELS
 from ..rig.pose_writer import (
     PoseKeeper,
@@ -39,7 +41,6 @@ from ..rig.pose_writer import (
     unkeyable_bones,
     with_locks,
 )
-from ..rig.rotation_modes import from_channels, local_rotation, property_name
 from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig, solved_parents
 from . import writer as writing
 from .switches import keyed_switches, with_linked_values

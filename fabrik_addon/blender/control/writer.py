@@ -15,6 +15,7 @@ from mathutils import Matrix, Vector
 
 from ...core import forward_kinematics
 from ...core.arrays import BoolArray, FloatArray, times
+from ...core.channels import channel_count, from_channels, to_channels
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import (
     matrix_from_quaternion,
@@ -26,7 +27,17 @@ from ...core.rotations import (
     rotation_vector_from_quaternion,
     slerp,
 )
-from ..rig.armature import Tree, as_array, bone_matrices, meters_per_unit, object_scale, rest_matrices, unscaled
+from ..rig.armature import (
+    Tree,
+    as_array,
+    bone_matrices,
+    local_rotation,
+    meters_per_unit,
+    object_scale,
+    property_name,
+    rest_matrices,
+    unscaled,
+)
 from ..rig.keying import key_in_steps
 from ..rig.pose_writer import (
     ROUNDING,
@@ -39,7 +50,6 @@ from ..rig.pose_writer import (
     with_locks,
     write_switches,
 )
-from ..rig.rotation_modes import channel_count, from_channels, local_rotation, property_name, to_channels
 from ..settings.control import FabrikControlRig, control_rig, moves
 from ..settings.why_not import enabled_effectors
 from .switches import keyed_switches, limbs_of, with_linked_values
@@ -95,7 +105,7 @@ def add_to_channels(bone: PoseBone, steps: FloatArray) -> None:
     # Locked Euler angles keep their values below.
     lock = with_locks(bone, start) if channel_count(mode) != 3 else None
     turned = turned if lock is None else lock(turned)
-    values = to_channels(mode, turned[None], previous=before)[1][0]
+    values = to_channels(mode, turned[None], previous=before)[0]
     setattr(bone, channel, np.where(locked_channels(bone), before, values).tolist())
 
 
@@ -228,7 +238,7 @@ class ControlModel:
         """([F,] C, 3, 3) rotations that constraints add to the controls' own, for `local` rotations ([F,] C, 3, 3)."""
         added = np.broadcast_to(np.eye(3), local.shape).copy()
         for order, (rows, sources, factors) in self._curling.items():
-            angles = to_channels(order, quaternion_from_matrix(local[..., sources, :, :])[None])[1][0]
+            angles = to_channels(order, quaternion_from_matrix(local[..., sources, :, :])[None])[0]
             added[..., rows, :, :] = matrix_from_quaternion(from_channels(order, factors * angles))
         return added
 

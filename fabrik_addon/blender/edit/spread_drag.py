@@ -167,9 +167,8 @@ class Span:
 
     def solver(self, rows: IntArray | slice) -> EditSolver:
         """A solver for the frames with indices `rows`, (R,) or a slice."""
-        motion = self.motion
-        model = self.problem.edit_model()
-        return EditSolver(model, motion.rotations[rows], motion.roots[rows], self.shares[rows])
+        rotations, roots = self.motion.rotations[rows], self.motion.roots[rows]
+        return EditSolver(self.problem.edit_model(), rotations, roots, self.shares[rows])
 
     @cached_property
     def posed(self) -> FloatArray:
@@ -250,7 +249,7 @@ def span_over(
     motion = take.motion(np.unique([*inside[apart], *more]))
     check_still(armature, turning, motion.frames, take.place)
     root, free_root = names[0], False
-    is_keyed = take.curves(take.place, "location") and posed.may_move_freely(root)
+    is_keyed = take.read.channel(take.place, "location") and posed.may_move_freely(root)
     if root in setup.tops and root not in setup.frozen and is_keyed:
         # Points that are held softly don't count as pins.
         pinned = sum(each.priority == 0 or each.bone in setup.dragged for each in effectors) > len(setup.dragged)

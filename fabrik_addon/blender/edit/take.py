@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -20,16 +21,16 @@ from bpy.types import Action, Context, FCurve, Object, PoseBone
 
 from ...core import forward_kinematics
 from ...core.arrays import BoolArray, FloatArray, IntArray
+from ...core.channels import from_channels, to_channels
 from ...core.errors import FabrikError
 from ...core.kernel.bodies import tails
 from ...core.rotations import angle_between, conjugate, product
 from ..control.posed_rig import posed_rig
 from ..control.writer import RigMotion
 from ..rig import keyframes
-from ..rig.armature import RigError, Tree, matrices, root_place
+from ..rig.armature import RigError, Tree, matrices, property_name, root_place
 from ..rig.keyframes import SAME_FRAME, RigCurves, cycle_of, every_curve, key_times
 from ..rig.pose_writer import PoseKeeper, unlocked
-from ..rig.rotation_modes import from_channels, property_name, to_channels
 from ..settings.rig import FabrikHold, rig_settings
 from ..settings.why_not import is_layered, is_played
 
@@ -39,7 +40,7 @@ class EditedTake:
 
     Attributes:
         posed: the rig. tree: the bones to read, with their skeleton. place: the bone whose location channel moves the
-        root.
+        root. read: the curves.
         is_layered: whether the motion comes from NLA strips instead of an action.
     """
 
@@ -48,28 +49,20 @@ class EditedTake:
         self._armature, self.posed, self.tree, self.skeleton = armature, posed_rig(armature), tree, tree.skeleton
         self.is_layered = is_layered(armature)
         self.place = self.posed.place(tree.skeleton.names[0])
-        self._read = RigCurves(armature, every_curve(armature))
+        self.read = RigCurves(armature, every_curve(armature))
         names = self.skeleton.names
         self._holders = {name: self.posed.holders(name) for name in names}
         on_ik = [holder for name in names if name in self.posed.on_ik for holder in self._holders[name]]
         # The curves of the rotations and locations of the bones or controls that pose these bones.
-        self._turning, self._moving = (
-            {name: found for name in dict.fromkeys(holders) if (found := self._read.channel(name, channel))}
-            for channel, holders in (
-                ("", [*(each for own in self._holders.values() for each in own), self.place]),
-                ("location", on_ik),
-            )
-        )
+        turning = [*chain.from_iterable(self._holders.values()), self.place]
+        self._turning = {name: found for name in turning if (found := self.read.channel(name))}
+        self._moving = {name: found for name in on_ik if (found := self.read.channel(name, "location"))}
         animation = armature.animation_data
         if animation is None:
             return
         if animation.action_influence != 1.0 or animation.action_blend_type != "REPLACE":
             raise RigError(f"The action of {armature.name!r} is blended with others: set its influence to 1 to edit it")
         keyframes.check_not_tweaked(armature)
-
-    def curves(self, bone: str, channel: str) -> list[FCurve]:
-        """The curves of a channel of a bone."""
-        return self._read.channel(bone, channel)
 
     def _posing(self, bone: str) -> list[FCurve]:
         """The curves of the rotation of a bone or of its control, or those of the controls of its limb on IK."""
@@ -89,7 +82,7 @@ class EditedTake:
         within: the first and the last frame between which the keys of cyclic curves are repeated.
         """
         found = [curve for bone in bones for curve in self._posing(bone)]
-        found += self.curves(self.place, "location") if root else []
+        found += self.read.channel(self.place, "location") if root else []
         times = [key_times(curve, within) for curve in found]
         return np.unique(np.concatenate(times)) if times else np.zeros(0)
 
@@ -104,8 +97,8 @@ class EditedTake:
         trees: list[Tree] = []
         evaluated: dict[str, FloatArray] = {}
         if self.posed.by_channels and not self.is_layered:
-            channels = {name: self._read.values(name, frames) for name in self._turning}
-            locations = {self.place: self._read.values(self.place, frames, "location")}
+            channels = {name: self.read.values(name, frames) for name in self._turning}
+            locations = {self.place: self.read.values(self.place, frames, "location")}
         else:
             channels, locations, trees, evaluated = self._evaluated(frames)
         own = {name: from_channels(bones[name].rotation_mode, values) for name, values in channels.items()}
@@ -124,26 +117,23 @@ class EditedTake:
     ) -> tuple[dict[str, FloatArray], dict[str, FloatArray], list[Tree], dict[str, FloatArray]]:
         """`channels` and `locations` of `RigMotion`; for control rigs also the tree on each frame, and `matrices`."""
         scene, bones = bpy.context.scene, self._armature.pose.bones
-        held: dict[tuple[str, str], list[list[float]]] = {
-            **{(holder, property_name(bones[holder].rotation_mode)): [] for holder in self._turning},
-            **{(holder, "location"): [] for holder in (self.place, *self._moving) if holder in bones},
-        }
+        turned: dict[str, list[Any]] = {holder: [] for holder in self._turning}
+        moved: dict[str, list[Any]] = {holder: [] for holder in (self.place, *self._moving) if holder in bones}
         trees, played = [], self.posed.sampled_bones
         counting = {bone.name: row for row, bone in enumerate(bones) if bone.name in played}
         by_frame = np.empty((len(frames), len(counting), 4, 4))
         with PoseKeeper(scene, self._armature):
             for row, frame in enumerate(frames.tolist()):
                 scene.frame_set(int(np.floor(frame)), subframe=frame - np.floor(frame))
-                for (holder, channel), values in held.items():
-                    values.append(list(getattr(bones[holder], channel)))
+                for holder, rotations in turned.items():
+                    rotations.append(getattr(bones[holder], property_name(bones[holder].rotation_mode))[:])
+                for holder, locations in moved.items():
+                    locations.append(bones[holder].location[:])
                 if not self.posed.by_channels:
                     trees.append(tree_of(self._armature, self.skeleton.names[0]))
                     by_frame[row] = matrices(bones, "matrix")[list(counting.values())]
-        turned, moved = (
-            {name: np.array(held[name, channel]) for name, channel in held if (channel == "location") == is_moved}
-            for is_moved in (False, True)
-        )
-        return turned, moved, trees, dict(zip(counting, by_frame.swapaxes(0, 1), strict=True))
+        channels, places = ({name: np.array(values) for name, values in held.items()} for held in (turned, moved))
+        return channels, places, trees, dict(zip(counting, by_frame.swapaxes(0, 1), strict=True))
 
 
 def tree_of(armature: Object, bone: str) -> Tree:
@@ -162,7 +152,7 @@ _MOST: Final = 500
 _NEAR_THE_END: Final = 250
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Paths:
     """The positions of a rig's bones on F whole frames, in armature space.
 
@@ -188,33 +178,30 @@ class PathKeeper:
     def __init__(self) -> None:
         self._state: tuple[object, ...] = ()
         self._paths: Paths | None = None
-        self._played = 0
 
     def sample(self, rig: Object, frame: float, about: float) -> Paths | None:
         """The paths of a rig that `is_played`: plays the frames around a frame in Blender; None without keys."""
         self._paths = _sampled(rig, frame, about)
-        self._played += 1
         self._state = self._key_state(rig)
         return self._paths
 
-    def paths(self, rig: Object, frame: float) -> tuple[Paths | None, tuple[object, ...]]:
-        """The paths around a frame, and a value that changes with them. Both are None without readable keys.
+    def paths(self, rig: Object, frame: float) -> Paths | None:
+        """The paths around a frame, the same until something changes; None without readable keys.
 
         A rig that `is_played` has no paths until it is sampled, and again after its keys have changed: see
         `is_current`.
         """
-        state = self._key_state(rig)
         if is_played(rig):
-            return (self._paths if state == self._state else None), state
+            return self._paths if self.is_current(rig) else None
         near = self._paths is not None and (
             len(self._paths.frames) < 2 * _MOST
             or min(frame - self._paths.frames[0], self._paths.frames[-1] - frame) > _NEAR_THE_END
         )
-        if state != self._state or not near:
-            self._state, self._paths = state, None
+        if not (near and self.is_current(rig)):
+            self._state, self._paths = self._key_state(rig), None
             with suppress(FabrikError):
                 self._paths = _sampled(rig, frame, _MOST)
-        return self._paths, self._state
+        return self._paths
 
     def is_current(self, rig: Object) -> bool:
         """Whether the cached paths match a rig's current keys, or the rig is known to have no keys."""
@@ -225,9 +212,9 @@ class PathKeeper:
 
         Rigs in different files have different session IDs, even if their names are equal.
         """
-        own, screen = (rig.session_uid, self._played), bpy.context.screen
+        own, screen = rig.session_uid, bpy.context.screen
         # In Blender, `is_animation_playing` is also true during scrubbing.
-        if screen is not None and screen.is_animation_playing and self._state[:2] == own:
+        if screen is not None and screen.is_animation_playing and self._state[:1] == (own,):
             return self._state
         # The times and influences of the strips of a rig without its own action.
         tracks = rig.animation_data.nla_tracks if is_layered(rig) else ()
@@ -236,15 +223,13 @@ class PathKeeper:
             for track in tracks
             for each in track.strips
         ]
-        return (*own, *strips, *(hash(keyframes.keys(curve).tobytes()) for curve in every_curve(rig)))
+        return (own, *strips, *(hash(keyframes.keys(curve).tobytes()) for curve in every_curve(rig)))
 
 
 def _sampled(rig: Object, frame: float, about: float) -> Paths | None:
     """The paths of a rig around a frame, evaluated by Blender; None if its bones have no keys."""
-    trees = posed_rig(rig).trees()
-    takes = [EditedTake(rig, tree) for tree in trees]
-    keys = [take.key_frames(tree.skeleton.names) for take, tree in zip(takes, trees, strict=True)]
-    every = np.concatenate(keys)
+    takes = [EditedTake(rig, tree) for tree in posed_rig(rig).trees()]
+    every = np.concatenate([take.key_frames(take.skeleton.names) for take in takes])
     if not len(every):
         return None
     first, last = max(np.floor(every.min()), frame - about), min(np.ceil(every.max()), frame + about)
@@ -499,11 +484,6 @@ class Changed:
     before: FloatArray
     after: FloatArray
 
-    @property
-    def free(self) -> tuple[int, ...]:
-        """The indices of the unlocked components."""
-        return unlocked(self.bone, self.channel)
-
 
 def changed_channels(
     context: Context, armature: Object, old: RigMotion, rotations: FloatArray, roots: FloatArray
@@ -521,8 +501,9 @@ def changed_channels(
         before, is_turned = old.channels[name], angle_between(old.own[name], turned)[:, None] > LEAST_TURN
         if is_turned.any():
             # Convert all frames at once, because each new value depends only on the old value of its own frame.
-            channel, values = to_channels(bones[name].rotation_mode, turned[None], previous=before)
-            found.append(Changed(bones[name], channel, before, np.where(is_turned, values[0], before)))
+            mode = bones[name].rotation_mode
+            values = to_channels(mode, turned[None], previous=before)[0]
+            found.append(Changed(bones[name], property_name(mode), before, np.where(is_turned, values, before)))
     return found, unkeyed
 
 
@@ -530,10 +511,10 @@ def changes_of(take: EditedTake, frames: FloatArray, changed: Sequence[Changed])
     """The changes of a motion's curves on (F,) frames for its changed channels."""
     found = []
     for each in changed:
-        free, by = each.free, each.after - each.before
+        free, by = unlocked(each.bone, each.channel), each.after - each.before
         found += [
             Shift(curve, frames, by[:, curve.array_index])
-            for curve in take.curves(each.bone.name, each.channel)
+            for curve in take.read.channel(each.bone.name, each.channel)
             if curve.array_index in free and not keyframes.is_locked(curve)
         ]
     return found
@@ -612,7 +593,8 @@ def write_layer(armature: Object, frames: FloatArray, changed: Sequence[Changed]
             before, after = (from_channels("QUATERNION", channels) for channels in (each.before, each.after))
             values = product(conjugate(before), after)
             values = np.where(values[:, :1] < 0.0, -values, values)
-        layers[keyframes.bone_path(each.bone.name, each.channel)] = each.bone.name, values, each.free
+        free = unlocked(each.bone, each.channel)
+        layers[keyframes.bone_path(each.bone.name, each.channel)] = each.bone.name, values, free
     strip = _own_layer(armature)
     action = keyframes.new_strip_action(armature, f"{armature.name}{_LAYER}") if strip is None else strip.action
     curves: dict[str, dict[int, FCurve]] = {}

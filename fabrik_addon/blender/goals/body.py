@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import bpy
 import numpy as np
-from bpy.types import Object, PoseBone
+from bpy.types import Object
 from mathutils import Matrix, Quaternion, Vector
 
 from ...core.arrays import FloatArray, IntArray
@@ -21,10 +21,10 @@ from ...human.naming_schemes import match
 from ...human.preset import bend_axes, why_not_human
 from ...human.rest_body import Point, RestBody, convex_hull, floor_points, soles_of
 from ..control.switches import limbs_of
-from ..limits.editing import RestKey, rest_key, rest_of
-from ..rig.armature import armature_point, as_array
+from ..rig.armature import RestKey, armature_point, as_array, rest_key, rest_of
 from ..settings.control import FabrikCarrier, control_rig, solved_parents
-from ..settings.limit_properties import read_extra_field
+from ..settings.limit_properties import read_extra
+from ..settings.limit_values import OWN_MASS
 from ..settings.rig import rig_settings
 from ..settings.why_not import ARMATURES, enabled_effectors
 
@@ -45,10 +45,10 @@ def masses_of(armature: Object, skeleton: Skeleton, stiff: Collection[str] = ())
 
     stiff: bones that move as one piece. Raises LimitPropertyError naming a bone with invalid properties.
     """
-    bones = [armature.pose.bones[name] for name in skeleton.names]
-    shares, centers, keeps, bends, hangs, eased = _body(armature, bones)
+    shares, centers, keeps, bends, hangs, eased = _body(armature, skeleton.names)
     bends = bends * np.where([name in stiff for name in skeleton.names], _STIFF, 1.0)
-    stiffness = np.array([read_extra_field(bone, "stiffness") for bone in bones])
+    stiff_bones = read_extra(armature, skeleton.names, "stiffness")
+    stiffness = np.array([stiff_bones.get(name, 0.0) for name in skeleton.names])
     # Each bone's factor in the posture term: 1 at stiffness 0, 4 at 0.5, infinite at 1.
     left = 1.0 - np.clip(stiffness, 0.0, 1.0)
     factors = np.where(left > 0.0, 1.0 / np.maximum(left, 1e-12) ** 2, np.inf)
@@ -117,17 +117,17 @@ def center_of_mass(armature: Object) -> FloatArray:
     Raises LimitPropertyError naming a bone with an invalid mass.
     """
     bones = [armature.pose.bones[name] for name in solved_parents(armature)]
-    shares, centers, *_ = _body(armature, bones)
+    shares, centers, *_ = _body(armature, [bone.name for bone in bones])
     heads, tails = (np.array([getattr(bone, end)[:] for bone in bones]) for end in ("head", "tail"))
     return np.asarray(shares @ (heads + centers[:, None] * (tails - heads)))
 
 
-def _body(armature: Object, bones: Sequence[PoseBone]) -> tuple[FloatArray, ...]:
+def _body(armature: Object, bones: Sequence[str]) -> tuple[FloatArray, ...]:
     """The values of each field of `BoneMass` for B bones, (B,) each."""
     found = _masses_by_name(tuple((name, armature.data.bones[name].length) for name in solved_parents(armature)))
-    known = np.array([found[bone.name] for bone in bones])
-    own = np.array([read_extra_field(bone, "mass") for bone in bones])
-    shares = np.where(own < 0.0, known[:, 0], own)
+    known, own = np.array([found[name] for name in bones]), read_extra(armature, bones, "mass")
+    wanted = np.array([own.get(name, OWN_MASS) for name in bones])
+    shares = np.where(wanted < 0.0, known[:, 0], wanted)
     return shares / max(float(shares.sum()), np.finfo(float).tiny), *known.T[1:]
 
 

@@ -9,16 +9,16 @@ import numpy as np
 from bpy.types import Context, Object, PoseBone
 
 from ...core.arrays import FloatArray, IntArray
+from ...core.channels import channel_count, to_channels
 from ...core.errors import bones_of
 from ...core.limits import Limit, excess, fitted_limit, legal_rotations
 from ...core.rotations import angle_between
 from ..control.posed_rig import Changed, PosedRig, posed_rig
 from ..rig import keyframes
-from ..rig.armature import RigError, check_editable
+from ..rig.armature import RigError, check_editable, property_name
 from ..rig.keyframes import RigCurves, curves
 from ..rig.keying import key_channels
 from ..rig.pose_writer import PoseKeeper
-from ..rig.rotation_modes import channel_count, property_name, to_channels
 from ..settings.limit_properties import read_limit, read_settings
 from ..settings.limit_values import settings_of
 from ..settings.why_not import is_layered
@@ -235,7 +235,7 @@ def _fix_curves(rig: Object, bone: PoseBone, limit: Limit) -> None:
         if len(frames):
             # Key the nearest rotations inside the limit, with channels as close as possible to their current values.
             legal = legal_rotations(limit, read.rotations(name, frames))
-            _, found = to_channels(mode, legal[None], previous=read.values(name, frames))
+            found = to_channels(mode, legal[None], previous=read.values(name, frames))
             for index in [curve.array_index for curve in read.channel(name)]:
                 set_keys(index, frames, found[0, :, index])
         frames = whole_frames(read.times(name))
@@ -256,10 +256,9 @@ def limits_from_action(
     sentences about skipped bones. Raises RigError if there is no action or it rotates none of the bones,
     LimitPropertyError if a limit can't be stored; then nothing is changed.
     """
-    found = rotations_of_action(context, rig, bones)
-    turned = [bone for bone, *_ in found]
-    limits = [fitted_limit(rotations, margin, _HINGE_TOLERANCE, shape) for *_, rotations in found]
-    write_all(turned, [settings_of(limit, read_settings(bone)) for bone, limit in zip(turned, limits, strict=True)])
-    still = [bone.name for bone in bones if bone.name not in {each.name for each in turned}]
-    left = [f"These bones are not rotated by {what_plays(rig)}: {', '.join(map(repr, still))}"] if still else []
+    turned = {bone: rotations for bone, _, rotations in rotations_of_action(context, rig, bones)}
+    limits = {bone: fitted_limit(rotations, margin, _HINGE_TOLERANCE, shape) for bone, rotations in turned.items()}
+    write_all([(bone, settings_of(limit, read_settings(bone))) for bone, limit in limits.items()])
+    still = ", ".join(repr(bone.name) for bone in bones if bone not in turned)
+    left = [f"These bones are not rotated by {what_plays(rig)}: {still}"] if still else []
     return f"Limited {bones_of(len(turned))} to the rotations in {what_plays(rig)}", left

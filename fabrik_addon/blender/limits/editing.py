@@ -15,27 +15,52 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from math import atan2, cos, dist, hypot, pi, radians, sqrt, tau
-from typing import Any, Final, NamedTuple, TypeAlias, cast
+from math import atan2, cos, dist, hypot, radians, tau
+from typing import Any, Final, TypeAlias, cast
 
-import bpy
 import numpy as np
 from bpy.types import Object, PoseBone
 
-from ...core import Ball, Hinge, LimitError, Polygon
-from ...core.arrays import FloatArray, IntArray
+from ...core import LimitError, Polygon
+from ...core.arrays import IntArray
 from ...core.backend import array as many
+from ...core.boxes import Box, EulerBox, euler_box, limit_in
 from ...core.errors import bones_of, first_few
-from ...core.limits import Limit, compose_arrays, outline, swing_of
+from ...core.limits import outline, swing_of
 from ...human.preset import LimitPreset, human_limits, swing_names, why_not_human
-from ...human.rest_body import RestBone
 from ..control.posed_rig import posed_rig
-from ..rig.armature import RigError, check_editable, check_rig, floats, growing_children
-from ..rig.rotation_modes import to_channels
-from ..settings import limit_properties, limit_values
-from ..settings.control import control_rig, solved_parents
-from ..settings.limit_properties import read_limit, read_settings
-from ..settings.limit_values import ALL_ROUND, Cone, LimitSettings, Range
+from ..rig.armature import (
+    RigError,
+    check_editable,
+    check_rig,
+    growing_children,
+    opposite_bone,
+    read_rest,
+    rest_key,
+    rest_of,
+)
+from ..settings.control import control_rig
+from ..settings.limit_properties import (
+    LimitPropertyError,
+    check_writable,
+    clear_limit,
+    has_limit,
+    plain,
+    read_limit,
+    read_settings,
+    write_settings,
+)
+from ..settings.limit_values import (
+    ALL_ROUND,
+    EXTRA_FIELDS,
+    FIELDS,
+    FREE,
+    NO_SLIDE,
+    LimitSettings,
+    flat,
+    points,
+    settings_of,
+)
 from ..settings.selection import active_bone
 
 Bones = Sequence[PoseBone]
@@ -56,7 +81,7 @@ Corners: TypeAlias = list[Corner]
 
 # The names of the types of limits in messages.
 _KINDS: Final = {
-    limit_values.FREE: "no limit",
+    FREE: "no limit",
     "BALL": "ball joint",
     "HINGE": "hinge joint",
     "FIXED": "fixed joint",
@@ -74,27 +99,27 @@ def set_limits(bones: Bones, **values: Any) -> str:
     to show. Raises LimitPropertyError or LimitError, with nothing changed, for invalid values or bones that cannot
     store them.
     """
-    wanted = [_changed(bone, values) for bone in bones]
-    write_all(bones, wanted)
-    kinds = [words for kind, words in _KINDS.items() if any(settings.type == kind for settings in wanted)]
+    wanted = [(bone, _changed(bone, values)) for bone in bones]
+    write_all(wanted)
+    kinds = [words for kind, words in _KINDS.items() if any(settings.type == kind for _, settings in wanted)]
     return f"{_limits(bones)}: {', '.join(kinds)}"
 
 
-def _changed(bone: PoseBone, values: dict[str, Any]) -> limit_values.LimitSettings:
-    kept, given = limit_properties.read_settings(bone), dict(values)
+def _changed(bone: PoseBone, values: dict[str, Any]) -> LimitSettings:
+    kept, given = read_settings(bone), dict(values)
     if given.keys() & {"low", "high"}:
         given["hinge"] = given.pop("low", kept.hinge[0]), given.pop("high", kept.hinge[1])
     kind = given.pop("type", "") or kept.type
     # Operators pass numbers in single precision.
-    given = {field: limit_properties.converted(field, value) for field, value in given.items()}
-    if kind == limit_values.FREE and not values.get("type"):
+    given = {field: FIELDS[field].convert(plain(value)) for field, value in given.items()}
+    if kind == FREE and not values.get("type"):
         turns = {"axis", "hinge"} & given.keys()
-        is_extra = given.keys() <= set(limit_values.EXTRA_FIELDS)
-        kind = "POLYGON" if "window" in given else limit_values.FREE if is_extra else "HINGE" if turns else "BALL"
+        is_extra = given.keys() <= set(EXTRA_FIELDS)
+        kind = "POLYGON" if "window" in given else FREE if is_extra else "HINGE" if turns else "BALL"
     changed = replace(kept, **given, type=kind)
     if kind == "POLYGON" and not changed.window:
         changed = replace(changed, window=window_in(changed.cone))
-    if kind == "HINGE" and kept.hinge == limit_values.ALL_ROUND and not given.keys() & {"axis", "hinge"}:
+    if kind == "HINGE" and kept.hinge == ALL_ROUND and not given.keys() & {"axis", "hinge"}:
         axis, hinge = first_hinge(bone)
         changed = replace(changed, axis=axis, hinge=hinge)
     return changed
@@ -133,37 +158,36 @@ def window_in(cone: Sequence[float]) -> tuple[float, ...]:
     moderate = np.clip(cone, _WINDOW_LEAST, _WINDOW_MOST)
     corners = outline(moderate, np.linspace(0.0, tau, _CORNERS, endpoint=False))
     # Remove the sign of zero, because Blender would show -0°.
-    return limit_values.flat((np.round(corners, _DIGITS) + 0.0).tolist())
+    return flat((np.round(corners, _DIGITS) + 0.0).tolist())
 
 
-def write_all(bones: Bones, settings: Sequence[limit_values.LimitSettings | None]) -> None:
+def write_all(wanted: Sequence[tuple[PoseBone, LimitSettings | None]]) -> None:
     """Write the limits of several bones (None frees a bone), or raise LimitPropertyError and write none.
 
     Children of bones that may stretch are set to keep their size.
     """
-    limited = [(bone, wanted) for bone, wanted in zip(bones, settings, strict=True) if wanted is not None]
-    growing = growing_children([bone for bone, wanted in limited if wanted.slide != limit_values.NO_SLIDE])
+    limited = [(bone, settings) for bone, settings in wanted if settings is not None]
+    growing = growing_children([bone for bone, settings in limited if settings.slide != NO_SLIDE])
     for child in growing:
         data = cast("Object", child.id_data).data
         if data.library is not None or data.override_library is not None:
-            raise limit_properties.LimitPropertyError(
+            raise LimitPropertyError(
                 f"Bone {child.name!r} would be scaled by its stretching parent, and its armature "
                 f"{data.name!r} is linked: set Inherit Scale to None there first"
             )
-    for bone, wanted in limited:
-        limit_properties.check_writable(bone, wanted)
+    for bone, settings in limited:
+        check_writable(bone, settings)
     for child in growing:
         child.bone.inherit_scale = "NONE"
-    for bone, wanted in limited:
-        limit_properties.write_settings(bone, wanted)
-    for bone, wanted in zip(bones, settings, strict=True):
-        if wanted is None:
-            limit_properties.clear_limit(bone)
+    for bone, settings in limited:
+        write_settings(bone, settings)
+    for bone in [bone for bone, settings in wanted if settings is None]:
+        clear_limit(bone)
 
 
 def clear_limits(bones: Bones) -> str:
     """Remove the limits of bones; returns a line for the user."""
-    write_all(bones, [None] * len(bones))
+    write_all([(bone, None) for bone in bones])
     return f"{_limits(bones)}: free"
 
 
@@ -172,8 +196,8 @@ def copy_limit(source: PoseBone, bones: Bones) -> str:
     others = [bone for bone in bones if bone != source]
     if not others:
         raise RigError(f"Only {source.name!r} is selected: select more bones to copy its limit to")
-    limit_properties.read_limit(source)
-    write_all(others, [limit_properties.read_settings(source)] * len(others))
+    read_limit(source)
+    write_all([(bone, read_settings(source)) for bone in others])
     return f"{_limits(others)}: copied from {source.name!r}"
 
 
@@ -221,7 +245,7 @@ def remove_point(bone: PoseBone, index: int) -> str:
 
 def _put_corners(bone: PoseBone, corners: Corners) -> str:
     """Write the points of a polygon limit; returns a line with their number."""
-    limit_properties.write_settings(bone, replace(read_settings(bone), window=limit_values.flat(corners)))
+    write_settings(bone, replace(read_settings(bone), window=flat(corners)))
     return f"The outline of {bone.name!r} now has {len(corners)} points"
 
 
@@ -249,11 +273,11 @@ def _edges(corners: Corners) -> list[float]:
 
 def _corners(bone: PoseBone, index: int = 0) -> Corners:
     """The points of a polygon limit; raises RigError if it has no point with this index."""
-    settings = limit_properties.read_settings(bone)
+    settings = read_settings(bone)
     if settings.type != "POLYGON":
         raise RigError(f"The limit of bone {bone.name!r} is not a polygon: set its type to Polygon first")
-    limit_properties.read_limit(bone)
-    corners = list(limit_values.points(settings.window))
+    read_limit(bone)
+    corners = list(points(settings.window))
     if not 0 <= index < len(corners):
         raise RigError(
             f"The outline of {bone.name!r} has no point number {index}: choose one from 0 to {len(corners) - 1}"
@@ -281,28 +305,20 @@ def mirror_limits(rig: Object, bones: Sequence[PoseBone]) -> tuple[str, list[str
     if not pairs:
         names = ", ".join(repr(bone.name) for bone in bones)
         raise RigError(f"No bone on the other side found for {names}: names such as 'arm.L' and 'arm.R' are needed")
-    axes = {bone.name: _mirrored_axes(bone, other) for bone, other in pairs}
-    left = [
-        f"The axes of {other.name!r} don't mirror those of {bone.name!r}: give it the mirrored roll first"
-        for bone, other in pairs
-        if axes[bone.name] is None
-    ]
-    wanted = [(other, _settings(bone, axes[bone.name])) for bone, other in pairs if axes[bone.name] is not None]
+    wanted, left = list[tuple[PoseBone, LimitSettings | None]](), list[str]()
+    for bone, other in pairs:
+        if (axes := _mirrored_axes(bone, other)) is not None:
+            wanted.append((other, _settings(bone, axes)))
+        else:
+            left.append(
+                f"The axes of {other.name!r} don't mirror those of {bone.name!r}: give it the mirrored roll first"
+            )
     if not wanted:
         raise RigError(left[0])
-    write_all([other for other, _ in wanted], [settings for _, settings in wanted])
+    write_all(wanted)
     paired = {bone.name for pair in pairs for bone in pair}
     left += [f"{bone.name!r} has no bone on the other side" for bone in bones if bone.name not in paired]
     return f"Mirrored the limits of {bones_of(len(wanted))}", left
-
-
-def opposite_bone(rig: Object, bone: PoseBone) -> PoseBone | None:
-    """The bone with the mirrored name by Blender's rules, even with a prefix such as `mixamorig:`; None if missing."""
-    prefix, colon, name = bone.name.rpartition(":")
-    for flipped in (bpy.utils.flip_name(bone.name), prefix + colon + bpy.utils.flip_name(name)):
-        if flipped != bone.name and flipped in rig.pose.bones:
-            return rig.pose.bones[flipped]
-    return None
 
 
 def _pairs(rig: Object, bones: Sequence[PoseBone]) -> list[_Pair]:
@@ -333,12 +349,12 @@ def _mirrored_axes(bone: PoseBone, other: PoseBone) -> IntArray | None:
     return np.rint(plane).astype(np.int64) if near else None
 
 
-def _settings(bone: PoseBone, axes: IntArray | None) -> limit_values.LimitSettings | None:
+def _settings(bone: PoseBone, axes: IntArray) -> LimitSettings | None:
     """The mirror image of a bone's limit; None if the bone has none."""
-    settings = limit_properties.read_settings(bone)
-    if axes is None or not (limit_properties.has_limit(bone) or settings != limit_values.LimitSettings()):
+    settings = read_settings(bone)
+    if not has_limit(bone) and settings == LimitSettings():
         return None
-    limit_properties.read_limit(bone)
+    read_limit(bone)
     # The mirror images of the four directions, in the other bone's frame.
     images = _DIRECTIONS @ axes.T
     cone = [settings.cone[int(np.argmax(images @ direction))] for direction in _DIRECTIONS]
@@ -350,16 +366,13 @@ def _settings(bone: PoseBone, axes: IntArray | None) -> limit_values.LimitSettin
         axis, sign = "XZ"[place], -int(image[place])
     return replace(
         settings,
-        cone=cast("limit_values.Cone", tuple(cone)),
+        cone=tuple(cone),
         twist=(0.0 - settings.twist[1], 0.0 - settings.twist[0]),
         axis=axis,
         hinge=settings.hinge if sign > 0 else (0.0 - settings.hinge[1], 0.0 - settings.hinge[0]),
         # Reverse the points, so that the outline keeps its orientation.
-        window=limit_values.flat((np.reshape(settings.window, (-1, 2))[::-1] @ axes.T).tolist()),
+        window=flat((np.reshape(settings.window, (-1, 2))[::-1] @ axes.T).tolist()),
     )
-
-
-RestKey: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], bytes, bytes]
 
 
 def apply_preset(rig: Object, bones: Bones) -> LimitPreset:
@@ -382,8 +395,7 @@ def apply_preset(rig: Object, bones: Bones) -> LimitPreset:
             raise RigError(f"{first_few(preset.free)}: a root is not limited; choose other bones")
         raise RigError(f"No bone of {rig.name!r} has the name of a human bone: set limits by hand")
     limited = [(bone, preset.limits[bone.name]) for bone in bones if bone.name in preset.limits]
-    wanted = [limit_values.settings_of(limit, limit_properties.read_settings(bone)) for bone, limit in limited]
-    write_all([bone for bone, _ in limited], wanted)
+    write_all([(bone, settings_of(limit, read_settings(bone))) for bone, limit in limited])
     return preset
 
 
@@ -393,31 +405,12 @@ def doubt_of_human(rig: Object) -> str:
     return f"{rig.name!r} does not look like a human: {why}" if why else ""
 
 
-def read_rest(rig: Object) -> dict[str, RestBone]:
-    """The bones of an armature at rest, by name; on a control rig, its deform bones."""
-    return rest_of(*rest_key(rig))
-
-
-def rest_key(rig: Object) -> RestKey:
-    """A cache key for bones at rest: names, parents' names, (J, 4, 4) matrices column by column and (J,) lengths."""
-    bones, above = rig.data.bones, solved_parents(rig)
-    rows = [bone.name in above for bone in bones]
-    names = tuple(filter(above.__contains__, bones.keys()))
-    frames, lengths = floats(bones, "matrix_local", 16), floats(bones, "length", 1)
-    return names, tuple(above[name] for name in names), frames[rows].tobytes(), lengths[rows].tobytes()
-
-
-def rest_of(names: tuple[str, ...], parents: tuple[str, ...], matrices: bytes, lengths: bytes) -> dict[str, RestBone]:
-    """The bones at rest that a `rest_key` describes."""
-    frames = np.frombuffer(matrices).reshape(-1, 4, 4).transpose(0, 2, 1)
-    rows = zip(names, parents, frames, np.frombuffer(lengths).tolist(), strict=True)
-    return {name: RestBone(parent, frame[:3, 3], frame[:3, :3], length) for name, parent, frame, length in rows}
-
-
-@lru_cache(maxsize=4)
-def swings_of(key: RestKey) -> dict[str, tuple[str, ...]]:
+def swings_of(rig: Object) -> dict[str, tuple[str, ...]]:
     """The names of the swings of a human's bones, by bone name, from `swing_names`."""
-    return swing_names(rest_of(*key))
+    return _swings(rest_key(rig))
+
+
+_swings: Final = lru_cache(maxsize=4)(lambda key: swing_names(rest_of(*key)))
 
 
 def described(preset: LimitPreset) -> tuple[str, list[str]]:
@@ -436,28 +429,9 @@ def described(preset: LimitPreset) -> tuple[str, list[str]]:
 
 CONSTRAINT_NAME: Final = "FABRIK Limit"
 
-# Radians. A range this close to a full turn gets no constraint.
-_NEARLY: Final = 0.1
-# If the rotation about Y comes first, the twist affects only the angle about Y.
-_ORDERS: Final = ("YXZ", "YZX")
-# Beyond this sum of the angles, the other triple for the same rotation may be smaller, and Blender may use it.
-_OTHER_ANGLES: Final = 1.5 * pi
-# The number of samples along each dimension of a limit, and along its edge.
-_PLACES: Final = 32
-_EDGE_PLACES: Final = 256
-# The ranges about X, Y and Z; None if an axis is free.
-Box: TypeAlias = Sequence[Range | None]
-
 _AXES: Final = "xyz"
-_CLOSED: Final = (0.0, 0.0)
-_NOTHING: Final = 1e-6
-
-
-class EulerBox(NamedTuple):
-    """Ranges of the angles about X, Y and Z in an Euler order; None if an axis is free."""
-
-    order: str
-    ranges: tuple[Range | None, Range | None, Range | None]
+# Radians. A range that is smaller than a full turn by less than this is a full turn.
+_ROUNDING: Final = 1e-6
 
 
 def limits_to_constraints(bones: Sequence[PoseBone]) -> tuple[str, list[str]]:
@@ -474,14 +448,14 @@ def limits_to_constraints(bones: Sequence[PoseBone]) -> tuple[str, list[str]]:
     left = [
         f"Bone {name!r} has no control with the same rotation, so its limit gets no constraint"
         for name, holder, box in rows
-        if holder is None and any(box.ranges)
+        if holder is None and any(box[1])
     ]
     if left and not any(holder for _, holder, _ in rows):
         raise RigError(left[0])
     limited = [(holder, box) for _, holder, box in rows if holder is not None]
     for holder, box in limited:
         constraint = next(filter(is_own, holder.constraints), None)
-        if any(box.ranges):
+        if any(box[1]):
             _constrain(constraint or holder.constraints.new("LIMIT_ROTATION"), box)
         elif constraint is not None:
             # A constraint from a library can only be muted.
@@ -489,7 +463,7 @@ def limits_to_constraints(bones: Sequence[PoseBone]) -> tuple[str, list[str]]:
                 constraint.mute = True
             else:
                 holder.constraints.remove(constraint)
-    count = sum(any(box.ranges) for _, box in limited)
+    count = sum(any(ranges) for _, (_, ranges) in limited)
     return f"Added Limit Rotation constraints to {count} of {bones_of(len(bones))}", left
 
 
@@ -498,63 +472,13 @@ def is_own(constraint: Any) -> bool:
     return constraint.type == "LIMIT_ROTATION" and constraint.name.split(".")[0] == CONSTRAINT_NAME
 
 
-def euler_box(limit: Limit | None) -> EulerBox:
-    """The smallest box that contains a limit; without ranges for a free bone."""
-    if limit is None:
-        return EulerBox("XYZ", (None, None, None))
-    if isinstance(limit, Ball | Polygon):
-        boxes = [_box_of_swings(limit, order) for order in _ORDERS]
-        sizes = [[tau if ends is None else ends[1] - ends[0] for ends in box.ranges] for box in boxes]
-        return boxes[int(np.argmin(np.prod(sizes, axis=1)))]
-    ends: dict[str, Range | None] = (
-        {limit.axis: (limit.low, limit.high) if limit.bounded else None} if isinstance(limit, Hinge) else {}
-    )
-    x, y, z = (ends.get(axis, _CLOSED) for axis in "XYZ")
-    return EulerBox("YXZ" if "Y" in ends else "XYZ", (x, y, z))
-
-
-def _box_of_swings(limit: Ball | Polygon, order: str) -> EulerBox:
-    """The smallest box of Euler angles that contains a limit, for an Euler order that starts with Y."""
-    angles = _angles(order, _rotations(replace(limit, twist=_CLOSED), np.zeros(1)))
-    low, high = angles.min(axis=0), angles.max(axis=0)
-    low[1], high[1] = low[1] + limit.twist[0], high[1] + limit.twist[1]
-    if np.maximum(abs(low), abs(high)).sum() > _OTHER_ANGLES - _NEARLY:
-        angles = _angles(order, _rotations(limit, np.linspace(0.0, 1.0, _PLACES)))
-        low, high = angles.min(axis=0), angles.max(axis=0)
-    # The middle one of three Euler angles is always between -90° and 90°.
-    whole = [pi if axis == order[1] else tau for axis in "XYZ"]
-    ends = zip(low.tolist(), high.tolist(), whole, strict=True)
-    x, y, z = (None if b - a > most - _NEARLY else (a, b) for a, b, most in ends)
-    return EulerBox(order, (x, y, z))
-
-
-def _angles(order: str, rotations: FloatArray) -> FloatArray:
-    """(N, 3) Euler angles of rotations (N, 4). Of two triples, chooses the one with the smaller sum, like Blender."""
-    return to_channels(order, rotations[None])[1][0]
-
-
-def _rotations(limit: Ball | Polygon, twists: FloatArray) -> FloatArray:
-    """(N, 4) samples of a limit, inside and along its outline, at some twists, given as fractions of its range."""
-    edge = limit.outline(_EDGE_PLACES)
-    steps = (np.arange(_PLACES) + 0.5) / _PLACES
-    found = []
-    for share in twists:
-        inside = np.stack([*np.meshgrid(steps, steps), np.full((_PLACES, _PLACES), share)], axis=-1)
-        twist = limit.twist[0] + share * (limit.twist[1] - limit.twist[0])
-        found += [
-            limit.sample(inside.reshape(-1, 3)),
-            compose_arrays(edge[:, 0], edge[:, 1], np.full(len(edge), twist)),
-        ]
-    return np.concatenate(found)
-
-
 def _constrain(constraint: Any, box: EulerBox) -> None:
     if not is_own(constraint):
         constraint.name = CONSTRAINT_NAME
-    constraint.owner_space, constraint.euler_order = "LOCAL", box.order
+    constraint.owner_space, constraint.euler_order = "LOCAL", box[0]
     constraint.use_transform_limit, constraint.use_legacy_behavior = True, False
     constraint.mute, constraint.influence = False, 1.0
-    for axis, ends in zip(_AXES, box.ranges, strict=True):
+    for axis, ends in zip(_AXES, box[1], strict=True):
         setattr(constraint, f"use_limit_{axis}", ends is not None)
         if ends is not None:
             setattr(constraint, f"min_{axis}", ends[0])
@@ -571,7 +495,7 @@ def limits_from_ik(bones: Sequence[PoseBone]) -> tuple[str, list[str]]:
     for bone in bones:
         limited = _ranges(bone, "ik_", "use_ik_limit_")
         locked = [getattr(bone, f"lock_ik_{axis}") for axis in _AXES]
-        boxes: list[Box] = [[_CLOSED if lock else ends for lock, ends in zip(locked, limited, strict=True)]]
+        boxes: list[Box] = [[(0.0, 0.0) if lock else ends for lock, ends in zip(locked, limited, strict=True)]]
         for constraint in bone.constraints:
             if constraint.type != "LIMIT_ROTATION" or constraint.mute or not constraint.influence or is_own(constraint):
                 continue
@@ -583,61 +507,20 @@ def limits_from_ik(bones: Sequence[PoseBone]) -> tuple[str, list[str]]:
             else:
                 # A full turn is not a limit.
                 limited = _ranges(constraint, "", "use_limit_")
-                whole = tau - _NOTHING
+                whole = tau - _ROUNDING
                 boxes.append([ends if ends and ends[1] - ends[0] < whole else None for ends in limited])
         try:
-            settings = settings_in(([_common([box[axis] for box in boxes]) for axis in range(3)]), read_settings(bone))
+            limit = limit_in(boxes)
         except LimitError as error:
             left.append(f"Bone {bone.name!r} was skipped: {error}")
             continue
-        if settings is not None:
-            found.append((bone, settings))
+        if limit is not None:
+            found.append((bone, settings_of(limit, read_settings(bone))))
     if not found:
         reason = "None of these bones has IK limits, IK locks or a local Limit Rotation constraint: add one first"
         raise RigError("; ".join([reason, *left]))
-    write_all([bone for bone, _ in found], [settings for _, settings in found])
+    write_all(found)
     return f"Converted the limits of {len(found)} of {bones_of(len(bones))}", left
-
-
-def settings_in(box: Box, settings: LimitSettings) -> LimitSettings | None:
-    """The limit for ranges about X, Y and Z, None if all are free; raises LimitError if no limit fits them."""
-    still = [ends is not None and max(map(abs, ends)) < _NOTHING for ends in box]
-    if all(ends is None for ends in box):
-        return None
-    if all(still):
-        return replace(settings, type="FIXED")
-    if still.count(False) == 1:
-        axis = still.index(False)
-        return replace(settings, type="HINGE", axis="XYZ"[axis], hinge=box[axis] or ALL_ROUND)
-    twist = box[1] or ALL_ROUND
-    low_x, high_x = box[0] or ALL_ROUND
-    low_z, high_z = box[2] or ALL_ROUND
-    if low_x <= 0.0 <= high_x and low_z <= 0.0 <= high_z:
-        right, front, left, back = (min(angle, pi) for angle in (-low_z, high_x, high_z, -low_x))
-        cone: Cone = (right, front, left, back)
-        return replace(settings, type="BALL", cone=cone, twist=twist)
-    low_x, high_x = box[0] or _beside(box[2])
-    low_z, high_z = box[2] or _beside(box[0])
-    found = replace(
-        settings, type="POLYGON", window=((-high_z, low_x, -low_z, low_x, -low_z, high_x, -high_z, high_x)), twist=twist
-    )
-    found.check()
-    return found
-
-
-def _beside(other: Range | None) -> Range:
-    most = sqrt(max(pi**2 - max(map(abs, other or _CLOSED)) ** 2, 0.0))
-    return -most, most
-
-
-def _common(ranges: Sequence[Range | None]) -> Range | None:
-    closed = [ends for ends in ranges if ends is not None]
-    if not closed:
-        return None
-    low, high = max(low for low, _ in closed), min(high for _, high in closed)
-    if low > high:
-        raise LimitError("its IK limits and constraints leave no allowed angle: fix them first")
-    return low, high
 
 
 def _ranges(owner: Any, prefix: str, use: str) -> Box:

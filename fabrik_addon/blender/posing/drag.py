@@ -29,7 +29,6 @@ from ..goals import effectors
 from ..goals.body import floor_of, hips_on_root, masses_of, part_of, side_bends, trunk_of_animal, up_of
 from ..goals.effectors import Pin, pin_of
 from ..goals.problem import ends_on_ik, rig_problem, root_mode
-from ..limits.editing import opposite_bone
 from ..rig import armature as armatures
 from ..rig.keyframes import KeyframeError, check_action
 from ..rig.keying import is_auto_keying, key_channels, locked_note, unkeyed_note, why_no_key
@@ -311,7 +310,7 @@ class DragSetup:
             if name in self._lines():
                 continue
             self.dragged[name] = _ALONG
-            other = opposite_bone(armature, armature.pose.bones[name]) if armature.pose.use_mirror_x else None
+            other = armatures.opposite_bone(armature, armature.pose.bones[name]) if armature.pose.use_mirror_x else None
             if other is not None and other.name not in self.owned and other.name not in self._lines():
                 self.dragged[other.name] = _MIRRORED
         self.held = [pin for pin in effectors.pins(armature) if pin.bone not in self.dragged]

@@ -7,16 +7,16 @@ from typing import Final, TypeAlias
 import numpy as np
 from bpy.types import Context, Object, PoseBone
 
+from ...core.channels import from_channels, to_channels
 from ...core.errors import FabrikError
 from ..control.posed_rig import posed_rig
 from ..control.writer import held_by_ik
 from ..goals.effectors import check_followed
 from ..goals.problem import find_problems
-from ..rig.armature import RigError
+from ..rig.armature import RigError, local_rotation, property_name
 from ..rig.keyframes import RigCurves, action_frame, check_action, curves
 from ..rig.keying import key_channels, key_in_steps, locked_note, why_no_key
 from ..rig.pose_writer import HeldChannels, read_switch
-from ..rig.rotation_modes import from_channels, local_rotation, property_name, to_channels
 from ..settings.control import solved_parents
 from ..settings.in_use import add_item
 from ..settings.rig import rig_settings
@@ -101,8 +101,8 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
         # Use the values nearest to the existing keys. Otherwise the rotation between two keys might take the longer
         # path.
         near = read.values(bone.name, np.array([frame]))[0]
-        channel, values = to_channels(bone.rotation_mode, local_rotation(bone)[None], previous=near)
-        setattr(bone, channel, values[0])
+        values = to_channels(bone.rotation_mode, local_rotation(bone)[None], previous=near)
+        setattr(bone, property_name(bone.rotation_mode), values[0])
     try:
         keyed = key_channels(context, rig, chosen, automatic=False, before=_before(rig))
         if not keyed:
@@ -132,8 +132,8 @@ def _before(rig: Object) -> dict[_Channel, tuple[float, ...]]:
         bone: PoseBone | None = rig.pose.bones.get(kept.name)
         if bone is not None:
             mode, rotation = bone.rotation_mode, np.array(kept.rotation, dtype=np.float64)
-            current = np.array(getattr(bone, property_name(mode)), dtype=np.float64)
-            channel, values = to_channels(mode, rotation[None], previous=current)
+            channel = property_name(mode)
+            values = to_channels(mode, rotation[None], previous=np.array(getattr(bone, channel)))
             found[kept.name, channel] = tuple(values[0].tolist())
             found[kept.name, "location"] = tuple(kept.location)
     return found

@@ -14,6 +14,7 @@ from bpy.types import Context, Depsgraph, Object, Scene
 
 from ...core import Options, Solution
 from ...core.arrays import FloatArray
+from ...core.channels import from_channels, to_channels
 from ...core.drag import DragPose, DragSolver
 from ...core.errors import FabrikError
 from ...core.kernel.joint_limits import legal_pose
@@ -36,6 +37,7 @@ from ..rig.armature import (
     freeze,
     length_text,
     object_scale,
+    property_name,
     read_channels,
     root_place,
     write_stretches,
@@ -50,7 +52,6 @@ from ..rig.pose_writer import (
     switches_of,
     write_switches,
 )
-from ..rig.rotation_modes import from_channels, property_name, to_channels
 from ..settings.control import solved_parents
 from ..settings.in_use import add_item
 from ..settings.limit_properties import read_limits
@@ -204,7 +205,7 @@ class BasePose:
         modes = {row: self._rig.pose.bones[bones[row]].rotation_mode for row in keyed}
         for mode in {*modes.values()}:
             rows = [row for row in keyed if modes[row] == mode]
-            values = to_channels(mode, found[rows][None])[1][0]
+            values = to_channels(mode, found[rows][None])[0]
             for row, own in zip(rows, values, strict=True):
                 self._keyed(bones[row], property_name(mode), own)
             found[rows] = from_channels(mode, values)

@@ -16,13 +16,14 @@ from mathutils import Matrix, Vector
 
 from ...core import forward_kinematics
 from ...core.arrays import BoolArray, FloatArray
+from ...core.channels import channel_count, from_channels
 from ...core.errors import FabrikError
 from ...core.model.skeleton import Skeleton, scaled_skeleton
 from ...core.rotations import IDENTITY, matrix_from_quaternion
-from ..settings.limit_properties import read_extra_field, read_slides
-from ..settings.limit_values import NO_SLIDE
+from ...human.rest_body import RestBone
+from ..settings.control import solved_parents
+from ..settings.limit_properties import read_extra
 from ..settings.why_not import why_not_editable
-from .rotation_modes import channel_count, from_channels, property_name
 
 Offset: TypeAlias = tuple[float, float, float]
 BONE_HEAD: Final[Offset] = (0.0, 0.0, 0.0)
@@ -33,6 +34,17 @@ SHOWN: Final = 5e-4
 def as_array(matrix: Matrix) -> FloatArray:
     """(4, 4) a Blender matrix as an array, copied row by row because that is five times as fast as np.array."""
     return np.array([row[:] for row in matrix.row])
+
+
+def property_name(rotation_mode: str) -> str:
+    """The pose bone's rotation property in a rotation mode."""
+    kind = rotation_mode.lower()
+    return f"rotation_{kind if kind in ('quaternion', 'axis_angle') else 'euler'}"
+
+
+def local_rotation(bone: PoseBone) -> FloatArray:
+    """(4,) the local rotation in a bone's channels."""
+    return from_channels(bone.rotation_mode, getattr(bone, property_name(bone.rotation_mode)))
 
 
 def bone_matrices(rig: Object, names: Iterable[str]) -> FloatArray:
@@ -207,7 +219,7 @@ def check_unscaled(armature: Object, bones: Iterable[str]) -> None:
         if pose_bone.scale[:] == _UNSCALED:
             continue
         scale = np.array(pose_bone.scale, dtype=np.float64)
-        stretches = scale[1] > 0.0 and read_extra_field(pose_bone, "slide") != NO_SLIDE
+        stretches = scale[1] > 0.0 and read_extra(armature, [name], "slide")
         if np.abs(scale - 1.0)[[0, 2] if stretches else [0, 1, 2]].max() > _SCALE_TOLERANCE:
             shown = ", ".join(f"{value:.4g}" for value in scale)
             raise RigError(f"Bone {name!r} is scaled ({shown}): set its scale to 1")
@@ -218,6 +230,15 @@ def check_bones(armature: Object, *names: str) -> None:
     for name in names:
         if name not in armature.data.bones:
             raise RigError(f"{armature.name!r} has no bone {name!r}: choose one that it has")
+
+
+def opposite_bone(rig: Object, bone: PoseBone) -> PoseBone | None:
+    """The bone with the mirrored name by Blender's rules, even with a prefix such as `mixamorig:`; None if missing."""
+    prefix, colon, name = bone.name.rpartition(":")
+    for flipped in (bpy.utils.flip_name(bone.name), prefix + colon + bpy.utils.flip_name(name)):
+        if flipped != bone.name and flipped in rig.pose.bones:
+            return rig.pose.bones[flipped]
+    return None
 
 
 def check_editable(armature: Object) -> None:
@@ -263,6 +284,31 @@ def read_channels(armature: Object) -> Channels:
     names = armature.data.bones.keys()
     order = [rows[name] for name in names]
     return Channels(names, rotations[order], floats(pose_bones, "location", 3)[order])
+
+
+# Names, names of parents, matrices and lengths of bones at rest.
+RestKey: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], bytes, bytes]
+
+
+def read_rest(rig: Object) -> dict[str, RestBone]:
+    """The bones of an armature at rest, by name; on a control rig, its deform bones."""
+    return rest_of(*rest_key(rig))
+
+
+def rest_key(rig: Object) -> RestKey:
+    """A cache key for bones at rest: names, parents' names, (J, 4, 4) matrices column by column and (J,) lengths."""
+    bones, above = rig.data.bones, solved_parents(rig)
+    rows = [bone.name in above for bone in bones]
+    names = tuple(filter(above.__contains__, bones.keys()))
+    frames, lengths = floats(bones, "matrix_local", 16), floats(bones, "length", 1)
+    return names, tuple(above[name] for name in names), frames[rows].tobytes(), lengths[rows].tobytes()
+
+
+def rest_of(names: tuple[str, ...], parents: tuple[str, ...], matrices: bytes, lengths: bytes) -> dict[str, RestBone]:
+    """The bones at rest that a `rest_key` describes."""
+    frames = np.frombuffer(matrices).reshape(-1, 4, 4).transpose(0, 2, 1)
+    rows = zip(names, parents, frames, np.frombuffer(lengths).tolist(), strict=True)
+    return {name: RestBone(parent, frame[:3, 3], frame[:3, :3], length) for name, parent, frame, length in rows}
 
 
 def unscaled(transforms: FloatArray) -> FloatArray:
@@ -379,7 +425,9 @@ def solved_slides(rig: Object, bones: Collection[str]) -> dict[str, tuple[float,
 
     Raises RigError naming a child that would grow with its parent; LimitPropertyError for invalid factors.
     """
-    slides = {name: slide for name, slide in read_slides(rig, bones).items() if not rig.pose.bones[name].lock_scale[1]}
+    slides = {
+        name: slide for name, slide in read_extra(rig, bones, "slide").items() if not rig.pose.bones[name].lock_scale[1]
+    }
     for child in growing_children([rig.pose.bones[name] for name in slides]):
         raise RigError(
             f"Bone {child.name!r} would be scaled by its stretching parent {child.parent.name!r}: set "
@@ -396,7 +444,7 @@ def stretched(rig: Object, tree: Tree, except_for: Collection[str] = ()) -> Tree
 
 def current_factors(rig: Object, bones: Collection[str]) -> dict[str, float]:
     """The current length factors of bones that may stretch, by name."""
-    return {name: float(rig.pose.bones[name].scale[1]) for name in read_slides(rig, bones)}
+    return {name: float(rig.pose.bones[name].scale[1]) for name in read_extra(rig, bones, "slide")}
 
 
 def write_stretches(rig: Object, factors: Mapping[str, float]) -> None:

@@ -18,9 +18,10 @@ from bpy.types import Action, FCurve, Object, PoseBone
 from bpy_extras import anim_utils
 
 from ...core.arrays import FloatArray, IntArray
+from ...core.channels import from_channels
 from ...core.errors import FabrikError
 from ..settings.why_not import is_layered, why_not_editable
-from .rotation_modes import from_channels, property_name
+from .armature import property_name
 
 
 class KeyframeError(FabrikError):

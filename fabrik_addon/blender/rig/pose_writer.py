@@ -19,14 +19,14 @@ from bpy.types import Context, Object, PoseBone, Scene
 
 from ...core import Hinge
 from ...core.arrays import BoolArray, FloatArray
+from ...core.channels import channel_count, from_channels, to_channels
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import angle_between
 from ..settings.control import moves
 from ..settings.limit_values import AXES
 from ..settings.rig import rig_settings
-from .armature import RigError, flags, floats, root_location_channel
+from .armature import RigError, flags, floats, local_rotation, property_name, root_location_channel
 from .keyframes import ROTATION_CHANNELS, bone_path
-from .rotation_modes import channel_count, from_channels, local_rotation, property_name, to_channels
 
 _FOUR_CHANNELS: Final = ("QUATERNION", "AXIS_ANGLE")
 # The order of the Euler angles that Blender locks if a bone's rotation mode has no order.
@@ -90,7 +90,7 @@ def hinge_of_locks(bone: PoseBone) -> Hinge | None:
     # The lockable values for X, Y and Z: Euler angles, or components of a quaternion.
     values = np.array(getattr(bone, property_name(bone.rotation_mode)), dtype=np.float64)[-3:]
     if bone.rotation_mode in _FOUR_CHANNELS and not by_parts:
-        values = to_channels(_LOCK_ORDER, local_rotation(bone)[None])[1][0]
+        values = to_channels(_LOCK_ORDER, local_rotation(bone)[None])[0]
     values[AXES.index(free[0])] = 0.0
     return Hinge(free[0], -pi, pi) if np.abs(values).max() < _NO_ANGLE else None
 
@@ -112,8 +112,8 @@ def with_locks(bone: PoseBone, start: FloatArray) -> WithLocks | None:
 
 def _with_angles(start: FloatArray, locked: BoolArray, order: str, rotation: FloatArray) -> FloatArray:
     """Copy the locked Euler angles of `start` (4,) to `rotation` (4,); returns (4,)."""
-    held = to_channels(order, start[None])[1][0]
-    angles = to_channels(order, rotation[None], previous=held)[1][0]
+    held = to_channels(order, start[None])[0]
+    angles = to_channels(order, rotation[None], previous=held)[0]
     return from_channels(order, np.where(locked, held, angles))
 
 
@@ -344,9 +344,9 @@ class ChannelGroup:
             for row, lock in self.locks.items():
                 rotations[row] = lock(rotations[row])
         still = angle_between(self.rotations, rotations) < _LEAST_TURN
-        channel, values = to_channels(self.mode, rotations[None], previous=self.before)
-        found = np.where(still[:, None] | self.locked, self.before, values[0]).tolist()
-        bones = armature.pose.bones
+        values = to_channels(self.mode, rotations[None], previous=self.before)[0]
+        found = np.where(still[:, None] | self.locked, self.before, values).tolist()
+        bones, channel = armature.pose.bones, property_name(self.mode)
         for name, each in zip(self.names, found, strict=True):
             if name not in but:
                 setattr(bones[name], channel, each)

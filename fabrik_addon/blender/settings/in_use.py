@@ -48,7 +48,7 @@ def seen(rig: Any) -> Any:
     return Unset(group.fixed_type)
 
 
-# Functions that are called, perhaps repeatedly, when the file uses a feature that needs handlers. Modules add theirs.
+# Functions that are called once, when the file first uses a feature that needs handlers. Modules add theirs.
 LISTENERS: Final[list[Callable[[], None]]] = []
 
 
@@ -61,8 +61,8 @@ def listen(handler: Callable[..., None], *names: str, on: bool) -> None:
 
 def note_use(_group: Any = None, _context: Context | None = None) -> None:
     """Report that a feature is used; the update function of properties that turn one on."""
-    for listener in LISTENERS:
-        listener()
+    while LISTENERS:
+        LISTENERS.pop()()
 
 
 def update_live_pose(group: PropertyGroup, _context: Context) -> None:

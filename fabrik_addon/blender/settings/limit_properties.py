@@ -7,9 +7,8 @@ default, such as its stiffness.
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from math import isfinite, pi, tau
+from dataclasses import replace
+from functools import lru_cache, partial
 from typing import Any, Final, TypeVar
 
 import bpy
@@ -19,16 +18,12 @@ from ...core import FabrikError, LimitError
 from ...core.limits import Limit
 from .limit_values import (
     AXES,
-    DESCRIPTIONS,
     EXTRA_FIELDS,
+    FIELDS,
     FREE,
     KINDS,
-    NO_SLIDE,
+    NAMES,
     LimitSettings,
-    Range,
-    as_cone,
-    as_range,
-    as_window,
     check_extra,
 )
 from .why_not import why_not_editable
@@ -60,23 +55,6 @@ def fits(current: Any, value: Any) -> bool:
     return getattr(current, "typecode", "") == "d" and len(current) == len(value)
 
 
-def number(value: Any) -> float:
-    """Convert a property to a plain number; raises LimitError for other types."""
-    if type(value) not in (float, int):
-        raise LimitError(f"it is {value!r}, but must be a number")
-    return float(value)
-
-
-LIMIT: Final = "fabrik_limit"
-CONE: Final = "fabrik_cone"
-TWIST: Final = "fabrik_twist"
-HINGE_AXIS: Final = "fabrik_hinge_axis"
-HINGE: Final = "fabrik_hinge"
-WINDOW: Final = "fabrik_window"
-SLIDE: Final = "fabrik_slide"
-STIFFNESS: Final = "fabrik_stiffness"
-MASS: Final = "fabrik_mass"
-
 _FREE_BONE: Final = LimitSettings()
 # The number of cached limits. Live posing reads them at each step.
 _LIMITS_KEPT: Final = 4096
@@ -84,39 +62,8 @@ _LIMITS_KEPT: Final = 4096
 _Value = TypeVar("_Value")
 
 
-@dataclass(frozen=True)
-class _Property:
-    """One custom property.
-
-    Attributes:
-        name: the name in Blender's interface.
-        convert: converts the property's value to the value in `LimitSettings`; raises LimitError.
-        bounds: hard and soft min and max of the slider; None for text.
-        subtype: Blender's subtype of a number.
-    """
-
-    name: str
-    convert: Callable[[Any], Any]
-    bounds: tuple[float, float, float, float] | None = None
-    subtype: str = "ANGLE"
-
-
-# The properties by field of `LimitSettings`, in the same order.
-_PROPERTIES: Final = {
-    "type": _Property(LIMIT, lambda value: _choice(value, KINDS)),
-    "cone": _Property(CONE, lambda value: as_cone(_numbers(value, 4)), (0.0, pi, 0.0, pi)),
-    "twist": _Property(TWIST, lambda value: as_range(_numbers(value, 2)), (-tau, tau, -pi, pi)),
-    "axis": _Property(HINGE_AXIS, lambda value: _choice(value, AXES)),
-    "hinge": _Property(HINGE, lambda value: as_range(_numbers(value, 2)), (-tau, tau, -pi, pi)),
-    "window": _Property(WINDOW, lambda value: as_window(_numbers(value)), (-pi, pi, -pi, pi)),
-    "slide": _Property(SLIDE, lambda value: _numbers(value, 2), (0.01, 100.0, 0.5, 2.0), "NONE"),
-    "stiffness": _Property(STIFFNESS, number, (0.0, 1.0, 0.0, 1.0), "FACTOR"),
-    "mass": _Property(MASS, number, (-1.0, 1.0, -1.0, 0.5), "NONE"),
-}
-# The names of the properties by field.
-NAMES: Final = {field: each.name for field, each in _PROPERTIES.items()}
 # The properties that a bake uses and that may be animated; text cannot be.
-NUMBERS: Final = (CONE, TWIST, HINGE, WINDOW, SLIDE)
+NUMBERS: Final = tuple(NAMES[field] for field in ("cone", "twist", "hinge", "window", "slide"))
 
 
 class LimitPropertyError(FabrikError):
@@ -139,8 +86,10 @@ def read_limit(pose_bone: PoseBone) -> Limit | None:
 
     Raises LimitPropertyError naming the bone and the invalid property.
     """
-    kind = read_field(pose_bone, "type")
-    kept = (_plain(pose_bone.get(NAMES[field])) for field in KINDS[kind].fields)
+    kind = pose_bone.get(NAMES["type"])
+    # A cached limit needs no check of its type. A list also finds types that can't be hashed.
+    kind = kind if kind in [*KINDS] else read_field(pose_bone, "type")
+    kept = (plain(pose_bone.get(NAMES[field])) for field in KINDS[kind].fields)
     try:
         return _limit_of(kind, tuple(kept))
     except (LimitError, TypeError):
@@ -152,7 +101,7 @@ def read_limit(pose_bone: PoseBone) -> Limit | None:
         return limit
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A property's value; arrays, of custom properties and of operators, become tuples."""
     return tuple(value) if hasattr(value, "to_list") or hasattr(value, "foreach_get") else value
 
@@ -161,42 +110,34 @@ def _plain(value: Any) -> Any:
 def _limit_of(kind: str, values: tuple[Any, ...]) -> Limit | None:
     """A limit of a kind from property values; None if a value is missing. Raises errors for invalid values."""
     pairs = zip(KINDS[kind].fields, values, strict=True)
-    settings = {field: converted(field, value) for field, value in pairs if value is not None}
+    settings = {field: FIELDS[field].convert(value) for field, value in pairs if value is not None}
     return LimitSettings(kind, **settings).limit()
 
 
-def read_slides(armature: Object, bone_names: Collection[str]) -> dict[str, Range]:
-    """The min and max length factors of bones that may stretch, by name.
+def read_extra(armature: Object, bone_names: Collection[str], field: str) -> dict[str, Any]:
+    """The values of a field of `EXTRA_FIELDS` by bone name, without those that are missing or the default.
 
-    Raises LimitPropertyError naming a bone with invalid factors.
+    Raises LimitPropertyError naming a bone and the invalid property.
     """
-    found = {name: read_extra_field(armature.pose.bones[name], "slide") for name in bone_names}
-    return {name: slide for name, slide in found.items() if slide != NO_SLIDE}
-
-
-def read_extra_field(pose_bone: PoseBone, field: str) -> Any:
-    """A bone's value of a field of `EXTRA_FIELDS`; the default if it is missing.
-
-    Raises LimitPropertyError naming the bone and the invalid property.
-    """
-    free = getattr(_FREE_BONE, field)
-    if _plain(pose_bone.get(NAMES[field], free)) == free:
-        # This is by far the most frequent case, and needs no check.
-        return free
-    value = read_field(pose_bone, field)
-    checked(pose_bone, field, lambda: check_extra(field, value))
-    return value
+    bones, found = armature.pose.bones, dict[str, Any]()
+    name, free = NAMES[field], getattr(_FREE_BONE, field)
+    for bone in map(bones.__getitem__, bone_names):
+        # Most bones don't have the property.
+        if (value := bone.get(name)) is not None and plain(value) != free:
+            found[bone.name] = value = read_field(bone, field)
+            checked(bone, field, partial(check_extra, field, value))
+    return found
 
 
 def has_limit(pose_bone: PoseBone) -> bool:
     """Whether a limit is stored on the bone, even if only "FREE"."""
-    return pose_bone.get(LIMIT) is not None
+    return pose_bone.get(NAMES["type"]) is not None
 
 
 def read_settings(pose_bone: PoseBone) -> LimitSettings:
     """All stored values of a bone's limit; missing or invalid ones get the defaults of a free bone."""
     values = {}
-    for field in _PROPERTIES:
+    for field in FIELDS:
         try:
             values[field] = read_field(pose_bone, field)
         except LimitPropertyError:
@@ -211,7 +152,7 @@ def write_settings(pose_bone: PoseBone, settings: LimitSettings) -> None:
     """
     check_writable(pose_bone, settings)
     every = settings.type != FREE or has_limit(pose_bone)
-    for field, own in _PROPERTIES.items():
+    for field, own in FIELDS.items():
         value = getattr(settings, field)
         if every or value != getattr(_FREE_BONE, field) or pose_bone.get(own.name) is not None:
             _put(pose_bone, field, value)
@@ -280,7 +221,7 @@ def _put(pose_bone: PoseBone, field: str, value: Any) -> None:
     # Convert whole numbers to floats, because Blender would create integer properties.
     plain = value if isinstance(value, str) else float(value) if isinstance(value, (float, int)) else None
     kept: Any = tuple(map(float, value)) if plain is None else plain
-    own, name = _PROPERTIES[field], NAMES[field]
+    own, name = FIELDS[field], NAMES[field]
     is_new = not fits(pose_bone.get(name), kept)
     if kept == () or (is_override(pose_bone) and (is_new or not is_overridable(pose_bone, name))):
         return
@@ -295,7 +236,7 @@ def _put(pose_bone: PoseBone, field: str, value: Any) -> None:
     # The tooltip, bounds and unit of a new property.
     shown: Any = pose_bone.id_properties_ui(name)
     choices = {"type": KINDS, "axis": AXES}.get(field, ())
-    shown.update(description=f"{DESCRIPTIONS[field]}: {', '.join(choices)}" if choices else DESCRIPTIONS[field])
+    shown.update(description=f"{own.description}: {', '.join(choices)}" if choices else own.description)
     if own.bounds is not None:
         ends = dict(zip(("min", "max", "soft_min", "soft_max"), own.bounds, strict=True))
         free = getattr(_FREE_BONE, field)
@@ -308,12 +249,7 @@ def read_field(pose_bone: PoseBone, field: str) -> Any:
     value: Any = pose_bone.get(NAMES[field])
     if value is None:
         return getattr(_FREE_BONE, field)
-    return checked(pose_bone, field, lambda: converted(field, value))
-
-
-def converted(field: str, value: Any) -> Any:
-    """A field of `LimitSettings` from the value of a custom property, or of an operator; raises LimitError."""
-    return _PROPERTIES[field].convert(value)
+    return checked(pose_bone, field, lambda: FIELDS[field].convert(plain(value)))
 
 
 def checked(pose_bone: PoseBone, field: str, make: Callable[[], _Value]) -> _Value:
@@ -323,19 +259,3 @@ def checked(pose_bone: PoseBone, field: str, make: Callable[[], _Value]) -> _Val
     except LimitError as error:
         name = NAMES[field]
         raise LimitPropertyError(f"Bone {pose_bone.name!r}, property {name!r}: {error}") from error
-
-
-def _choice(value: Any, choices: Collection[str]) -> str:
-    if not isinstance(value, str) or value not in choices:
-        raise LimitError(f"it is {_plain(value)!r}, but must be one of {', '.join(choices)}")
-    return value
-
-
-def _numbers(value: Any, count: int | None = None) -> tuple[float, ...]:
-    """Plain finite numbers from an array property; raises LimitError with the reason if they are invalid."""
-    plain = _plain(value)
-    if not isinstance(plain, tuple) or (count is not None and len(plain) != count):
-        raise LimitError(f"it is {plain!r}, but must be {count or 'several'} numbers")
-    if not all(isfinite(number) for number in plain):
-        raise LimitError(f"it is {plain!r}, but all numbers must be finite")
-    return tuple(map(float, plain))

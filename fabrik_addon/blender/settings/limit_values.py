@@ -4,7 +4,7 @@
 starts, so the solver is imported only when a limit is made.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import hypot, isfinite, pi, tau
 from typing import TYPE_CHECKING, Any, Final
@@ -31,7 +31,6 @@ _WHOLE: Final = tau + 1e-12
 _ROUNDING: Final = 1e-5
 
 Range = tuple[float, float]
-Cone = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class LimitSettings:
     """
 
     type: str = FREE
-    cone: Cone = WHOLE_CONE
+    cone: tuple[float, ...] = WHOLE_CONE
     twist: Range = ALL_ROUND
     axis: str = "X"
     hinge: Range = ALL_ROUND
@@ -120,20 +119,6 @@ KINDS: Final[Mapping[str, LimitKind]] = {
 }
 # For Blender's menus: identifier, name, tooltip.
 LIMIT_TYPES: Final = tuple((identifier, kind.name, kind.description) for identifier, kind in KINDS.items())
-# The tooltips of the fields, for the operator's keywords and for the bones' custom properties.
-DESCRIPTIONS: Final[Mapping[str, str]] = {
-    "type": "Type of joint",
-    "cone": "Ball: maximum swing toward the bone's +X, +Z, -X and -Z",
-    "twist": "Ball and polygon: minimum and maximum twist about the bone",
-    "axis": "Hinge: the bone's axis of rotation",
-    "hinge": "Hinge: minimum and maximum rotation about its axis",
-    "window": "Polygon: alternating X and Z swings of its points",
-    "slide": "Minimum and maximum stretch as factors of the bone's length, used if targets can't be met otherwise; "
-    "1 and 1 keep its length",
-    "stiffness": "How strongly the bone keeps its rotation while others rotate. At 0 only its mass counts; at 1 it "
-    "never rotates",
-    "mass": "The bone's share of the body's mass; a negative value estimates it from the bone's name or size",
-}
 LIMIT_AXES: Final = (
     ("X", "X", "The bone's X axis"),
     ("Y", "Y", "The bone's Y axis, for a pivot joint"),
@@ -178,25 +163,109 @@ def flat(corners: Sequence[Sequence[float]]) -> tuple[float, ...]:
     return tuple(float(part) for corner in corners for part in corner)
 
 
-def as_cone(angles: Sequence[float]) -> Cone:
+def _choice(value: Any, choices: Collection[str]) -> str:
+    if not isinstance(value, str) or value not in choices:
+        raise core.LimitError(f"it is {value!r}, but must be one of {', '.join(choices)}")
+    return value
+
+
+def _number(value: Any) -> float:
+    """Convert a property to a plain number; raises LimitError for other types."""
+    if type(value) not in (float, int):
+        raise core.LimitError(f"it is {value!r}, but must be a number")
+    return float(value)
+
+
+def _numbers(value: Any, count: int | None = None) -> tuple[float, ...]:
+    """Plain finite numbers from an array property; raises LimitError with the reason if they are invalid."""
+    if not isinstance(value, tuple) or (count is not None and len(value) != count):
+        raise core.LimitError(f"it is {value!r}, but must be {count or 'several'} numbers")
+    if not all(isfinite(number) for number in value):
+        raise core.LimitError(f"it is {value!r}, but all numbers must be finite")
+    return tuple(map(float, value))
+
+
+def _cone(value: Any) -> tuple[float, ...]:
     """Four swings, with rounding errors beyond 0 and 180° removed."""
-    right, front, left, back = (
-        min(max(angle, 0.0), pi) if -_ROUNDING <= angle <= pi + _ROUNDING else angle for angle in angles
-    )
-    return right, front, left, back
+    angles = _numbers(value, 4)
+    return tuple(min(max(angle, 0.0), pi) if -_ROUNDING <= angle <= pi + _ROUNDING else angle for angle in angles)
 
 
-def as_range(ends: Sequence[float]) -> Range:
+def _range(value: Any) -> Range:
     """Min and max; a range that is a full turn except for rounding becomes a full turn."""
-    low, high = ends
+    low, high = _numbers(value, 2)
     nearly_whole = tau - _ROUNDING <= high - low < tau
     return low, low + _WHOLE if nearly_whole else high
 
 
-def as_window(numbers: Sequence[float]) -> tuple[float, ...]:
+def _window(value: Any) -> tuple[float, ...]:
     """An outline's corners; those slightly beyond 180° because of rounding are moved back.
 
     Raises LimitError if one has no Z.
     """
-    sized = ((x, z, hypot(x, z)) for x, z in points(numbers))
+    sized = ((x, z, hypot(x, z)) for x, z in points(_numbers(value)))
     return flat([(x * pi / size, z * pi / size) if pi < size <= pi + _ROUNDING else (x, z) for x, z, size in sized])
+
+
+@dataclass(frozen=True)
+class LimitField:
+    """A value of a limit, and the custom property that stores it.
+
+    Attributes:
+        name: the name of the custom property.
+        description: the tooltip of the property, and of the operator's argument.
+        convert: converts the value of the property, or of the argument, to the value in `LimitSettings`; arrays are
+            tuples. Raises LimitError.
+        bounds: hard and soft min and max of the slider; None for text.
+        subtype: Blender's subtype of a number.
+    """
+
+    name: str
+    description: str
+    convert: Callable[[Any], Any]
+    bounds: tuple[float, float, float, float] | None = None
+    subtype: str = "ANGLE"
+
+
+# By field of `LimitSettings`, in the same order.
+FIELDS: Final[Mapping[str, LimitField]] = {
+    "type": LimitField("fabrik_limit", "Type of joint", lambda value: _choice(value, KINDS)),
+    "cone": LimitField(
+        "fabrik_cone", "Ball: maximum swing toward the bone's +X, +Z, -X and -Z", _cone, (0.0, pi, 0.0, pi)
+    ),
+    "twist": LimitField(
+        "fabrik_twist", "Ball and polygon: minimum and maximum twist about the bone", _range, (-tau, tau, -pi, pi)
+    ),
+    "axis": LimitField("fabrik_hinge_axis", "Hinge: the bone's axis of rotation", lambda value: _choice(value, AXES)),
+    "hinge": LimitField(
+        "fabrik_hinge", "Hinge: minimum and maximum rotation about its axis", _range, (-tau, tau, -pi, pi)
+    ),
+    "window": LimitField(
+        "fabrik_window", "Polygon: alternating X and Z swings of its points", _window, (-pi, pi, -pi, pi)
+    ),
+    "slide": LimitField(
+        "fabrik_slide",
+        "Minimum and maximum stretch as factors of the bone's length, used if targets can't be met otherwise; "
+        "1 and 1 keep its length",
+        lambda value: _numbers(value, 2),
+        (0.01, 100.0, 0.5, 2.0),
+        "NONE",
+    ),
+    "stiffness": LimitField(
+        "fabrik_stiffness",
+        "How strongly the bone keeps its rotation while others rotate. At 0 only its mass counts; at 1 it "
+        "never rotates",
+        _number,
+        (0.0, 1.0, 0.0, 1.0),
+        "FACTOR",
+    ),
+    "mass": LimitField(
+        "fabrik_mass",
+        "The bone's share of the body's mass; a negative value estimates it from the bone's name or size",
+        _number,
+        (-1.0, 1.0, -1.0, 0.5),
+        "NONE",
+    ),
+}
+# The names of the properties by field.
+NAMES: Final = {field: each.name for field, each in FIELDS.items()}

@@ -46,10 +46,6 @@ class Armatures:
             self._count = count
         return self._found
 
-    def visible(self) -> list[Object]:
-        """The armatures visible in the context's view layer."""
-        return [rig for rig in self.in_file() if rig.visible_get()]
-
     def note_use(self) -> None:
         """Search the file from now on, because it uses a feature of the add-on; see `in_use`."""
         self._is_needed = True

@@ -8,7 +8,7 @@ marker's offset is then read from that pose. By default markers are scaled to th
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 
@@ -152,6 +152,74 @@ def refined_steps(
     fit, poses = yield from over_take(fit, positions, resize=resize)
     found = _result(fit, poses, positions, calibration.guesses)
     return replace(found, pose=calibration.pose, stature=calibration.stature)
+
+
+# The markers were placed differently in two recordings if they are off by more than _FAR_OFF, a fraction of the rig's
+# size (12 mm for a person; usually 7), and _WORSE times as far as without the first recording.
+_FAR_OFF: Final = 0.005
+_WORSE: Final = 2.0
+# The number of the take's frames that are compared.
+_TRIED: Final = 20
+# The fraction of the work that measuring the reference takes, if the positions are then refined with the take.
+_MEASURED: Final = 0.3
+
+
+def calibrate_take_steps(
+    skeleton: Skeleton,
+    mapping: Sequence[MappedMarker],
+    take: Clip,
+    frames: tuple[int, int] | None = None,
+    static: tuple[Clip, Sequence[MappedMarker]] | None = None,
+    *,
+    limits: Mapping[str, Limit],
+    scale: Scale,
+    refine: bool,
+) -> Generator[float, None, tuple[Calibration, tuple[float, float] | None]]:
+    """Calibrate on a static recording, if there is one, or on the take, in small steps; yields progress, 0 to 1.
+
+    If the take fits clearly worse with the static recording than without it, the recording is rejected. Also returns
+    the median errors of the take's markers with and without it, None unless it was rejected.
+
+    frames: as for `calibrate_steps`. static: the static recording, with the markers to measure in it. refine: use the
+    whole take to improve the positions. The calibration has the markers of `mapping`: measured positions, and guesses
+    for markers that are never seen.
+    """
+    clip, there = static or (take, mapping)
+    rejected, half = None, 0.5 * _MEASURED
+    measuring = calibrate_steps(skeleton, there, clip, frames, limits=limits, scale=scale)
+    found = _with_markers((yield from within(0.0, half, measuring)), mapping)
+    off = _usually_off(found, take, limits) if static else 0.0
+    if off > _FAR_OFF * skeleton.size:
+        alone = calibrate_steps(skeleton, mapping, take, limits=limits, scale=scale)
+        without = _with_markers((yield from within(half, _MEASURED, alone)), mapping)
+        off_without = _usually_off(without, take, limits)
+        if off > _WORSE * off_without:
+            found, rejected = without, (off, off_without)
+    if refine:
+        refining = refined_steps(found, take, limits=limits, resize=isinstance(scale, str))
+        found = yield from within(_MEASURED, 1.0, refining)
+    return found, rejected
+
+
+def _usually_off(found: Calibration, take: Clip, limits: Mapping[str, Limit]) -> float:
+    """The median error of a take's markers with a calibration, in the rig's units."""
+    targets = found.targets(take)
+    targets = targets[evenly_spread(len(targets), _TRIED)]
+    solution = found.solver(limits, Options(restarts=0)).solve(targets)
+    return float(np.nanmedian(solution.errors))
+
+
+def _with_markers(found: Calibration, mapping: Sequence[MappedMarker]) -> Calibration:
+    """The calibration with the mapping's markers: measured positions, and guesses for markers that are never seen."""
+    indices = {entry.marker: place for place, entry in enumerate(found.markers)}
+    scales = dict(zip(found.skeleton.names, found.bone_factors.tolist(), strict=True))
+    markers = [entry.scaled(scales[entry.bone]) for entry in mapping]
+    guesses, residuals = guessed_offsets(found.skeleton, markers), np.full(len(mapping), np.nan)
+    for row, entry in enumerate(mapping):
+        if (place := indices.get(entry.marker)) is not None:
+            markers[row], residuals[row] = found.markers[place], found.residuals[place]
+            guesses[row] = found.guesses[place]
+    return replace(found, markers=tuple(markers), residuals=residuals, guesses=guesses)
 
 
 def positions_of(clip: Clip, mapping: Sequence[MappedMarker]) -> FloatArray:

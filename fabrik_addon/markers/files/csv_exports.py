@@ -29,8 +29,9 @@ from typing import Final
 import numpy as np
 
 from ...core.arrays import FloatArray
+from ...core.channels import from_channels
 from ...core.errors import first_few
-from ...core.rotations import IDENTITY, matrix_from_quaternion, product, quaternion_from_rotation_vector
+from ...core.rotations import matrix_from_quaternion
 from ..clip import Clip, MarkerFileError
 from .reading import (
     METERS,
@@ -272,8 +273,6 @@ def _quaternions(channels: Mapping[tuple[str, str], FloatArray], order: str) -> 
     """
     if any(("rotation", axis) not in channels for axis in order):
         return {}
-    turned = IDENTITY
-    for axis in order:
-        angles = np.radians(channels["rotation", axis])
-        turned = product(turned, quaternion_from_rotation_vector(angles[:, None] * np.eye(3)["xyz".index(axis)]))
+    angles = np.radians(np.stack([channels["rotation", axis] for axis in "xyz"], axis=1))
+    turned = from_channels(order[::-1].upper(), angles)
     return {("rotation", axis): turned[:, index] for index, axis in enumerate("wxyz")}

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import scenes
 
-from fabrik_addon.blender.bake.bake import BakeError, bake, location_keys, rotation_keys
+from fabrik_addon.blender.bake.bake import BakeError, bake
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.rig.keyframes import KeyframeError
-from fabrik_addon.blender.rig.rotation_modes import from_channels, to_channels
+from fabrik_addon.core.channels import from_channels, needed_keys, to_channels
 from fabrik_addon.core.errors import FabrikError
 from fabrik_addon.core.rotations import angle_between
 
@@ -52,8 +52,8 @@ class TestFewerKeys:
     def test_rotations(self, mode, angle, frames, seed):
         rng = np.random.default_rng(seed)
         steps = np.cumsum(rng.normal(size=(frames, 4)) * 0.1, axis=0) + rng.normal(size=4)
-        _, values = to_channels(mode, steps / np.linalg.norm(steps, axis=1, keepdims=True))
-        kept = rotation_keys(mode, values, angle)
+        values = to_channels(mode, steps / np.linalg.norm(steps, axis=1, keepdims=True))
+        kept = needed_keys(values, angle, mode)
         between = np.stack([np.interp(np.arange(frames), kept, column[kept]) for column in values.T], axis=1)
         off = angle_between(from_channels(mode, between), from_channels(mode, values))
         assert off.max() <= angle + 1e-9
@@ -63,16 +63,16 @@ class TestFewerKeys:
     @given(st.floats(0.001, 0.3), st.integers(1, 80), st.integers(0, 999))
     def test_locations(self, distance, frames, seed):
         values = np.cumsum(np.random.default_rng(seed).normal(size=(frames, 3)) * 0.1, axis=0)
-        kept = location_keys(values, distance)
+        kept = needed_keys(values, distance)
         between = np.stack([np.interp(np.arange(frames), kept, column[kept]) for column in values.T], axis=1)
         assert np.linalg.norm(between - values, axis=1).max() <= distance + 1e-9
 
     def test_bones_that_do_not_move_have_two_keys(self):
-        assert location_keys(np.ones((50, 3)), 1e-6).tolist() == [0, 49]
+        assert needed_keys(np.ones((50, 3)), 1e-6).tolist() == [0, 49]
 
     def test_zero_keeps_all_keys_that_bend_the_curve(self):
         values = np.stack([np.arange(20.0) ** 2] * 3, axis=1)
-        assert len(location_keys(values, 0.0)) == 20
+        assert len(needed_keys(values, 0.0)) == 20
 
     def test_a_bake_with_reduced_keys_is_near_one_with_all_keys(self):
         rig = traveller()

@@ -10,6 +10,7 @@ from support import scenes
 
 from fabrik_addon.blender.bake.bake import bake
 from fabrik_addon.blender.rig import keyframes
+from fabrik_addon.blender.ui.overlays.drawing import Drawing
 from fabrik_addon.blender.ui.overlays.goals import error_lines
 from fabrik_addon.core.errors import FabrikError
 
@@ -175,7 +176,7 @@ class TestReport:
         rig, positions, labels = marked_rig(noise=0.03, hidden=["head"])
         run(rig)
         bpy.context.scene.frame_set(14)
-        lines = error_lines(rig, 14).lines
+        lines = Drawing.of(error_lines(rig)).lines
         ends = np.concatenate([own for own, _ in lines.values()]).reshape(-1, 2, 3)
         seen = [place for place, label in enumerate(labels) if not label.startswith("head")]
         assert len(ends) == len(seen)

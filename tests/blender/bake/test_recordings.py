@@ -38,7 +38,7 @@ def baked(recording, output, *flags):
     parser = Parser()
     COMMANDS["bake"].add_arguments(parser)
     chosen = parser.parse_args([str(each) for each in (SAMPLES / "human.blend", recording, "--output", output, *flags)])
-    (take,) = planned(chosen, chosen.markers)
+    (take,) = planned(chosen, chosen.recordings)
     result, lines = bake_file(chosen, take)
     scale = float(re.search(r"scaled by ([\d.]+)", lines[0])[1])
     return SimpleNamespace(bake=result, lines=lines, scale=scale, clip=read_markers(recording))

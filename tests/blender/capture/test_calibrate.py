@@ -198,7 +198,6 @@ def lead(rig):
             {"reference": (3, 99)},
             "The reference frames are 3 to 99: they must be within 1 to",
         ),
-        (lambda rig: None, {"proportions": "BIG"}, "The proportions are 'BIG'"),
         (lead, {}, "is moved by more than location keys"),
         (lambda rig: rig.fabrik.capture.markers.clear(), {}, "'Rig' has no matched markers"),
         (lambda rig: bpy.data.objects.remove(rig.fabrik.capture.markers[0].target), {}, "has no object|not in scene"),

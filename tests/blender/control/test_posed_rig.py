@@ -10,8 +10,8 @@ from support.rigify import open_set_up
 
 from fabrik_addon.blender.control.posed_rig import ControlRig, PlainRig, posed_rig
 from fabrik_addon.blender.control.writer import PLACED, Deviation, deviation_warning, evaluate, limbs_on_ik
-from fabrik_addon.blender.rig.rotation_modes import from_channels
 from fabrik_addon.core import forward_kinematics
+from fabrik_addon.core.channels import from_channels
 from fabrik_addon.core.rotations import angle_between, product, quaternion_from_rotation_vector
 from fabrik_addon.markers.steps import finish
 

@@ -10,11 +10,11 @@ from support.takes import curves, go_to, poses
 
 from fabrik_addon.blender.edit.spread_drag import Spread, begin_spread
 from fabrik_addon.blender.rig import keyframes
-from fabrik_addon.blender.rig.armature import RigError
+from fabrik_addon.blender.rig.armature import RigError, property_name
 from fabrik_addon.blender.rig.keyframes import bone_path, new_action, write_curves
 from fabrik_addon.blender.rig.pose_writer import write_switches
-from fabrik_addon.blender.rig.rotation_modes import property_name, to_channels
 from fabrik_addon.blender.ui.overlays import drawing
+from fabrik_addon.core.channels import to_channels
 from fabrik_addon.core.rotations import quaternion_from_rotation_vector
 
 FRAMES = np.arange(1, 32)
@@ -37,7 +37,7 @@ def human():
         turns = quaternion_from_rotation_vector(0.1 * swing * np.roll((1.0, 0.4, 0.2), number))
         still = "thigh" in control or "shin" in control or "foot" in control
         mode = rig.pose.bones[control].rotation_mode
-        _, values = to_channels(mode, np.where(still, (1.0, 0.0, 0.0, 0.0), turns))
+        values = to_channels(mode, np.where(still, (1.0, 0.0, 0.0, 0.0), turns))
         write_curves(action, rig, bone_path(control, property_name(mode)), FRAMES, values, control)
     write_curves(action, rig, bone_path(kept.place, "location"), FRAMES, 0.02 * swing * np.ones(3), kept.place)
     bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
@@ -195,21 +195,21 @@ def test_trails_of_controls_follow_their_keys(human):
     """Fixed: they stayed as they were when keys changed."""
     human.fabrik.show_trails, human.fabrik.trail_frames = True, 5
     select(human, ("hand_fk.R",), "hand_fk.R")
-    assert drawing.drawing_of_trails(bpy.context, human) is None
+    assert drawing.trails(bpy.context, human) is None
     assert bpy.app.timers.is_registered(drawing.refresh_trails), "nobody has to ask for the trails"
     drawing.refresh_trails()
     ((_, _, before),) = drawing.trail_points(bpy.context, human)
-    drawn = drawing.drawing_of_trails(bpy.context, human)
+    drawn = drawing.trails(bpy.context, human)
     go_to(HERE)
     hand = human.pose.bones["hand_fk.R"].parent
     hand.rotation_quaternion = (0.8, 0.6, 0.0, 0.0)
     hand.keyframe_insert(property_name(hand.rotation_mode))
-    assert drawing.drawing_of_trails(bpy.context, human) is None, "what is not so any more is not drawn"
+    assert drawing.trails(bpy.context, human) is None, "what is not so any more is not drawn"
     assert drawing.refresh_trails() is None
     ((_, _, after),) = drawing.trail_points(bpy.context, human)
     assert np.abs(after - before).max() > 0.01
-    assert drawing.drawing_of_trails(bpy.context, human) is not drawn
-    assert drawing.drawing_of_trails(bpy.context, human) is drawing.drawing_of_trails(bpy.context, human)
+    assert drawing.trails(bpy.context, human) is not drawn
+    assert drawing.trails(bpy.context, human) is drawing.trails(bpy.context, human)
 
 
 def without_keys(rig):
@@ -258,7 +258,7 @@ def arm_on_ik(human):
     write_curves(action, human, bone_path("hand_ik.R", "location"), FRAMES, places, "hand_ik.R")
     for name in ("hand_ik.R", "upper_arm_ik.R"):
         mode = human.pose.bones[name].rotation_mode
-        _, values = to_channels(mode, quaternion_from_rotation_vector(0.1 * swing * np.array((1.0, 0.4, 0.2))))
+        values = to_channels(mode, quaternion_from_rotation_vector(0.1 * swing * np.array((1.0, 0.4, 0.2))))
         write_curves(action, human, bone_path(name, property_name(mode)), FRAMES, values, name)
     go_to(HERE)
     return human

@@ -31,7 +31,7 @@ def select(rig, *names):
 
 
 def test_paths_agree_with_blender(walk):
-    paths, _ = PathKeeper().paths(walk, 21)
+    paths = PathKeeper().paths(walk, 21)
     assert paths.frames.tolist() == list(range(1, 42))
     posed = takes.poses(walk, paths.frames)
     order = [paths.names.index(bone.name) for bone in walk.pose.bones]
@@ -43,24 +43,23 @@ def test_paths_agree_with_blender(walk):
 
 def test_paths_are_cached_until_a_key_changes(walk):
     keeper = PathKeeper()
-    first, state = keeper.paths(walk, 21)
-    assert keeper.paths(walk, 30) == (first, state)
+    first = keeper.paths(walk, 21)
+    assert keeper.paths(walk, 30) is first
     curve = next(curve for curve in keyframes.curves(walk) if "forearm.R" in curve.data_path)
     curve.keyframe_points[10].co[1] += 0.3
-    second, other = keeper.paths(walk, 30)
-    assert other != state
+    second = keeper.paths(walk, 30)
     assert np.abs(second.tails - first.tails).max() > 1e-3
     curve.keyframe_points[10].co[1] -= 0.3
-    states = [keeper.paths(walk, frame)[1] for frame in (31, 32, 33, 34)]
-    assert states[-1] == state
-    assert np.abs(keeper.paths(walk, 34)[0].tails - first.tails).max() == 0.0
+    third = keeper.paths(walk, 34)
+    assert third is not second
+    assert np.abs(third.tails - first.tails).max() == 0.0
 
 
 def test_a_rig_without_keys_has_no_paths(clean_scene):
     rig = takes.active_human()
-    assert PathKeeper().paths(rig, 1)[0] is None
+    assert PathKeeper().paths(rig, 1) is None
     rig.fabrik.show_trails = True
-    assert drawing.drawing_of_trails(bpy.context, rig) is None
+    assert drawing.trails(bpy.context, rig) is None
 
 
 @pytest.mark.parametrize("layered", [False, True])
@@ -74,14 +73,14 @@ def test_a_rig_that_cannot_be_read_has_no_trails(walk, layered):
         animation.action = None
     walk.scale = (1.0, 2.0, 1.0)
     bpy.context.view_layer.update()
-    assert drawing.drawing_of_trails(bpy.context, walk) is None
+    assert drawing.trails(bpy.context, walk) is None
     drawing.refresh_trails()
     assert drawing.trail_points(bpy.context, walk) == []
 
 
 def test_keys_have_dots_and_other_frames_ticks():
     rig = takes.walking_human(41, step=8)
-    paths, _ = PathKeeper().paths(rig, 21)
+    paths = PathKeeper().paths(rig, 21)
     lines = {width: ends for width, (ends, _) in Drawing.of(trail_lines(paths, ["hand.R"], 21, 12)).lines.items()}
     assert {width: len(ends) for width, ends in lines.items()} == {TRAIL: 2 * 24, TICK: 4 * 21, KEY: 4 * 4}
     middle = lines[TRAIL].reshape(-1, 2, 3)[12, 0]
@@ -91,19 +90,19 @@ def test_keys_have_dots_and_other_frames_ticks():
 def test_held_frames_are_drawn_on_their_trail(walk):
     select(walk, "hand.R")
     walk.fabrik.show_trails = True
-    assert HELD not in drawing.drawing_of_trails(bpy.context, walk).lines
+    assert HELD not in drawing.trails(bpy.context, walk).lines
     bpy.ops.fabrik.add_hold(bone="hand.R", first=15, last=25, ease=5)
-    ends, _ = drawing.drawing_of_trails(bpy.context, walk).lines[HELD]
+    ends, _ = drawing.trails(bpy.context, walk).lines[HELD]
     assert len(ends) == 2 * 10 + 2 * 4
     assert np.linalg.norm(ends - world(walk, "hand.R"), axis=1).max() < 0.02
 
 
 def test_trails_are_drawn_only_if_enabled_and_for_selected_bones(walk):
     select(walk, "hand.R", "hand.L")
-    assert not drawing.drawing_of_trails(bpy.context, walk).lines
+    assert not drawing.trails(bpy.context, walk).lines
     walk.fabrik.show_trails = True
-    trails = drawing.drawing_of_trails(bpy.context, walk)
-    assert drawing.drawing_of_trails(bpy.context, walk) is trails
+    trails = drawing.trails(bpy.context, walk)
+    assert drawing.trails(bpy.context, walk) is trails
     points = {bone: places for bone, _, places in drawing.trail_points(bpy.context, walk)}
     assert set(points) == {"hand.R", "hand.L"}
     assert np.abs(points["hand.R"][20] - world(walk, "hand.R")).max() < 1e-5

@@ -14,8 +14,9 @@ from fabrik_addon.blender.goals.body import floor_of
 from fabrik_addon.blender.goals.effectors import pin_bones
 from fabrik_addon.blender.posing.drag import DragSettings
 from fabrik_addon.blender.rig import keyframes
+from fabrik_addon.blender.rig.armature import property_name
 from fabrik_addon.blender.rig.keyframes import bone_path, new_action, write_curves
-from fabrik_addon.blender.rig.rotation_modes import to_channels
+from fabrik_addon.core.channels import to_channels
 from fabrik_addon.core.errors import FabrikError
 from fabrik_addon.markers.feet import span_of_contact
 
@@ -465,7 +466,7 @@ def test_a_spread_drag_works_in_other_rotation_modes(mode):
     turns, _ = scenes.smooth_motion(rig, 41, 2)
     action = new_action(rig, "Waves")
     for place, bone in enumerate(rig.pose.bones):
-        channel, values = to_channels(mode, turns[:, place])
+        channel, values = property_name(mode), to_channels(mode, turns[:, place])
         write_curves(action, rig, bone_path(bone.name, channel), np.arange(1, 42), values, bone.name)
     bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
     frames = np.arange(1, 42)

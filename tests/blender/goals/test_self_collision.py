@@ -12,9 +12,8 @@ from fabrik_addon.blender.goals.effectors import add_effector, pin_bones
 from fabrik_addon.blender.posing.drag import DragSettings, begin_drag
 from fabrik_addon.blender.posing.solve import solve_frame
 from fabrik_addon.blender.rig.armature import read_trees
-from fabrik_addon.blender.settings.why_not import ARMATURES
 from fabrik_addon.blender.ui.overlays.goals import capsule_lines
-from fabrik_addon.blender.ui.overlays.handlers import shown_rigs
+from fabrik_addon.blender.ui.overlays.handlers import forget, shown_rigs
 from fabrik_addon.core.kernel.capsules import closest
 
 pytestmark = pytest.mark.one_blender
@@ -144,7 +143,7 @@ def test_capsules_are_drawn_if_switched_on(human):
 def test_capsules_are_drawn_without_pins_too(human):
     """Fixed: they were drawn only if a rig in the file had pins or targets."""
     human.fabrik.effectors.clear()
-    ARMATURES.forget()
+    forget()
     assert shown_rigs(bpy.context) == []
     human.fabrik.show_capsules = True
     assert shown_rigs(bpy.context) == [human]

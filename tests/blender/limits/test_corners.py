@@ -13,7 +13,7 @@ from support import limited
 from support.limited import write_limit
 
 from fabrik_addon.blender.limits.editing import current_swing
-from fabrik_addon.blender.settings.limit_properties import WINDOW, read_limit
+from fabrik_addon.blender.settings.limit_properties import read_limit
 from fabrik_addon.core import Fixed, Polygon
 from fabrik_addon.core.limits import compose_arrays, fitted_limit, legal_rotations, window_around
 from fabrik_addon.core.rotations import angle_between
@@ -37,7 +37,7 @@ def lean_to(bone, x, z, twist=0.4):
 
 
 def corners(bone):
-    return np.array(bone[WINDOW]).reshape(-1, 2)
+    return np.array(bone["fabrik_window"]).reshape(-1, 2)
 
 
 class TestPoints:

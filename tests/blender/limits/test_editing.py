@@ -9,7 +9,7 @@ from mathutils import Vector
 from support import limited, scenes
 
 from fabrik_addon.blender.limits.editing import window_in
-from fabrik_addon.blender.settings.limit_properties import CONE, LIMIT, NAMES, WINDOW, read_limit, read_limits
+from fabrik_addon.blender.settings.limit_properties import NAMES, read_limit, read_limits
 from fabrik_addon.core import Ball, Fixed, Hinge, Polygon
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
@@ -107,7 +107,7 @@ class TestSet:
     )
     def test_without_a_type_it_is_inferred_from_the_values(self, rig, given, kind):
         bpy.ops.fabrik.set_limit(bones="head", **given)
-        assert rig.pose.bones["head"][LIMIT] == kind
+        assert rig.pose.bones["head"]["fabrik_limit"] == kind
 
     def test_without_a_type_a_limited_bone_keeps_its_type(self, rig):
         bpy.ops.fabrik.set_limit(bones="head", type="HINGE", low=-0.5, high=0.5)
@@ -118,7 +118,7 @@ class TestSet:
         bpy.ops.fabrik.set_limit(bones="head", cone=(0.5,) * 4)
         bpy.ops.fabrik.set_limit(bones="head", type="FREE")
         assert read_limits(rig) == {}
-        assert list(rig.pose.bones["head"][CONE]) == [0.5] * 4
+        assert list(rig.pose.bones["head"]["fabrik_cone"]) == [0.5] * 4
 
     def test_angles_of_180_degrees_are_accepted_in_single_precision(self, rig):
         bpy.ops.fabrik.set_limit(bones="head", cone=(pi,) * 4, twist=(-pi, pi))
@@ -136,7 +136,7 @@ class TestSet:
 
     def test_invalid_values_on_a_bone_can_be_corrected(self, rig):
         bone = rig.pose.bones["head"]
-        bone[LIMIT], bone[CONE] = "BALL", [1.0, 2.0]
+        bone["fabrik_limit"], bone["fabrik_cone"] = "BALL", [1.0, 2.0]
         bpy.ops.fabrik.set_limit(bones="head", cone=(0.5,) * 4)
         assert limit_of(rig, "head") == Ball((0.5,) * 4)
 
@@ -232,7 +232,7 @@ class TestClearAndCopy:
         assert read_limits(rig) == {}
 
     def test_copying_an_invalid_limit_is_refused(self, rig):
-        rig.pose.bones["head"][LIMIT] = "BAL"
+        rig.pose.bones["head"]["fabrik_limit"] = "BAL"
         before = limited.kept(rig)
         assert "'head'" in limited.refusal(bpy.ops.fabrik.copy_limit, source="head", bones="spine")
         assert limited.kept(rig) == before
@@ -272,7 +272,7 @@ class TestPolygons:
     def test_the_last_three_corners_cannot_be_removed(self, rig):
         bpy.ops.fabrik.set_limit(bones="head", window="0 0 1 0 0 0.5")
         assert "give at least three" in limited.refusal(bpy.ops.fabrik.remove_limit_point, bones="head")
-        assert len(rig.pose.bones["head"][WINDOW]) == 6
+        assert len(rig.pose.bones["head"]["fabrik_window"]) == 6
 
     def test_a_missing_point_is_refused(self, rig):
         bpy.ops.fabrik.set_limit(bones="head", type="POLYGON")

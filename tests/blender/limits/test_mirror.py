@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support import checker, limited, scenes
 from support.limited import write_limit
 
-from fabrik_addon.blender.limits.editing import opposite_bone
+from fabrik_addon.blender.rig.armature import opposite_bone
 from fabrik_addon.blender.settings.limit_properties import read_limit, read_limits
 from fabrik_addon.core import Ball, Fixed, Hinge
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from support import humans, scenes
 from support.processes import run_python
 
-from fabrik_addon.blender.limits.editing import apply_preset, described, read_rest
+from fabrik_addon.blender.limits.editing import apply_preset, described
+from fabrik_addon.blender.rig.armature import read_rest
 from fabrik_addon.blender.settings.limit_properties import read_limit, read_limits
 from fabrik_addon.core import Ball, Fixed, Hinge, Polygon, Skeleton, forward_kinematics
 from fabrik_addon.core.backend import array as many

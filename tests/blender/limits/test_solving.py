@@ -12,7 +12,7 @@ from support.limited import write_limit
 from fabrik_addon.blender.bake.bake import bake
 from fabrik_addon.blender.limits.editing import CONSTRAINT_NAME
 from fabrik_addon.blender.posing.solve import solve_frame
-from fabrik_addon.blender.settings.limit_properties import HINGE, LIMIT, read_limit
+from fabrik_addon.blender.settings.limit_properties import read_limit
 from fabrik_addon.core import Ball, Fixed, Hinge, Polygon
 
 pytestmark = [pytest.mark.one_blender, pytest.mark.usefixtures("clean_scene")]
@@ -111,7 +111,7 @@ class TestSolve:
         scenes.aim(rig, "forearm.L", scenes.empty_at((0.5, -1.2, 1.3)))
         bone = rig.pose.bones["forearm.L"]
         for ends in ((0.5, 0.6), (1.5, 1.6)):
-            bone[HINGE] = ends
+            bone["fabrik_hinge"] = ends
             solve_frame(bpy.context, rig)
             turns = checker.matrices(limited.quaternion_of(bone)[None])
             assert checker.distances(Hinge("X", *ends), turns)[0].max() < radians(0.01)
@@ -129,7 +129,7 @@ class TestSolve:
 
     def test_invalid_values_on_other_bones_do_not_matter(self, rig):
         scenes.aim(rig, "forearm.L", scenes.empty_at((0.5, -1.2, 1.3)))
-        rig.pose.bones["shin.L"][LIMIT] = "BAL"
+        rig.pose.bones["shin.L"]["fabrik_limit"] = "BAL"
         solve_frame(bpy.context, rig)
 
 
@@ -177,9 +177,9 @@ class TestBake:
     def test_animated_limits_are_read_at_the_first_frame_with_a_warning(self, rig):
         bone = rig.pose.bones["forearm.L"]
         for frame, high in ((1, 2.0), (FRAMES, 0.2)):
-            bone[HINGE] = (0.0, high)
-            bone.keyframe_insert(f'["{HINGE}"]', frame=frame)
-        rig.pose.bones["shin.L"].keyframe_insert(f'["{HINGE}"]', frame=1)
+            bone["fabrik_hinge"] = (0.0, high)
+            bone.keyframe_insert('["fabrik_hinge"]', frame=frame)
+        rig.pose.bones["shin.L"].keyframe_insert('["fabrik_hinge"]', frame=1)
         bpy.context.scene.frame_set(FRAMES)
         scenes.aim(rig, "forearm.L", scenes.empty_at((0.5, -1.2, 1.3)))
         scenes.aim(rig, "shin.L", scenes.empty_at((0.5, -1.2, 0.1)))
@@ -191,7 +191,7 @@ class TestBake:
         assert read_limit(bone).high == pytest.approx(0.2)
 
     def test_driven_limits_are_reported(self, rig):
-        rig.pose.bones["forearm.L"].driver_add(f'["{HINGE}"]', 1).driver.expression = "2.0"
+        rig.pose.bones["forearm.L"].driver_add('["fabrik_hinge"]', 1).driver.expression = "2.0"
         positions = scenes.record(rig, scenes.tail_points(rig), *legal_motion(rig, 3, 8))
         result = bake(bpy.context, aimed(rig, positions), frame_start=1, frame_end=3)
         assert [warning.split(":")[0] for warning in result.report.doubts] == [

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from support import checker, limited, scenes
 from support.limited import write_limit
 
-from fabrik_addon.blender.limits.editing import CONSTRAINT_NAME, euler_box
+from fabrik_addon.blender.limits.editing import CONSTRAINT_NAME
 from fabrik_addon.core import Ball, Fixed, Hinge, Polygon
+from fabrik_addon.core.boxes import euler_box
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -92,9 +93,9 @@ def test_a_box_allows_the_rotations_of_its_corners_and_no_more(rig, limit, most)
 
 def test_free_twist_stays_free(rig):
     box = euler_box(Ball((0.3, 0.5, 0.2, 0.4)))
-    assert box.ranges[1] is None
-    assert box.ranges[0] == pytest.approx((-0.4, 0.5), abs=0.02)
-    assert box.ranges[2] == pytest.approx((-0.3, 0.2), abs=0.02)
+    assert box[1][1] is None
+    assert box[1][0] == pytest.approx((-0.4, 0.5), abs=0.02)
+    assert box[1][2] == pytest.approx((-0.3, 0.2), abs=0.02)
 
 
 def test_unlimited_bones_get_no_constraint(rig):

@@ -11,7 +11,7 @@ from support.limited import write_limit
 
 import fabrik_addon
 from fabrik_addon.blender.posing import live
-from fabrik_addon.blender.rig.rotation_modes import property_name
+from fabrik_addon.blender.rig.armature import property_name
 from fabrik_addon.core import Hinge
 
 pytestmark = pytest.mark.usefixtures("clean_scene")

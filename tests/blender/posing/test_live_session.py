@@ -9,7 +9,7 @@ from support.limited import write_limit
 from fabrik_addon.blender.goals.body import floor_of, masses_of
 from fabrik_addon.blender.goals.problem import find_problems
 from fabrik_addon.blender.posing.solve import LiveSession
-from fabrik_addon.blender.settings.limit_properties import NAMES, SLIDE
+from fabrik_addon.blender.settings.limit_properties import NAMES
 from fabrik_addon.core import Ball, FabrikError, Hinge
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
@@ -26,7 +26,7 @@ def rig():
     scenes.aim(made, "forearm.R", None, pin_location=(-0.6, 0.0, 1.3))
     write_limit(made.pose.bones["upper_arm.L"], Ball((1.0, 1.0, 1.0, 1.0)))
     write_limit(made.pose.bones["forearm.L"], Hinge("X", -0.1, 2.0))
-    made.pose.bones["upper_arm.L"][SLIDE] = [0.5, 1.5]
+    made.pose.bones["upper_arm.L"]["fabrik_slide"] = [0.5, 1.5]
     made.data.bones["forearm.L"].inherit_scale = "NONE"
     made.pose.bones["head"].lock_rotation = (True, True, True)
     made.pose.bones["forearm.R"].lock_rotation = (False, True, True)

@@ -8,8 +8,8 @@ from support import scenes
 
 from fabrik_addon.blender.posing.drag import DragSettings, begin_drag
 from fabrik_addon.blender.posing.key_pose import key_pose
+from fabrik_addon.blender.rig.armature import property_name
 from fabrik_addon.blender.rig.keyframes import curves, keys
-from fabrik_addon.blender.rig.rotation_modes import property_name
 
 pytestmark = pytest.mark.usefixtures("clean_scene", "preferences")
 

@@ -9,7 +9,7 @@ from support import scenes
 from fabrik_addon.blender.posing.drag import begin_drag
 from fabrik_addon.blender.posing.solve import solve_frame
 from fabrik_addon.blender.rig.armature import RigError
-from fabrik_addon.blender.settings.limit_properties import SLIDE, LimitPropertyError, read_extra_field, read_settings
+from fabrik_addon.blender.settings.limit_properties import LimitPropertyError, read_extra, read_settings
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -54,7 +54,7 @@ class TestStoring:
     def test_the_operator_stores_the_stretch_and_children_keep_their_size(self, rig):
         stretch()
         for bone in ("upper_arm.L", "forearm.L"):
-            assert read_extra_field(rig.pose.bones[bone], "slide") == (1.0, 1.5)
+            assert read_extra(rig, [bone], "slide") == {bone: (1.0, 1.5)}
             assert read_settings(rig.pose.bones[bone]).type == "FREE"
         assert [rig.data.bones[name].inherit_scale for name in ("forearm.L", "hand.L")] == ["NONE", "NONE"]
         assert rig.data.bones["upper_arm.L"].inherit_scale == "FULL"
@@ -64,13 +64,13 @@ class TestStoring:
         stretch("forearm.L")
         assert read_settings(rig.pose.bones["forearm.L"]).type == "HINGE"
         bpy.ops.fabrik.clear_limit(bones="forearm.L")
-        assert SLIDE not in rig.pose.bones["forearm.L"]
+        assert "fabrik_slide" not in rig.pose.bones["forearm.L"]
 
     @pytest.mark.parametrize("factors", [(1.5, 1.0)])
     def test_invalid_factors_are_refused(self, rig, factors):
         with pytest.raises(RuntimeError, match=r"stretch range 1\.5 to 1 is invalid"):
             stretch("forearm.L", factors)
-        rig.pose.bones["forearm.L"][SLIDE] = list(factors)
+        rig.pose.bones["forearm.L"]["fabrik_slide"] = list(factors)
         with pytest.raises(LimitPropertyError, match=r"Bone 'forearm\.L', property 'fabrik_slide'"):
             solve_frame(bpy.context, rig)
 

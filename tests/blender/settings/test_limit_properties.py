@@ -10,13 +10,7 @@ from support import limited, scenes
 from support.limited import write_limit
 
 from fabrik_addon.blender.settings.limit_properties import (
-    CONE,
-    HINGE,
-    HINGE_AXIS,
-    LIMIT,
     NAMES,
-    TWIST,
-    WINDOW,
     LimitPropertyError,
     clear_limit,
     read_limit,
@@ -68,11 +62,11 @@ class TestRoundTrip:
     def test_one_angle_is_used_for_all_four(self, bone):
         write_limit(bone, Ball(0.5))
         assert read_limit(bone) == Ball((0.5, 0.5, 0.5, 0.5))
-        assert list(bone[CONE]) == [0.5] * 4
+        assert list(bone["fabrik_cone"]) == [0.5] * 4
 
     def test_whole_numbers_become_floats(self, bone):
         write_limit(bone, Ball((1, 1, 1, 1), (-1, 1)))
-        bone[CONE][0] = 0.25
+        bone["fabrik_cone"][0] = 0.25
         assert read_limit(bone).angles == (0.25, 1.0, 1.0, 1.0)
 
     def test_values_of_another_type_are_kept(self, bone):
@@ -109,11 +103,11 @@ class TestAbsent:
         ("kind", "limit"), [("BALL", Ball()), ("HINGE", Hinge()), ("FIXED", Fixed()), ("FREE", None)]
     )
     def test_a_type_without_values(self, bone, kind, limit):
-        bone[LIMIT] = kind
+        bone["fabrik_limit"] = kind
         assert read_limit(bone) == limit or same(read_limit(bone), limit)
 
     def test_a_polygon_without_a_window_is_named(self, bone):
-        bone[LIMIT] = "POLYGON"
+        bone["fabrik_limit"] = "POLYGON"
         with pytest.raises(LimitPropertyError, match=r"'upper_arm\.L'.*'fabrik_window'.*give at least three"):
             read_limit(bone)
 
@@ -121,12 +115,12 @@ class TestAbsent:
 class TestSliders:
     """The properties are real ones with bounds and units, and may be overridden."""
 
-    @pytest.mark.parametrize("name", [CONE, TWIST, HINGE, WINDOW])
+    @pytest.mark.parametrize("name", ["fabrik_cone", "fabrik_twist", "fabrik_hinge", "fabrik_window"])
     def test_angles(self, bone, name):
         write_limit(bone, Polygon([(0, 0), (1, 0), (0, 1)]))
         shown = bone.id_properties_ui(name).as_dict()
         assert shown["subtype"] == "ANGLE"
-        assert (shown["soft_min"], shown["soft_max"]) == ((0.0, pi) if name == CONE else (-pi, pi))
+        assert (shown["soft_min"], shown["soft_max"]) == ((0.0, pi) if name == "fabrik_cone" else (-pi, pi))
         assert len(shown["default"]) == len(bone[name])
         assert shown["description"]
 
@@ -138,15 +132,15 @@ class TestSliders:
     def test_overridable_after_the_window_has_grown(self, bone):
         write_limit(bone, Polygon([(0, 0), (1, 0), (0, 1)]))
         write_limit(bone, Polygon([(0, 0), (1, 0), (1, 1), (0, 1)]))
-        assert len(bone[WINDOW]) == 8
-        assert bone.is_property_overridable_library(f'["{WINDOW}"]')
-        assert bone.id_properties_ui(WINDOW).as_dict()["subtype"] == "ANGLE"
+        assert len(bone["fabrik_window"]) == 8
+        assert bone.is_property_overridable_library('["fabrik_window"]')
+        assert bone.id_properties_ui("fabrik_window").as_dict()["subtype"] == "ANGLE"
 
     def test_a_property_of_the_wrong_type_is_replaced(self, bone):
-        bone[CONE], bone[LIMIT], bone[HINGE] = "wide", 7, [1, 2]
+        bone["fabrik_cone"], bone["fabrik_limit"], bone["fabrik_hinge"] = "wide", 7, [1, 2]
         write_limit(bone, Ball(0.5))
         assert read_limit(bone) == Ball((0.5,) * 4)
-        assert bone.id_properties_ui(CONE).as_dict()["subtype"] == "ANGLE"
+        assert bone.id_properties_ui("fabrik_cone").as_dict()["subtype"] == "ANGLE"
         write_limit(bone, Hinge("X", 0.25, 0.75))
         assert read_limit(bone) == Hinge("X", 0.25, 0.75)
 
@@ -156,48 +150,48 @@ class TestSinglePrecision:
 
     def test_half_a_turn(self, bone):
         write_limit(bone, Ball())
-        bone[CONE] = [float(np.float32(pi))] * 4
-        bone[TWIST] = [float(np.float32(-2.0)), float(np.float32(2 * pi - 2.0))]
+        bone["fabrik_cone"] = [float(np.float32(pi))] * 4
+        bone["fabrik_twist"] = [float(np.float32(-2.0)), float(np.float32(2 * pi - 2.0))]
         limit = read_limit(bone)
         assert limit.angles == (pi,) * 4
         assert limit.twist[1] - limit.twist[0] >= 2 * pi
 
     def test_a_whole_turn_of_a_hinge(self, bone):
         write_limit(bone, Hinge())
-        bone[HINGE] = [float(np.float32(-pi)) + 2e-7, float(np.float32(pi)) - 2e-7]
+        bone["fabrik_hinge"] = [float(np.float32(-pi)) + 2e-7, float(np.float32(pi)) - 2e-7]
         assert not read_limit(bone).bounded
 
     def test_corners_at_half_a_turn(self, bone):
         write_limit(bone, Polygon([(0, 0), (1, 0), (0, 1)]))
-        bone[WINDOW] = [0.0, 0.0, float(np.float32(pi)), 0.0, 0.0, float(np.float32(pi))]
+        bone["fabrik_window"] = [0.0, 0.0, float(np.float32(pi)), 0.0, 0.0, float(np.float32(pi))]
         assert np.allclose(read_limit(bone).window, [(0, 0), (pi, 0), (0, pi)])
 
     def test_angles_outside_a_range_are_not_rounded_into_it(self, bone):
         write_limit(bone, Ball())
-        bone[CONE] = [pi + 1e-3, 1.0, 1.0, 1.0]
+        bone["fabrik_cone"] = [pi + 1e-3, 1.0, 1.0, 1.0]
         with pytest.raises(LimitPropertyError, match="0 to 180°"):
             read_limit(bone)
 
 
 NONSENSE = [
-    ("BALL", LIMIT, "BAL", "'BAL'"),
-    ("BALL", LIMIT, 3, "3"),
-    ("BALL", CONE, [1.0, 1.0, 1.0], "must be 4 numbers"),
-    ("BALL", CONE, [1.0, -0.5, 1.0, 1.0], "0 to 180°"),
-    ("BALL", CONE, [1.0, nan, 1.0, 1.0], "finite"),
-    ("BALL", CONE, 1.0, "4 numbers"),
-    ("BALL", CONE, "wide", "'wide'"),
-    ("BALL", TWIST, [1.0, -1.0], "lower one first"),
-    ("BALL", TWIST, [0.0, inf], "finite"),
-    ("HINGE", HINGE_AXIS, "W", "X, Y, Z"),
-    ("HINGE", HINGE_AXIS, 1, "X, Y, Z"),
-    ("HINGE", HINGE, [2.0, 1.0], "lower one first"),
-    ("HINGE", HINGE, [0.0, 1.0, 2.0], "must be 2 numbers"),
-    ("POLYGON", WINDOW, [0.0, 0.0, 1.0, 0.0], "give at least three"),
-    ("POLYGON", WINDOW, [0.0, 0.0, 1.0, 0.0, 1.0], "5 numbers"),
-    ("POLYGON", WINDOW, [0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0], "simple"),
-    ("POLYGON", WINDOW, [0.0, 0.0, 4.0, 0.0, 0.0, 1.0], "pi"),
-    ("POLYGON", TWIST, [3.0, 1.0], "lower one first"),
+    ("BALL", "fabrik_limit", "BAL", "'BAL'"),
+    ("BALL", "fabrik_limit", 3, "3"),
+    ("BALL", "fabrik_cone", [1.0, 1.0, 1.0], "must be 4 numbers"),
+    ("BALL", "fabrik_cone", [1.0, -0.5, 1.0, 1.0], "0 to 180°"),
+    ("BALL", "fabrik_cone", [1.0, nan, 1.0, 1.0], "finite"),
+    ("BALL", "fabrik_cone", 1.0, "4 numbers"),
+    ("BALL", "fabrik_cone", "wide", "'wide'"),
+    ("BALL", "fabrik_twist", [1.0, -1.0], "lower one first"),
+    ("BALL", "fabrik_twist", [0.0, inf], "finite"),
+    ("HINGE", "fabrik_hinge_axis", "W", "X, Y, Z"),
+    ("HINGE", "fabrik_hinge_axis", 1, "X, Y, Z"),
+    ("HINGE", "fabrik_hinge", [2.0, 1.0], "lower one first"),
+    ("HINGE", "fabrik_hinge", [0.0, 1.0, 2.0], "must be 2 numbers"),
+    ("POLYGON", "fabrik_window", [0.0, 0.0, 1.0, 0.0], "give at least three"),
+    ("POLYGON", "fabrik_window", [0.0, 0.0, 1.0, 0.0, 1.0], "5 numbers"),
+    ("POLYGON", "fabrik_window", [0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0], "simple"),
+    ("POLYGON", "fabrik_window", [0.0, 0.0, 4.0, 0.0, 0.0, 1.0], "pi"),
+    ("POLYGON", "fabrik_twist", [3.0, 1.0], "lower one first"),
 ]
 
 
@@ -206,9 +200,9 @@ class TestNonsense:
 
     @pytest.mark.parametrize(("kind", "name", "value", "reason"), NONSENSE)
     def test_reading_an_invalid_value_names_it(self, rig, bone, kind, name, value, reason):
-        bone[LIMIT] = kind
+        bone["fabrik_limit"] = kind
         if kind == "POLYGON":
-            bone[WINDOW] = [0.0, 0.0, 1.0, 0.0, 0.0, 1.0]
+            bone["fabrik_window"] = [0.0, 0.0, 1.0, 0.0, 0.0, 1.0]
         if name in bone:
             del bone[name]
         bone[name] = value
@@ -222,14 +216,14 @@ class TestNonsense:
 
     @pytest.mark.parametrize(("kind", "name", "value", "reason"), NONSENSE)
     def test_other_bones_are_not_read(self, rig, bone, kind, name, value, reason):
-        bone[LIMIT] = kind
+        bone["fabrik_limit"] = kind
         if name in bone:
             del bone[name]
         bone[name] = value
         assert read_limits(rig, ["head", "spine"]) == {}
 
     def test_fields_that_the_type_does_not_use_are_ignored(self, bone):
-        bone[LIMIT], bone[CONE], bone[WINDOW] = "HINGE", "wide", [1.0]
+        bone["fabrik_limit"], bone["fabrik_cone"], bone["fabrik_window"] = "HINGE", "wide", [1.0]
         assert read_limit(bone) is not None
         assert read_settings(bone).cone == (pi,) * 4
 
@@ -258,15 +252,15 @@ class TestAnimated:
 
     def test_keys(self, bone):
         write_limit(bone, Hinge("X", 0.0, 1.0))
-        bone.keyframe_insert(f'["{HINGE}"]', frame=1)
-        bone[HINGE] = [0.0, 2.0]
-        bone.keyframe_insert(f'["{HINGE}"]', frame=11)
+        bone.keyframe_insert('["fabrik_hinge"]', frame=1)
+        bone["fabrik_hinge"] = [0.0, 2.0]
+        bone.keyframe_insert('["fabrik_hinge"]', frame=11)
         for frame, high in ((1, 1.0), (6, 1.5), (11, 2.0)):
             bpy.context.scene.frame_set(frame)
             assert read_limit(bone).high == pytest.approx(high, abs=1e-6)
 
     def test_driver(self, bone):
         write_limit(bone, Ball(0.5))
-        bone.driver_add(f'["{CONE}"]', 1).driver.expression = "frame * 0.1"
+        bone.driver_add('["fabrik_cone"]', 1).driver.expression = "frame * 0.1"
         bpy.context.scene.frame_set(7)
         assert read_limit(bone).angles == pytest.approx((0.5, 0.7, 0.5, 0.5))

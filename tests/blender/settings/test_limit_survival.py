@@ -10,14 +10,12 @@ from support.limited import write_limit
 
 import fabrik_addon
 from fabrik_addon.blender.settings.limit_properties import (
-    CONE,
-    LIMIT,
     NAMES,
     LimitPropertyError,
     clear_limit,
+    read_extra,
     read_limit,
     read_limits,
-    read_slides,
     why_not_writable,
 )
 from fabrik_addon.core import Ball, Fixed, Hinge, Polygon
@@ -59,7 +57,9 @@ class TestFiles:
         limited.save_and_open(tmp_path / "rig.blend")
         assert limited.kept(bpy.data.objects["Rig"]) == before
         assert_limited(bpy.data.objects["Rig"])
-        assert bpy.data.objects["Rig"].pose.bones["head"].id_properties_ui(CONE).as_dict()["subtype"] == "ANGLE"
+        assert (
+            bpy.data.objects["Rig"].pose.bones["head"].id_properties_ui("fabrik_cone").as_dict()["subtype"] == "ANGLE"
+        )
 
     def test_save_and_open_with_the_extension_off(self, rig, tmp_path):
         before = limited.kept(rig)
@@ -150,7 +150,7 @@ class TestOverride:
         clear_limit(own.pose.bones["forearm.L"])
         clear_limit(own.pose.bones["spine"])
         for again in self.reopened(tmp_path):
-            assert again.pose.bones["forearm.L"][LIMIT] == "FREE"
+            assert again.pose.bones["forearm.L"]["fabrik_limit"] == "FREE"
             assert "forearm.L" not in read_limits(again)
             assert not any(name in again.pose.bones["spine"] for name in NAMES.values())
 
@@ -161,11 +161,11 @@ class TestOverride:
         bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "source.blend"))
         own = limited.override(tmp_path / "source.blend", "Rig")
         bpy.ops.fabrik.set_limit(bones="head", slide=(0.5, 2.0))
-        assert read_slides(own, bones) == dict.fromkeys(bones, (0.5, 2.0))
+        assert read_extra(own, bones, "slide") == dict.fromkeys(bones, (0.5, 2.0))
         bpy.ops.fabrik.clear_limit(bones="forearm.L,head")
-        assert read_slides(own, bones) == {}
+        assert read_extra(own, bones, "slide") == {}
         for again in self.reopened(tmp_path):
-            assert read_slides(again, bones) == {}
+            assert read_extra(again, bones, "slide") == {}
 
     def test_cleared_and_set_again(self, own, tmp_path):
         clear_limit(own.pose.bones["forearm.L"])
@@ -186,7 +186,7 @@ class TestOverride:
             write_limit(own.pose.bones["head"], Ball(0.5))
 
     def test_properties_that_the_library_does_not_release_are_refused(self, rig, tmp_path):
-        rig.pose.bones["spine"][LIMIT] = "FIXED"
+        rig.pose.bones["spine"]["fabrik_limit"] = "FIXED"
         bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "source.blend"))
         own = limited.override(tmp_path / "source.blend", "Rig")
         assert read_limit(own.pose.bones["spine"]) == Fixed()
@@ -197,7 +197,7 @@ class TestOverride:
         assert "'spine' has no limit" in limited.refusal(bpy.ops.fabrik.set_limit, bones="head,spine", type="BALL")
         assert limited.kept(own) == before
         assert bpy.ops.fabrik.clear_limit(bones="head,spine") == {"FINISHED"}
-        assert limited.kept(own)["head"][LIMIT] == "FREE"
+        assert limited.kept(own)["head"]["fabrik_limit"] == "FREE"
 
 
 class TestCopies:

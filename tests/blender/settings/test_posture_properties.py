@@ -9,10 +9,8 @@ from support import limited, scenes
 from support.limited import write_limit
 
 from fabrik_addon.blender.settings.limit_properties import (
-    MASS,
-    STIFFNESS,
     LimitPropertyError,
-    read_extra_field,
+    read_extra,
     read_limit,
     read_settings,
     write_settings,
@@ -34,11 +32,11 @@ def bone(rig):
 
 
 def read_stiffness(bone):
-    return read_extra_field(bone, "stiffness")
+    return read_extra(bone.id_data, [bone.name], "stiffness").get(bone.name, 0.0)
 
 
 def read_mass(bone):
-    return read_extra_field(bone, "mass")
+    return read_extra(bone.id_data, [bone.name], "mass").get(bone.name, OWN_MASS)
 
 
 def write_stiffness(bone, stiffness):
@@ -59,7 +57,7 @@ class TestValues:
 
     def test_round_trip(self, bone):
         write_stiffness(bone, 0.25)
-        assert read_stiffness(bone) == bone[STIFFNESS] == 0.25
+        assert read_stiffness(bone) == bone["fabrik_stiffness"] == 0.25
         assert read_limit(bone) is None
         write_stiffness(bone, 0.0)
         assert read_stiffness(bone) == 0.0
@@ -72,20 +70,20 @@ class TestValues:
         assert read_stiffness(bone) == 1.0
 
     def test_by_hand(self, bone):
-        bone[STIFFNESS], bone[MASS] = 1, 0
+        bone["fabrik_stiffness"], bone["fabrik_mass"] = 1, 0
         assert (read_stiffness(bone), read_mass(bone)) == (1.0, 0.0)
-        bone[MASS] = -1.0
+        bone["fabrik_mass"] = -1.0
         assert read_mass(bone) < 0.0
 
     @pytest.mark.parametrize("value", [-0.1, 1.5, nan, "stiff", [0.5], True])
     def test_an_invalid_stiffness_is_named(self, bone, value):
-        bone[STIFFNESS] = value
+        bone["fabrik_stiffness"] = value
         with pytest.raises(LimitPropertyError, match=r"'upper_arm\.L'.*'fabrik_stiffness'"):
             read_stiffness(bone)
 
     @pytest.mark.parametrize("value", [nan, inf, "heavy", [0.5]])
     def test_an_invalid_mass_is_named(self, bone, value):
-        bone[MASS] = value
+        bone["fabrik_mass"] = value
         with pytest.raises(LimitPropertyError, match=r"'upper_arm\.L'.*'fabrik_mass'"):
             read_mass(bone)
 
@@ -98,7 +96,7 @@ class TestValues:
 
     def test_values_are_custom_properties(self, bone):
         write_settings(bone, replace(read_settings(bone), stiffness=0.5, mass=0.25))
-        for name, ends in ((STIFFNESS, (0.0, 1.0)), (MASS, (-1.0, 1.0))):
+        for name, ends in (("fabrik_stiffness", (0.0, 1.0)), ("fabrik_mass", (-1.0, 1.0))):
             shown = bone.id_properties_ui(name).as_dict()
             assert (shown["min"], shown["max"]) == ends
             assert shown["description"]
@@ -117,7 +115,7 @@ class TestCopying:
         assert read_limit(other) == Ball((0.5, 0.25, 0.125, 1.0), (-0.75, 0.25))
 
     def test_mirror_of_what_was_written_by_hand(self, rig, bone):
-        bone[STIFFNESS] = 0.5
+        bone["fabrik_stiffness"] = 0.5
         bpy.ops.fabrik.mirror_limits(bones=bone.name)
         assert stiffnesses(rig) == {"upper_arm.L": 0.5, "upper_arm.R": 0.5}
 
@@ -145,7 +143,7 @@ class TestCopying:
     def test_clear(self, rig, bone):
         write_stiffness(bone, 1.0)
         bpy.ops.fabrik.clear_limit(bones=bone.name)
-        assert STIFFNESS not in bone
+        assert "fabrik_stiffness" not in bone
         assert stiffnesses(rig) == {}
 
 
@@ -171,7 +169,7 @@ class TestSlider:
     def test_the_slider_creates_the_property(self, rig, bone):
         limited.select(rig, (bone.name, "head"), active=bone.name)
         assert rig.fabrik_stiffness_of_selected == 0.0
-        assert STIFFNESS not in bone
+        assert "fabrik_stiffness" not in bone
         rig.fabrik_stiffness_of_selected = 0.5
         assert stiffnesses(rig) == {"upper_arm.L": 0.5, "head": 0.5}
         limited.select(rig, ("spine",), active="head")
@@ -179,12 +177,12 @@ class TestSlider:
 
     def test_without_a_rig_or_with_invalid_values_the_result_is_0(self, rig, bone):
         limited.select(rig, (bone.name,), active=bone.name)
-        bone[STIFFNESS] = 7.0
+        bone["fabrik_stiffness"] = 7.0
         assert rig.fabrik_stiffness_of_selected == 1.0
         empty = scenes.empty_at((0, 0, 0))
         empty.fabrik_stiffness_of_selected = 0.5
         assert empty.fabrik_stiffness_of_selected == 0.0
-        assert bone[STIFFNESS] == 7.0
+        assert bone["fabrik_stiffness"] == 7.0
 
 
 class TestOverride:

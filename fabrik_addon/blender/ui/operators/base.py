@@ -257,17 +257,13 @@ class InSteps(OnRig):
         if bpy.app.background or context.window is None:
             return self.execute(context)
         set_up_first(self, context)
-        try:
-            self._steps = self.steps(context)
-            share = next(self._steps)
-        except StopIteration as end:
-            return self.done(end.value)
+        self._steps = self.steps(context)
         self._watch = Watch(rig_at_hand(context))
         manager: Any = context.window_manager
         self._timer = manager.event_timer_add(_PAUSE, window=context.window)
         manager.progress_begin(0, _PERCENT)
         manager.modal_handler_add(self)
-        self._show(context, share)
+        self._show(context, 0.0)
         return {"RUNNING_MODAL"}
 
     @reports_errors

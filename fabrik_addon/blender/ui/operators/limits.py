@@ -8,7 +8,7 @@ from bpy.types import Context, Event, Object, Operator
 
 from ... import OnUse
 from ...settings.in_use import Bool, Enum, Float, FloatVector, Int, String
-from ...settings.limit_values import DESCRIPTIONS, LIMIT_AXES, LIMIT_TYPES
+from ...settings.limit_values import FIELDS, LIMIT_AXES, LIMIT_TYPES
 from ...settings.rig import ASIDE
 from ...settings.why_not import rig_at_hand
 from ..translations import ui_message, ui_text
@@ -25,7 +25,7 @@ else:
 
 def _value(declare: Any, name: str, field: str, **more: Any) -> Any:
     """Declare an argument for a value of a limit. Blender must not reuse it: bones keep values that aren't given."""
-    return declare(name, DESCRIPTIONS[field], options=ASIDE, **more)
+    return declare(name, FIELDS[field].description, options=ASIDE, **more)
 
 
 class FABRIK_OT_set_limit(OnBones, Operator):
@@ -40,7 +40,7 @@ class FABRIK_OT_set_limit(OnBones, Operator):
     axis: _value(Enum, "Axis", "axis", items=LIMIT_AXES)
     low: Float("Min", "Hinge: minimum rotation about its axis", subtype="ANGLE", options=ASIDE)
     high: Float("Max", "Hinge: maximum rotation about its axis", subtype="ANGLE", options=ASIDE)
-    window: String("Outline", f"{DESCRIPTIONS['window']} in radians, separated by commas", options=ASIDE)
+    window: String("Outline", f"{FIELDS['window'].description} in radians, separated by commas", options=ASIDE)
     slide: _value(FloatVector, "Stretch", "slide", size=2, min=0.01, max=100.0, default=(1.0, 1.0))
     stiffness: _value(Float, "Stiffness", "stiffness", subtype="FACTOR", min=0.0, max=1.0)
     mass: _value(Float, "Mass", "mass", min=-1.0, soft_max=0.5)

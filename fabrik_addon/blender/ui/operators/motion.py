@@ -86,8 +86,6 @@ _HOLDS = (
 MOTION_SUFFIXES: Final = (*SUFFIXES, *(suffix for suffix in POSE_SUFFIXES if suffix not in SUFFIXES))
 # Properties that can be determined from the file.
 _SELDOM: Final = ("holds", "units", "up_axis", "keypoints", "rate", "start_frame", "first", "last", "scale")
-# Properties to pass on if the dialog must be shown again.
-_CHOSEN: Final = ("timing", "directory", "filepath", *_SELDOM)
 
 
 class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
@@ -212,10 +210,9 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
 
     def _ask(self, message: str, **values: str) -> set[str]:
         self.report({"INFO"}, ui_message(message))
-        chosen = {name: getattr(self, name) for name in _CHOSEN}
-        files = [{"name": file.name} for file in self.files]
+        chosen = self.as_keywords() | values | {"files": [{"name": file.name} for file in self.files]}
         operators: Any = bpy.ops
-        operators.fabrik.import_markers("INVOKE_DEFAULT", **{**chosen, **values}, files=files)
+        operators.fabrik.import_markers("INVOKE_DEFAULT", **chosen)
         return {"CANCELLED"}
 
     def _read(self, path: Path) -> "clips.Clip | Recorded":

@@ -49,7 +49,8 @@ _PINNING = (
     ("PIN", "Pin", "Hold the bones at their current positions"),
     ("UNPIN", "Unpin", "Remove the pins of the bones"),
 )
-_ACTIVE = keyword(get_annotations(FabrikRig)["active_effector"])
+# The declared settings of a rig, for the arguments of operators.
+_RIG: Any = SimpleNamespace(**get_annotations(FabrikRig) | get_annotations(FabrikDragSettings))
 
 
 class OnControls(OnRig):
@@ -113,7 +114,7 @@ class FABRIK_OT_remove_effector(OnGoals, Operator):
 
     bl_label = "Remove Target or Pin"
 
-    index: _ACTIVE
+    index: keyword(_RIG.active_effector)
 
     def run(self, context: Context, rig: Object) -> Done:
         name = effectors.remove_effector(rig, self.given("index").get("index", rig_settings(rig).active_effector))
@@ -164,7 +165,6 @@ STARTS = (
     ("PRESENT", "Current Pose", "Find the pose nearest to the current pose that meets the targets"),
     ("REST", "Rest", "Start from the rest pose, so that the result depends only on the targets"),
 )
-_KEY_BONES = keyword(get_annotations(FabrikRig)["key_bones"])
 
 
 class FABRIK_OT_pose_mode(OnRig, Operator):
@@ -198,7 +198,7 @@ class FABRIK_OT_key_pose(OnRig, Operator):
 
     bl_label = "Keyframe Solved Bones"
 
-    bones: _KEY_BONES
+    bones: keyword(_RIG.key_bones)
 
     def run(self, context: Context, rig: Object) -> Done:
         keyed = keying.key_pose(context, rig, self.given("bones").get("bones", rig_settings(rig).key_bones))
@@ -244,7 +244,6 @@ _SHIFTS: Final = frozenset({"LEFT_SHIFT", "RIGHT_SHIFT", "LEFT_CTRL", "RIGHT_CTR
 _PRECISE: Final = 0.1
 # Properties that default to the rig's settings. They can be adjusted after a drag.
 _KEPT: Final = ("keep_orientation", "spread")
-_RIG: Any = SimpleNamespace(**get_annotations(FabrikRig) | get_annotations(FabrikDragSettings))
 
 
 @takes({name: getattr(_RIG, name) for name in ("reach", "bones", "spread_to", "root")})
@@ -255,14 +254,14 @@ class FABRIK_OT_drag(OnControls, Operator):
     bl_options = {"REGISTER", "UNDO", "BLOCKING", "GRAB_CURSOR"}
     _timer: Timer | None = None
 
-    bone: String("Bone", "The bone to drag. Defaults to the active bone", options=ASIDE)
+    # The properties that are not hidden can be adjusted after a drag.
+    bone: String("Bone", "The bone to drag. Defaults to the active bone", options={*ASIDE, "HIDDEN"})
     others: String(
         "Other Bones",
         "Bones that are dragged by the same distance, separated by commas. "
         "Defaults to the other selected bones when no bone is given",
         options={*ASIDE, "HIDDEN"},
     )
-    point: Enum("Point", "Which end of the bone is dragged", items=POINTS[:2], options=ASIDE)
     translation: FloatVector(
         "Move", "Translation of the dragged point in world space", subtype="TRANSLATION", options=ASIDE
     )
@@ -279,6 +278,7 @@ class FABRIK_OT_drag(OnControls, Operator):
         subtype="EULER",
         options=ASIDE,
     )
+    point: Enum("Point", "Which end of the bone is dragged", items=POINTS[:2], options=ASIDE)
     keep_orientation: _RIG.keep_orientation
     spread: _RIG.spread
     frame: Int("Frame", "The frame that is dragged; this one unless given", options={*ASIDE, "HIDDEN"})
@@ -320,8 +320,8 @@ class FABRIK_OT_drag(OnControls, Operator):
         place, ray = self._drag.start, self._view.ray(self._mouse)
         self._input = mouse.DragInput(place, self._drag.axes, ray, ray, self._view.pixel(place, self._mouse))
         self._line = ""
-        draws = partial(drawing.draw_locks, self._input), partial(drawing.draw_drag_paths, self._drag)
-        self._lines = DrawingHandlers(*((draw, "POST_VIEW") for draw in draws))
+        lines = partial(drawing.drag_lines, self._input, self._drag)
+        self._lines = DrawingHandlers((lambda: drawing.draw_over(lines()), "POST_VIEW"))
         self._lines.start()
         context.window_manager.modal_handler_add(self)
         keys = ui_message(
@@ -370,13 +370,6 @@ class FABRIK_OT_drag(OnControls, Operator):
             self._drag.cancel()
             self._selection.restore(context)
         self._clear(context)
-
-    def draw(self, _context: Context) -> None:
-        """Draw the settings that can be adjusted after a drag."""
-        layout = self.layout
-        layout.use_property_split = True
-        for name in ("translation", "rotation", "point", *_KEPT):
-            layout.prop(self, name)
 
     def _begin(self, context: Context) -> "spread_drag.AnyDrag":
         rig = rig_at_hand(context)

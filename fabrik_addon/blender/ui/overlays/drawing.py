@@ -84,13 +84,13 @@ def along(count: int) -> IntArray:
     return np.stack([np.arange(count - 1), np.arange(1, count)], axis=1)
 
 
-def draw_over(drawing: Drawing, context: Context) -> None:
-    """Draw the lines of a drawing into the current viewport, in front of everything."""
+def draw_over(lines: Drawing | Iterable[Lines] | None) -> None:
+    """Draw lines into the current viewport, in front of everything."""
     import gpu  # noqa: PLC0415
 
     gpu.state.blend_set("ALPHA")
     try:
-        draw(drawing, context.region)
+        draw(lines if isinstance(lines, Drawing) else Drawing.of(lines or ()), bpy.context.region)
     finally:
         gpu.state.blend_set("NONE")
 
@@ -118,6 +118,9 @@ def _faded(points: Single, colors: Single, share: float) -> dict[str, Any]:
 # Pixels: the length of the lines, larger than any screen.
 _FAR: Final = 10000.0
 _WIDTH: Final = 1.0
+# The color of the old path, and the widths of both.
+_BEFORE: Final = (0.7, 0.7, 0.7, 0.5)
+_WIDTHS: Final = (1.25, 2.5)
 
 
 def locked_lines(drag: DragInput) -> list[tuple[int, FloatArray]]:
@@ -128,26 +131,15 @@ def locked_lines(drag: DragInput) -> list[tuple[int, FloatArray]]:
     return [(axis, drag.place + reach * np.outer((-1.0, 1.0), drag.frame[:, axis])) for axis in drag.lock.fields]
 
 
-def draw_locks(drag: DragInput) -> None:
-    """Draw the lines of the locked axes into the current viewport."""
-    lines = locked_lines(drag)
-    if not lines:
-        return
-    context: Any = bpy.context
-    theme = context.preferences.themes[0].user_interface
+def drag_lines(entered: DragInput, drag: object) -> Iterator[Lines]:
+    """The lines of the locked axes, and during a drag over time the old and the new path."""
+    theme = bpy.context.preferences.themes[0].user_interface
     colors = (theme.axis_x, theme.axis_y, theme.axis_z)
-    draw_over(Drawing.of(Lines(_WIDTH, ends, along(2), (*colors[axis], 1.0)) for axis, ends in lines), context)
-
-
-_BEFORE: Final = (0.7, 0.7, 0.7, 0.5)
-_WIDTHS: Final = (1.25, 2.5)
-
-
-def draw_drag_paths(drag: object) -> None:
-    """Draw the old and the new path into the current viewport during a drag over time."""
+    for axis, ends in locked_lines(entered):
+        yield Lines(_WIDTH, ends, along(2), (*colors[axis], 1.0))
     if isinstance(drag, SpreadDrag):
-        lines = zip(_WIDTHS, drag.paths_before_and_after(), (_BEFORE, COLORS["pinned"]), strict=True)
-        draw_over(Drawing.of(Lines(width, path, along(len(path)), color) for width, path, color in lines), bpy.context)
+        for width, path, color in zip(_WIDTHS, drag.paths_before_and_after(), (_BEFORE, COLORS["pinned"]), strict=True):
+            yield Lines(width, path, along(len(path)), color)
 
 
 # Widths in pixels: lines of trails, ticks of frames, dots of keys, lines of holds.
@@ -204,10 +196,10 @@ KEEPER = PathKeeper()
 _DRAWN: dict[tuple[object, ...], Drawing] = {}
 
 
-def drawing_of_trails(context: Context, rig: Object) -> Drawing | None:
+def trails(context: Context, rig: Object) -> Drawing | None:
     """The trails of a rig as arrays for the graphics card; None if it has no motion."""
     about, frame = rig_settings(rig).trail_frames, context.scene.frame_current_final
-    paths, state = KEEPER.paths(rig, frame)
+    paths = KEEPER.paths(rig, frame)
     if paths is None:
         if not KEEPER.is_current(rig):
             # Update later, because the frame must not change while Blender draws.
@@ -216,7 +208,7 @@ def drawing_of_trails(context: Context, rig: Object) -> Drawing | None:
     bones = trail_bones(context, rig, paths)
     world = np.array(rig.matrix_world)
     holds = tuple((hold.bone, hold.first, hold.last) for hold in rig_settings(rig).holds if hold.bone in bones)
-    key = (state, frame, about, *bones, *holds, world.tobytes())
+    key = (paths, frame, about, *bones, *holds, world.tobytes())
     if key not in _DRAWN:
         _DRAWN.clear()
         lines = chain(trail_lines(paths, bones, frame, about), *(held_lines(paths, *hold) for hold in holds))
@@ -260,7 +252,7 @@ def refresh_trails() -> float | None:
 def trail_points(context: Context, rig: Object) -> list[tuple[str, FloatArray, FloatArray]]:
     """The name of each bone with a trail, its frames (F,), and the world positions (F, 3) of its tail."""
     frame = context.scene.frame_current_final
-    paths, _ = KEEPER.paths(rig, frame)
+    paths = KEEPER.paths(rig, frame)
     if paths is None:
         return []
     about = rig_settings(rig).trail_frames
@@ -269,12 +261,6 @@ def trail_points(context: Context, rig: Object) -> list[tuple[str, FloatArray, F
         (bone, paths.frames[rows], paths.tails[rows, paths.names.index(bone)] @ world[:3, :3].T + world[:3, 3])
         for bone in trail_bones(context, rig, paths)
     ]
-
-
-def draw_motion(rig: Object, context: Context) -> None:
-    """Draw the trails of a rig into the current viewport, in front of everything."""
-    if (drawing := drawing_of_trails(context, rig)) is not None:
-        draw_over(drawing, context)
 
 
 # The maximum distance of the mouse from a point, in pixels.

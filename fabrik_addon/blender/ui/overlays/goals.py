@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain, product
+from itertools import product
 from typing import Any, Final, TypeAlias
 
+import bpy
 import numpy as np
 from bpy.types import Context, Object, PoseBone, Scene
 from mathutils import Vector
@@ -21,7 +22,7 @@ from ...settings.motion import BAD, FAIR
 from ...settings.rig import rig_settings
 from ...settings.why_not import enabled_effectors, mapped_markers
 from ..translations import ui_message, ui_text
-from .drawing import COLORS, Drawing, Lines, along, draw_over
+from .drawing import COLORS, Lines, along
 
 # The size of a dot relative to a mark.
 _DOT: Final = 0.35
@@ -209,10 +210,13 @@ def labels(rig: Object, scene: Scene) -> list[tuple[GoalView, str]]:
     return texts
 
 
-def lines_of(rig: Object) -> list[Lines]:
-    """All lines for a rig: goals, balance if it is on, and capsules."""
-    goals = chain.from_iterable(view.lines for view in views(rig))
-    return [*goals, *balance_lines(rig), *capsule_lines(rig)]
+def lines_of(*rigs: Object) -> Iterator[Lines]:
+    """All lines for rigs: goals, balance if it is on, and capsules."""
+    for rig in rigs:
+        for view in views(rig):
+            yield from view.lines
+        yield from balance_lines(rig)
+        yield from capsule_lines(rig)
 
 
 def capsule_lines(rig: Object) -> list[Lines]:
@@ -248,11 +252,6 @@ def _object_place(holder: Object, bone: str) -> FloatArray:
     found = holder.pose.bones.get(bone) if bone and holder.pose else None
     world = holder.matrix_world
     return np.array(world.translation if found is None else world @ found.head)
-
-
-def draw_goals(rigs: Sequence[Object], context: Context) -> None:
-    """Draw the goals of rigs into the current viewport, in front of everything."""
-    draw_over(Drawing.of(line for rig in rigs for line in lines_of(rig)), context)
 
 
 def apart(places: Sequence[_Place], widths: Sequence[float], height: float) -> list[_Place]:
@@ -299,18 +298,9 @@ def draw_labels(rigs: Sequence[Object], context: Context) -> None:
 _LEVELS: Final = ((COLORS["free"], 1.5), ((1.0, 0.85, 0.2, 1.0), 2.5), (COLORS["binds"], 4.0))
 
 
-def error_lines(rig: Object, frame: float) -> Drawing:
-    """The lines of a rig's visible markers on a frame, in world space."""
-    ends = np.array(list(_pairs(rig, frame)), dtype=np.float64).reshape(-1, 2, 3)
-    levels = np.digitize(np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1), (FAIR, BAD))
-    return Drawing.of(
-        Lines(width, own, np.arange(len(own)), color)
-        for level, (color, width) in enumerate(_LEVELS)
-        if len(own := ends[levels == level].reshape(-1, 3))
-    )
-
-
-def _pairs(rig: Object, frame: float) -> Iterator[tuple[FloatArray, Vector]]:
+def error_lines(rig: Object) -> Iterator[Lines]:
+    """The lines of a rig's visible markers on the current frame, in world space."""
+    frame = bpy.context.scene.frame_current_final
     for marker in mapped_markers(rig):
         holder: Any = marker.target
         bone: Any = rig.pose.bones.get(marker.bone)
@@ -318,12 +308,7 @@ def _pairs(rig: Object, frame: float) -> Iterator[tuple[FloatArray, Vector]]:
             continue
         if marker.target_bone and marker.target_bone not in holder.pose.bones:
             continue
-        yield (
-            _object_place(holder, marker.target_bone),
-            rig.matrix_world @ armature_point(bone, marker.point, marker.offset),
-        )
-
-
-def draw_errors(rig: Object, context: Context) -> None:
-    """Draw the lines of a rig's markers into the current viewport, in front of everything."""
-    draw_over(error_lines(rig, context.scene.frame_current_final), context)
+        point = np.array(rig.matrix_world @ armature_point(bone, marker.point, marker.offset))
+        ends = np.stack([_object_place(holder, marker.target_bone), point])
+        color, width = _LEVELS[np.digitize(np.linalg.norm(ends[0] - ends[1]), (FAIR, BAD))]
+        yield Lines(width, ends, along(2), color)

@@ -76,14 +76,13 @@ def shown_rigs(context: Context) -> list[Object]:
     """The visible armatures with goals or capsules to draw, in Object and Pose mode; empty if the overlay is off."""
     if not getattr(context.scene, GOALS_SWITCH) or context.mode not in {"OBJECT", "POSE"}:
         return []
-    rigs = ((rig, seen(rig)) for rig in ARMATURES.visible())
+    rigs = ((rig, seen(rig)) for rig in ARMATURES.in_file() if rig.visible_get())
     return [rig for rig, settings in rigs if len(settings.effectors) or settings.show_capsules]
 
 
 def shows_limits(context: Context) -> bool:
     """Whether limits are drawn: in Pose mode, if their overlay is on."""
-    rig = context.active_object
-    return context.mode == "POSE" and rig is not None and getattr(context.scene, LIMITS_SWITCH)
+    return context.mode == "POSE" and getattr(context.scene, LIMITS_SWITCH)
 
 
 def _error_rig(context: Any) -> Object | None:
@@ -112,16 +111,16 @@ OVERLAYS: Final = DrawingHandlers(
         ),
         "POST_VIEW",
     ),
-    (_handler(_error_rig, lambda context, rig: goals.draw_errors(rig, context)), "POST_VIEW"),
-    (_handler(shown_motion, lambda context, rig: drawing.draw_motion(rig, context)), "POST_VIEW"),
-    (_handler(shown_rigs, lambda context, rigs: goals.draw_goals(rigs, context)), "POST_VIEW"),
+    (_handler(_error_rig, lambda _context, rig: drawing.draw_over(goals.error_lines(rig))), "POST_VIEW"),
+    (_handler(shown_motion, lambda context, rig: drawing.draw_over(drawing.trails(context, rig))), "POST_VIEW"),
+    (_handler(shown_rigs, lambda _context, rigs: drawing.draw_over(goals.lines_of(*rigs))), "POST_VIEW"),
     (_handler(shown_rigs, lambda context, rigs: goals.draw_labels(rigs, context)), "POST_PIXEL"),
 )
 
 
 def start() -> None:
     """Add the handlers if the file uses the add-on, now or later."""
-    in_use.LISTENERS.extend((OVERLAYS.start, ARMATURES.note_use))
+    forget()
     in_use.listen(_after_load, "load_post", on=True)
     in_use.when_ready(_note_file)
 
@@ -130,8 +129,8 @@ def stop() -> None:
     """Remove all handlers."""
     stop_timers()
     in_use.listen(_after_load, "load_post", on=False)
+    forget()
     in_use.LISTENERS.clear()
-    _forget()
 
 
 def add_missing_handlers(rig: Object) -> None:
@@ -150,10 +149,12 @@ def _note_file() -> None:
 
 @persistent  # type: ignore[untyped-decorator]
 def _after_load(*_arguments: object) -> None:
-    _forget()
+    forget()
     _note_file()
 
 
-def _forget() -> None:
+def forget() -> None:
+    """Remove the draw handlers, until the file uses the add-on again."""
     OVERLAYS.stop()
     ARMATURES.forget()
+    in_use.LISTENERS[:] = OVERLAYS.start, ARMATURES.note_use

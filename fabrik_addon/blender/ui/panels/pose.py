@@ -12,7 +12,7 @@ from ... import OnUse
 from ...posing import live
 from ...settings.control import FabrikCarrier, may_be_control_rig
 from ...settings.in_use import CONTEXT, Factor, seen
-from ...settings.limit_values import AXES, EXTRA_FIELDS, KINDS, NO_SLIDE
+from ...settings.limit_values import AXES, EXTRA_FIELDS, KINDS, NAMES, NO_SLIDE
 from ...settings.rig import FabrikEffector, rig_settings
 from ...settings.why_not import enabled_effectors, has_motion, rig_at_hand, shared_targets, why_no_rig, why_no_solve
 from ..operators.base import folded
@@ -298,11 +298,12 @@ def _draw_active(context: Context, layout: UILayout, rig: Object, bone: PoseBone
         else:
             _draw_sliders(advanced, bone, "slide", [ui_text(label) for label in _WORDS["slide"]])
         if settings.mass >= 0.0:
-            advanced.prop(bone, f'["{limit_properties.MASS}"]', text=ui_text("Mass"), translate=False)
+            advanced.prop(bone, '["fabrik_mass"]', text=ui_text("Mass"), translate=False)
 
 
 def _draw_limit(layout: UILayout, bone: PoseBone) -> None:
     settings = limit_properties.read_settings(bone)
+    rig: Any = bone.id_data
     kind = KINDS[settings.type]
     row = layout.row()
     row.use_property_split = False
@@ -317,15 +318,14 @@ def _draw_limit(layout: UILayout, bone: PoseBone) -> None:
             _draw_window(layout, bone, len(settings.window) // 2)
         else:
             labels = [ui_text(label) for label in _WORDS[field]]
-            rig: Any = bone.id_data
             # For a human's bone, the labels name the anatomical directions of the swings.
-            names = editing.swings_of(editing.rest_key(rig)).get(bone.name, ()) if field == "cone" else ()
+            names = editing.swings_of(rig).get(bone.name, ()) if field == "cone" else ()
             named = [f"{ui_text(name)} {label[-2:]}" for name, label in zip(names, _WORDS[field], strict=False)]
             _draw_sliders(layout, bone, field, named or labels)
     try:
         limit_properties.read_limit(bone)
         for field in EXTRA_FIELDS:
-            limit_properties.read_extra_field(bone, field)
+            limit_properties.read_extra(rig, [bone.name], field)
     except limit_properties.LimitPropertyError as error:
         base.draw_lines(layout, str(error), "ERROR")
 
@@ -336,7 +336,7 @@ def _draw_window(layout: UILayout, bone: PoseBone, corners: int) -> None:
     for point in range(corners):
         row = column.row(align=True)
         for index, axis in enumerate("XZ", 2 * point):
-            row.prop(bone, f'["{limit_properties.WINDOW}"]', index=index, text=axis, slider=True)
+            row.prop(bone, '["fabrik_window"]', index=index, text=axis, slider=True)
         row.operator("fabrik.move_limit_point", text="", icon="EYEDROPPER").index = point
         row.operator("fabrik.remove_limit_point", text="", icon="REMOVE").index = point
     more = column.row(align=True)
@@ -346,7 +346,7 @@ def _draw_window(layout: UILayout, bone: PoseBone, corners: int) -> None:
 
 def _draw_sliders(layout: UILayout, bone: PoseBone, field: str, labels: Sequence[str]) -> None:
     """Draw sliders for a field of `LimitSettings`; "Free" if the bone does not have its property."""
-    column, name = layout.column(align=True), limit_properties.NAMES[field]
+    column, name = layout.column(align=True), NAMES[field]
     if name not in bone.keys():  # noqa: SIM118  to Blender's type hints a bone holds nothing
         column.label(text=ui_text("{name}: free", name=labels[0]), translate=False)
         return

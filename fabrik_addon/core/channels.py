@@ -1,4 +1,4 @@
-"""Converts between quaternions and a pose bone's rotation channels, in every rotation mode, without jumps.
+"""Converts between quaternions and rotation channels (quaternions, axis-angle, Euler angles), without jumps.
 
 Everything is computed in double precision from the quaternion itself, since single-precision conversions near gimbal
 lock have errors of several degrees. Quaternions are (w, x, y, z); angles are in radians.
@@ -9,47 +9,22 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from bpy.types import PoseBone
 
-from ...core.arrays import BoolArray, FloatArray, running_signs, wrapped
-from ...core.errors import FabrikError
-from ...core.rotations import IDENTITY, matrix_from_quaternion, product
+from .arrays import BoolArray, FloatArray, IntArray, lengths, running_signs, wrapped
+from .rotations import IDENTITY, angle_between, matrix_from_quaternion, product
 
 # Below this cosine of the middle angle, the first and third Euler angles rotate about the same axis.
 _GIMBAL_COSINE: Final = 1e-7
 # Below this sine of half the angle, a rotation has no axis.
 _NO_AXIS: Final = 1e-9
 
-_EULER_MODES: Final = ("XYZ", "XZY", "YXZ", "YZX", "ZXY", "ZYX")
-
-
-def property_name(rotation_mode: str) -> str:
-    """The pose bone's rotation property in a rotation mode.
-
-    Raises FabrikError for an unknown mode.
-    """
-    if rotation_mode == "QUATERNION":
-        return "rotation_quaternion"
-    if rotation_mode == "AXIS_ANGLE":
-        return "rotation_axis_angle"
-    if rotation_mode in _EULER_MODES:
-        return "rotation_euler"
-    raise FabrikError(f"Unknown rotation mode {rotation_mode!r}: choose one of Blender's modes")
-
 
 def channel_count(rotation_mode: str) -> int:
-    """The number of components of a mode's rotation property: 3 for Euler angles, else 4."""
-    return 3 if rotation_mode in _EULER_MODES else 4
+    """The number of channels in a rotation mode: 3 for Euler angles, else 4."""
+    return 3 if sorted(rotation_mode) == ["X", "Y", "Z"] else 4
 
 
-def local_rotation(bone: PoseBone) -> FloatArray:
-    """(4,) the local rotation in a bone's channels."""
-    return from_channels(bone.rotation_mode, getattr(bone, property_name(bone.rotation_mode)))
-
-
-def to_channels(
-    rotation_mode: str, quaternions: npt.ArrayLike, previous: npt.ArrayLike | None = None
-) -> tuple[str, FloatArray]:
+def to_channels(rotation_mode: str, quaternions: npt.ArrayLike, previous: npt.ArrayLike | None = None) -> FloatArray:
     """Channel values on successive frames, each as close as possible to the values on the previous frame.
 
     Args:
@@ -58,18 +33,14 @@ def to_channels(
         previous: (..., n) the channel values before the first frame; None for the rest pose.
 
     Returns:
-        The property's name and its values (F, ..., n): axis-angle with the angle first, Euler angles as X, Y, Z. A
-        quaternion stays in its neighbor's hemisphere; angles continue beyond 180°.
-
-    Raises:
-        FabrikError: for an unknown mode.
+        (F, ..., n): axis-angle with the angle first, Euler angles as X, Y, Z. A quaternion stays in its neighbor's
+        hemisphere; angles continue beyond 180°.
     """
-    name = property_name(rotation_mode)
     unit = np.asarray(quaternions, dtype=np.float64)
     unit = unit / np.linalg.norm(unit, axis=-1, keepdims=True)
     before = None if previous is None else np.asarray(previous, dtype=np.float64)
     if rotation_mode == "QUATERNION":
-        return name, unit * running_signs(unit, IDENTITY if before is None else before)
+        return np.asarray(unit * running_signs(unit, IDENTITY if before is None else before))
     if rotation_mode == "AXIS_ANGLE":
         # (F, ..., 4) angle and axis; without rotation the former axis is kept.
         half_sine = np.linalg.norm(unit[..., 1:], axis=-1, keepdims=True)
@@ -85,7 +56,7 @@ def to_channels(
         axis = _carried_on(axis, has_axis, first)
         signs = running_signs(axis, first)
         start = np.zeros((*unit.shape[1:-1], 1)) if before is None else before[..., :1]
-        return name, np.concatenate((_unwrapped(angle * signs, start), axis * signs), axis=-1)
+        return np.concatenate((_unwrapped(angle * signs, start), axis * signs), axis=-1)
     order = _axes(rotation_mode)
     start = np.zeros((*unit.shape[1:-1], 3)) if before is None else before
     angles = _euler(order, matrix_from_quaternion(unit), start)
@@ -96,15 +67,11 @@ def to_channels(
     # has the other triple if the number of changes between the two up to that frame is odd.
     change = np.abs(wrapped(other - earlier)).sum(axis=-1) < np.abs(wrapped(angles - earlier)).sum(axis=-1)
     on_other = np.cumsum(change, axis=0) % 2 == 1
-    return name, _unwrapped(np.where(on_other[..., None], other, angles), start)
+    return _unwrapped(np.where(on_other[..., None], other, angles), start)
 
 
 def from_channels(rotation_mode: str, values: npt.ArrayLike) -> FloatArray:
-    """(..., 4) unit quaternions from channel values (..., n), as Blender reads them.
-
-    Raises FabrikError for an unknown mode.
-    """
-    property_name(rotation_mode)
+    """(..., 4) unit quaternions from channel values (..., n), as Blender reads them."""
     channels = np.asarray(values, dtype=np.float64)
     if rotation_mode == "QUATERNION":
         return _unit_or(channels, (0.0, 1.0, 0.0, 0.0))  # Blender reads four zeros as 180° about X.
@@ -119,6 +86,32 @@ def from_channels(rotation_mode: str, values: npt.ArrayLike) -> FloatArray:
         turn[..., 0], turn[..., order_axis + 1] = np.cos(half), np.sin(half)
         found = product(turn, found)
     return found
+
+
+def needed_keys(values: FloatArray, most: float, rotation_mode: str = "") -> IntArray:
+    """(K,) indices of the keys that linear interpolation needs, out of F keys, so that no error exceeds `most`.
+
+    Keeps the first key, the last, and the worst of each interval with too large an error. Processes all intervals at
+    once until no error is too large (Douglas and Peucker 1973).
+
+    values: (F, n) on successive frames, without jumps. rotation_mode: the mode of rotation channels, whose errors are
+    angles in radians; "" for locations, whose errors are distances.
+    """
+    exact = from_channels(rotation_mode, values) if rotation_mode else values
+    kept, open_frames = np.unique([0, len(values) - 1]), np.arange(len(values))
+    while len(open_frames):
+        interpolated = np.stack([np.interp(open_frames, kept, column[kept]) for column in values.T], axis=1)
+        if rotation_mode:
+            errors = angle_between(from_channels(rotation_mode, interpolated), exact[open_frames])
+        else:
+            errors = lengths(interpolated - exact[open_frames])
+        stretch = np.searchsorted(kept, open_frames, side="right")
+        first_of_each = np.flatnonzero(np.diff(stretch, prepend=-1))
+        counts = np.diff(first_of_each, append=len(stretch))
+        largest = np.repeat(np.maximum.reduceat(errors, first_of_each), counts)
+        kept = np.union1d(kept, open_frames[(largest > most) & (errors == largest)])
+        open_frames = np.setdiff1d(open_frames[largest > most], kept, assume_unique=True)
+    return kept
 
 
 def _axes(rotation_mode: str) -> list[int]:
