@@ -12,9 +12,13 @@ from support.rigify import open_set_up
 from support.scenes import empty_at
 
 from fabrik_addon.blender.bake.bake import bake
+from fabrik_addon.blender.control.mechanism import Mechanism
 from fabrik_addon.blender.control.posed_rig import posed_rig
+from fabrik_addon.blender.control.switches import with_linked_values
 from fabrik_addon.blender.control.writer import PLACED, evaluate
 from fabrik_addon.blender.posing.drag import begin_drag
+from fabrik_addon.blender.rig.armature import bone_matrices, rest_matrices
+from fabrik_addon.blender.rig.pose_writer import write_switches
 from fabrik_addon.core import forward_kinematics
 from fabrik_addon.core.rotations import product, quaternion_from_rotation_vector
 
@@ -147,6 +151,29 @@ def test_a_bake_leaves_pinned_paws_on_ik(kind):
         bpy.context.scene.frame_set(frame)
         assert_on_ik(rig)
         assert_held(rig, held)
+
+
+@pytest.mark.parametrize("kind", ANIMALS)
+def test_the_bones_between_the_controls_are_computed_as_blender_does(kind):
+    """The parents of heels: IK bends and stretches two chains to the paw, or a bone tracks such a chain's joint."""
+    rig, rng = opened(kind), np.random.default_rng(1)
+    setup, bones, size = rig.fabrik.control, rig.pose.bones, ANIMALS[kind][1]
+    write_switches(rig, with_linked_values(setup, {row.name: row.ik for row in setup.switches}))
+    controls = [row.name for row in setup.controls if row.limb and "heel" not in row.name]
+    heels = [bones[name.replace("_ik.", "_heel_ik.")].parent for name in controls_of(kind)]
+    bones["torso"].location.z = -0.05 * size
+    for name in controls:
+        if name in controls_of(kind):
+            bones[name].location = 0.08 * size * rng.normal(size=3)
+            bones[name].rotation_quaternion = quaternion_from_rotation_vector(0.2 * rng.normal(size=3))
+        elif bones[name].rotation_mode == "ZXY":
+            bones[name].rotation_euler.y = 0.2 * rng.normal()
+    bpy.context.view_layer.update()
+    mechanism = Mechanism(rig, {name: bone_matrices(rig, [name]) for name in controls})
+    rests = rest_matrices(rig, [bone.name for bone in heels])
+    posed = bone_matrices(rig, [bone.name for bone in heels])
+    assert np.abs(posed - rests).max() > 0.05
+    assert np.concatenate([mechanism.matrices(bone) for bone in heels]) == pytest.approx(posed, abs=2e-5)
 
 
 def tail_of(rig):
