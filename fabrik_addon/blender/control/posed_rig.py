@@ -507,6 +507,7 @@ class ControlRig(PlainRig):
                 rig.pose.bones[name].location = placed[name][row, :3].tolist()
             return [limbs[path] for path in paths], [bones[path][row] for path in paths]
 
+        turned = {name: turns[:, row] for row, name in enumerate(writer.ready_model().controls)}
         placed, checked = dict[str, FloatArray](), np.linspace(0, count - 1, _LOOKED_AT).astype(int)
         for path, limb in limbs.items():
             reach = np.linalg.norm(bones[path][:, limb.end, :3, 3] - bones[path][:, 0, :3, 3], axis=1)
@@ -516,7 +517,7 @@ class ControlRig(PlainRig):
                 writing.find_pole(update, limb, bones[path][bent])
             placed |= {name: np.tile(writing.channels_of(rig.pose.bones[name]), (count, 1)) for name in limb.controls}
             motion = writer.motion_above(limb, wanted, bent)
-            placed |= limb.channels_over(bones[path], motion)
+            placed |= limb.channels_over(bones[path], motion, turned)
             checked = np.append(checked, limb.doubtful(bones[path], motion))
         missed = [*writer.limbs]
         for row in np.unique(checked).tolist() if writer.matching else ():

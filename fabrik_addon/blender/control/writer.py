@@ -18,6 +18,7 @@ from ...core.arrays import BoolArray, FloatArray, times
 from ...core.channels import channel_count, from_channels, to_channels
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import (
+    conjugate,
     matrix_from_quaternion,
     product,
     quaternion_from_matrix,
@@ -52,6 +53,7 @@ from ..rig.pose_writer import (
 )
 from ..settings.control import FabrikControlRig, control_rig, moves
 from ..settings.why_not import enabled_effectors
+from .mechanism import Mechanism, by_channels
 from .switches import keyed_switches, limbs_of, with_linked_values
 
 
@@ -416,11 +418,14 @@ class LimbOnIk:
                 there = carried @ there
             self.move_to(control, there, turns_only=bone in self.turned_by)
 
-    def channels_over(self, wanted: FloatArray, motion: FloatArray) -> dict[str, FloatArray]:
+    def channels_over(
+        self, wanted: FloatArray, motion: FloatArray, turned: Mapping[str, FloatArray] = MappingProxyType({})
+    ) -> dict[str, FloatArray]:
         """(F, 7) locations and rotations of controls by name, for matrices (F, B, 4, 4), from the pose last read.
 
         The controls keep their places at the bones that they hold; the pole keeps its place beside the limb. motion:
-        (F, 4, 4) of the limb's parent since the pose was read.
+        (F, 4, 4) of the limb's parent since the pose was read. turned: (F, 4) local rotations of FK controls, which may
+        rotate a bone relative to its IK control, as in paws.
         """
         here = self.here.copy()
         for row in map(self.bones.index, self.goes_by):
@@ -428,36 +433,48 @@ class LimbOnIk:
             place = self._at_control()
             is_near = np.linalg.norm(place - here[row, :3, 3]) < _STRAIGHT * self.size
             here[row, :3, 3] = place if is_near else here[row, :3, 3]
-        bones = wanted @ np.linalg.inv(here)
-        found, still = {}, np.broadcast_to(np.eye(4), motion.shape)
-        for bone, name in (self.goes_by | self.turned_by).items():
-            # The controls of heels and toes follow the limb's end.
-            followed = motion if name in self.with_parent else still
-            for end in self.goes_by if bone in self.turned_by else ():
-                followed = bones[:, self.bones.index(end)]
-            found[name] = self._channels(name, bones[:, self.bones.index(bone)], followed)
-            if bone in self.turned_by:
-                found[name][:, :3] = self.rig.pose.bones[name].location
-        pole = self.rig.pose.bones[self.pole] if self.pole else None
+        moved, still = wanted @ np.linalg.inv(here), np.broadcast_to(np.eye(4), motion.shape)
+        bones, found = self.rig.pose.bones, dict[str, FloatArray]()
+        matrices = {name: wanted[:, row] for row, name in enumerate(self.bones)}
+        matrices |= {name: motion @ as_array(bones[name].matrix) for name in self.with_parent}
+        for bone, name in self.goes_by.items():
+            row, copied = self.bones.index(bone), _copied(bones[bone])
+            made = moved[:, row]
+            if copied in turned:
+                own = np.tile(np.eye(4), (len(wanted), 1, 1))
+                own[:, :3, :3] = matrix_from_quaternion(
+                    product(conjugate(turned[copied]), local_rotation(bones[copied]))
+                )
+                made = wanted[:, row] @ own @ np.linalg.inv(here[row])
+            found[name] = self._channels(name, made, motion if name in self.with_parent else still)
+            matrices[name] = made @ as_array(bones[name].matrix)
+        pole = bones[self.pole] if self.pole else None
         if pole is not None and np.linalg.norm(np.array(pole.head) - self.here[0, :3, 3]) < _STRAIGHT * self.size:
-            found[self.pole] = self._twisted(pole, wanted, motion)
+            found[self.pole], turns = self._twisted(pole, wanted, motion)
+            matrices[self.pole] = motion @ as_array(pole.matrix) @ turns
         elif pole is not None:
             beside = self._beside(wanted) @ np.linalg.inv(self._beside(self.here[None]))
             found[self.pole] = self._channels(self.pole, beside, motion if self.pole in self.with_parent else still)
+            matrices[self.pole] = beside @ as_array(pole.matrix)
+        mechanism = Mechanism(self.rig, matrices)
+        for bone, name in self.turned_by.items():
+            followed = still if bones[name].parent is None else mechanism.motion(bones[name].parent)
+            found[name] = self._channels(name, moved[:, self.bones.index(bone)], followed)
+            found[name][:, :3] = bones[name].location
         return found
 
-    def _twisted(self, pole: PoseBone, wanted: FloatArray, motion: FloatArray) -> FloatArray:
-        """(F, 7) location and rotation of a control at the limb's root, which is rotated about its Y axis.
+    def _twisted(self, pole: PoseBone, wanted: FloatArray, motion: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(F, 7) location and rotation of a control at the limb's root, rotated about its Y axis by (F, 4, 4).
 
         IK swings the limb on the shortest way from the control's direction to the wanted one. So does a parent that
         tracks the end.
         """
-        frames, start = self._beside(wanted), unscaled(np.array(_by_channels(pole)))
+        frames, start = self._beside(wanted), unscaled(np.array(by_channels(pole)))
         turns = motion[:, :3, :3]
         every = ((bone, each) for bone in pole.parent_recursive for each in bone.constraints)
         tracking = next((bone for bone, each in every if each.type == "DAMPED_TRACK" and moves(each)), None)
         if tracking is not None:
-            free = turns @ as_array(_by_channels(tracking))[:3, :3]
+            free = turns @ as_array(by_channels(tracking))[:3, :3]
             swings = matrix_from_quaternion(rotation_between(free[..., 1], frames[:, :3, 1]))
             turns = swings @ free @ as_array(tracking.matrix)[:3, :3].T
         rests = np.array([self.rig.data.bones[name].head_local for name in self.bones[: self.end + 1]])
@@ -476,9 +493,10 @@ class LimbOnIk:
         for _ in range(_MOST_LEADS):
             turned = quaternion_from_rotation_vector(angles[:, None] * axis)
             angles += apart(turns @ start[:3, :3] @ matrix_from_quaternion(turned), frames) - first
-        channels = np.tile(channels_of(pole), (len(wanted), 1))
-        channels[:, 3:] = product(channels[:, 3:], quaternion_from_rotation_vector(angles[:, None] * axis))
-        return channels
+        channels, turns = np.tile(channels_of(pole), (len(wanted), 1)), np.tile(np.eye(4), (len(wanted), 1, 1))
+        turned = quaternion_from_rotation_vector(angles[:, None] * axis)
+        channels[:, 3:], turns[:, :3, :3] = product(channels[:, 3:], turned), matrix_from_quaternion(turned)
+        return channels, turns
 
     def _beside(self, matrices: FloatArray) -> FloatArray:
         """(F, 4, 4) frames at the root of a limb with matrices (F, B, 4, 4).
@@ -512,10 +530,10 @@ class LimbOnIk:
         start = channels_of(control)
         there = np.linalg.inv(followed) @ motion @ as_array(control.matrix)
         if name not in self._in_chains:
-            there = as_array(_by_channels(control) @ control.matrix.inverted()) @ there
+            there = as_array(by_channels(control) @ control.matrix.inverted()) @ there
         # Channels are a linear function of the control's matrix.
         origin, *axes = (
-            _by_channels(control, Matrix.Translation(each)) for each in ((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1))
+            by_channels(control, Matrix.Translation(each)) for each in ((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1))
         )
         zero = np.array(origin.translation)
         moved = zero + there[:, :3, 3] @ (np.array([each.translation for each in axes]) - zero)
@@ -548,7 +566,7 @@ class LimbOnIk:
         """Rotate a control about the line from root to end of matrices (B, 4, 4); IK follows its pole or its root."""
         control, root = self.rig.pose.bones[name], Matrix.Translation(wanted[0, :3, 3].tolist())
         turn = root @ Matrix.Rotation(angle, 4, Vector(self._bend(wanted)[0].tolist())) @ root.inverted()
-        self.move_to(control, turn @ (_by_channels(control) if name in self._in_chains else control.matrix))
+        self.move_to(control, turn @ (by_channels(control) if name in self._in_chains else control.matrix))
 
     @property
     def end(self) -> int:
@@ -572,24 +590,18 @@ class LimbOnIk:
         """
         if control.name not in self._in_chains:
             # Keep the effect of the control's constraints, such as another parent.
-            there = _by_channels(control) @ control.matrix.inverted() @ there
-        basis = _by_channels(control, there)
+            there = by_channels(control) @ control.matrix.inverted() @ there
+        basis = by_channels(control, there)
         turn = np.array((control.matrix_basis.inverted() @ basis).to_quaternion())
         movement = np.array(basis.translation) - np.array(control.location)
         steps = np.concatenate([movement * (not turns_only), rotation_vector_from_quaternion(turn)])
         add_to_channels(control, np.where(free_channels(control) | (not locked), steps, 0.0))
 
 
-def _by_channels(control: PoseBone, there: Matrix | None = None) -> Matrix:
-    """A control's matrix in armature space if it had no constraints.
-
-    With `there`, the opposite: the basis matrix that gives the matrix `there` in armature space.
-    """
-    bone, above = control.bone, control.parent
-    parents = () if above is None else (above.matrix, above.bone.matrix_local)
-    held = dict(zip(("parent_matrix", "parent_matrix_local"), parents, strict=False))
-    convert: Any = bone.convert_local_to_pose
-    return convert(there or control.matrix_basis, bone.matrix_local, **held, invert=there is not None)
+def _copied(bone: PoseBone) -> str:
+    """The bone whose transforms a bone copies now; "" if it copies none."""
+    every: Iterable[Any] = reversed(bone.constraints)
+    return next((each.subtarget for each in every if each.type == "COPY_TRANSFORMS" and moves(each)), "")
 
 
 def limbs_on_ik(

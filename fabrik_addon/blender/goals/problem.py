@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
-from math import ceil, floor
 from typing import Any, Final
 
 import numpy as np
@@ -58,7 +57,7 @@ from .effectors import (
 
 # Radians. A joint is not a hinge if it is rotated by more than this about another axis than its hinge's.
 _OFF_AXIS: Final = 0.035
-# Radians. Hinges are widened to multiples of this, so that errors of single precision don't make new live sessions.
+# Radians. Hinges are widened by multiples of this, so that errors of IK don't widen them with every solve.
 _BEND_STEP: Final = 1e-3
 
 
@@ -252,9 +251,9 @@ def rig_problem(
             along = np.array(AXES) == hinge.axis
             if np.linalg.norm(vectors[..., ~along], axis=-1).max() > _OFF_AXIS:
                 continue
-            steps = vectors[..., along] / _BEND_STEP
-            low, high = _BEND_STEP * floor(steps.min()), _BEND_STEP * ceil(steps.max())
-            hinge = Hinge(hinge.axis, min(hinge.low, low), max(hinge.high, high))
+            below, above = (vectors[..., along] - each for each in (hinge.low, hinge.high))
+            low, high = (_BEND_STEP * round(each / _BEND_STEP) for each in (below.min(), above.max()))
+            hinge = Hinge(hinge.axis, hinge.low + min(0.0, low), hinge.high + max(0.0, high))
         if hinge is not None:
             limits[name] = hinge
     return RigProblem(posed, tree, tuple(effectors), bones, free_root, limits, **more)
