@@ -8,7 +8,6 @@ from itertools import pairwise
 import bpy
 import numpy as np
 import pytest
-from fabrik_addon.blender.rig.rotation_modes import property_name
 from support.rigify import open_set_up
 from support.scenes import empty_at
 from support.takes import curves
@@ -19,7 +18,7 @@ from fabrik_addon.blender.control.posed_rig import posed_rig
 from fabrik_addon.blender.control.switches import with_linked_values
 from fabrik_addon.blender.control.writer import PLACED, evaluate
 from fabrik_addon.blender.posing.drag import begin_drag
-from fabrik_addon.blender.rig.armature import bone_matrices, rest_matrices
+from fabrik_addon.blender.rig.armature import bone_matrices, property_name, rest_matrices
 from fabrik_addon.blender.rig.pose_writer import write_switches
 from fabrik_addon.blender.settings.control import solved_bone
 from fabrik_addon.core import forward_kinematics
