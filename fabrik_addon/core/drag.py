@@ -54,7 +54,7 @@ Lock: TypeAlias = Callable[[FloatArray], FloatArray]
 # goals near the edge of reach are missed. With 100, joints rotate twice as far per step.
 _CAP: Final = 30.0
 # A target that jumps is followed in several moves: the length of each, as a fraction of the body's size, and the
-# largest number of moves. Targets that moved less than this keep most of their force when others are out of reach.
+# largest number of moves.
 _MOVE, _MAX_MOVES = 0.06, 12
 # Stiffness along active constraints. It changes no step, but the matrix then only has to be positive definite in the
 # other directions. With 10, a hand far out of reach takes twice the steps; with 100, bones turn back while targets
@@ -573,8 +573,9 @@ class DragSolver:
         ways = self.goals.residual(self._preferred_pose, wanted)[: self.goals.count]
         moved = lengths(ways)
         shares = np.minimum(1.0, moved / (_FULL_SHIFT * self.size))
-        # Targets that hardly moved stay met if others are out of reach. Pins stay stronger, however far targets move.
-        apart = np.minimum(moved[self._last_goals], self.size) + _MOVE * self.size
+        # Targets that hardly moved stay met if others are out of reach. Their caps are at most two thirds of those of
+        # pins.
+        apart = np.minimum(moved[self._last_goals] / self.size, 1.0) + 1.5 / PRIORITY
         self.caps[self._last_goals] = self._last_caps * apart.max() / apart
         if (relaxed := self._limbs.relaxed(shares)) is not None:
             self.posture = self.posture.relaxed(*relaxed)
@@ -769,9 +770,11 @@ class DragSolver:
             near = moved_distance == 0.0 or self._farthest(first, met) <= _DETOUR * max_distance
             if near and not (self._is_missed(met) & kept).any():
                 return met
-        met = self._with_goals_met(held, self._pinned)
-        # If the two poses are far apart, a pose between them may miss the pins; then use the new pose.
-        return state if (self._is_missed(met) & self._pinned & ~self._is_missed(state)).any() else met
+        # Targets that have moved may lag. Pins and targets that were met stay met.
+        kept = self._pinned | (kept & ~self._is_missed(first))
+        met = self._with_goals_met(held, kept)
+        # If the two poses are far apart, a pose between them may miss these goals; then use the new pose.
+        return state if (self._is_missed(met) & kept & ~self._is_missed(state)).any() else met
 
     def _farthest(self, first: _State, state: _State) -> float:
         """The largest distance that a joint, or a bone's center of mass, moves between two states."""

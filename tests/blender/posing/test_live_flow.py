@@ -127,6 +127,26 @@ class TestPins:
             bpy.context.view_layer.update()
             assert np.linalg.norm(world(human, "head") - target("head").location) < 1e-3
 
+    def test_targets_stay_met_while_another_one_eases_in(self, human, monkeypatch):
+        """Fixed: the head was 26 mm off its target, because joints that lag kept only pins in place."""
+        monkeypatch.setattr(solve, "IS_EASED", True)
+        switch_on(human)
+        for _ in range(6):
+            target("hand.L").location += 0.02 * Vector((0.23, 0.73, -1.43)).normalized()
+            bpy.context.view_layer.update()
+            assert np.linalg.norm(world(human, "head") - target("head").location) < 1e-3
+
+    def test_hips_stay_on_their_target_while_a_hand_leaves_reach(self, human):
+        """Fixed: the hips were 9 mm off their target, which has a smaller cap, before the hand began to miss."""
+        next(each for each in human.fabrik.effectors if each.bone == "head").enabled = False
+        bpy.ops.fabrik.add_effector(bone="hips")
+        switch_on(human)
+        start = target("hand.R").location.copy()
+        for share in (0.13, 0.15, 0.2):
+            target("hand.R").location = start + share * Vector((-0.74, 0.53, -1.5))
+            bpy.context.view_layer.update()
+            assert np.linalg.norm(world(human, "hips") - target("hips").location) < 1e-3
+
     def test_targets_that_are_met_stay_met_while_another_is_out_of_reach(self, human):
         """Fixed: the head left its target by up to 16 cm."""
         switch_on(human)
