@@ -19,7 +19,7 @@ from .bodies import Bodies, Motions, Pose, cross, forward_kinematics
 from .joint_limits import ConstraintRows, Holder
 
 # A step is assumed to close no gap above this fraction of the body's size.
-NEAR = 0.05
+NEAR = 0.03
 # The rows and keys of each pair: one at the closest points, and one at each end of the two segments.
 _KINDS = 5
 # The end of a segment adds its own row if its closest points differ from the pair's by this fraction of a segment, and
@@ -118,6 +118,11 @@ class Capsules:
         self._ends: FloatArray = (
             np.array([[each.start, each.end] for each in capsules]).reshape(-1, 2, 3).swapaxes(0, 1)
         )
+        # (10, P) indices of each pair's scalar products among those of all starts, i and j, and directions, a and b.
+        (i, j), count = self._pairs, len(capsules)
+        a, b = i + count, j + count
+        products = [(i, i), (j, j), (i, j), (a, a), (b, b), (a, b), (a, i), (a, j), (b, i), (b, j)]
+        self._products: IntArray = np.array([2 * count * row + column for row, column in products])
         self._on = np.maximum(carrier, 0)
         self._moves = (carrier >= 0).astype(float)
         self._allowed: FloatArray = np.zeros(len(pairs))
@@ -159,10 +164,11 @@ class Capsules:
         """The rows of one pose with a gap of at most `within`."""
         if not self:
             return ConstraintRows.none(self._bodies.columns)
-        gaps, one, two, segments = self._measure(pose)
+        gaps, one, two, ends = self._measure(pose)
         near = np.flatnonzero(gaps <= within)
-        one, two, (first, second) = one[near], two[near], segments[:, :, near]
-        ones, twos = np.tile(one, (_KINDS, 1)), np.tile(two, (_KINDS, 1))
+        one, two, segments = one[near], two[near], self._segments(ends, near)
+        first, second = segments
+        ones, twos = np.repeat(one[None], _KINDS, axis=0), np.repeat(two[None], _KINDS, axis=0)
         ones[1:3] = twos[3:] = [[0.0], [1.0]]
         twos[1:3], ones[3:] = nearest(second, first), nearest(first, second)
         at, on = _between(first, ones), _between(second, twos)
@@ -172,7 +178,7 @@ class Capsules:
         kept &= found <= gaps[near] + _BESIDE * within
         kept[0] = True
         kind, pair = np.nonzero(kept)
-        rows = self._rows(pose, motions, at[kind, pair], on[kind, pair], segments[:, :, near[pair]], near[pair])
+        rows = self._rows(pose, motions, at[kind, pair], on[kind, pair], segments[:, :, pair], near[pair])
         return ConstraintRows(rows, found[kind, pair], _KINDS * near[pair] + kind, np.zeros(len(pair)))
 
     def holder(self, key: int) -> Holder:
@@ -184,11 +190,15 @@ class Capsules:
         """(F, K, D) rows for the closest points of K pairs in F poses, and (F, K) gaps; infinite if above `within`."""
         if not self:
             return np.zeros((len(pose.root), 0, self._bodies.columns)), np.zeros((len(pose.root), 0))
-        gaps, one, two, segments = self._measure(pose)
+        gaps, one, two, ends = self._measure(pose)
         near = np.flatnonzero((gaps <= within).any(axis=0))
-        gaps, segments = gaps[:, near], segments[..., near, :]
+        gaps, segments = gaps[:, near], self._segments(ends, near)
         at, on = _between(segments[:, 0], one[:, near]), _between(segments[:, 1], two[:, near])
         return self._rows(pose, motions, at, on, segments, near), np.where(gaps <= within, gaps, np.inf)
+
+    def _segments(self, ends: FloatArray, pairs: IntArray) -> FloatArray:
+        """(..., 2, 2, n, 3) the first and the second segments of pairs (n,), from ends (..., 2, C, 3)."""
+        return np.swapaxes(ends[..., self._pairs[:, pairs], :], -3, -4)
 
     def _rows(
         self, pose: Pose, motions: Motions, at: FloatArray, on: FloatArray, segments: FloatArray, pairs: IntArray
@@ -213,16 +223,23 @@ class Capsules:
         """Measure the pairs in a pose.
 
         Returns (..., P) gaps, twice (..., P) the closest points as fractions of the first and the second segment, and
-        (..., 2, 2, P, 3) the ends of the segments.
+        (..., 2, C, 3) the ends of the segments.
         """
         if self._measured is None or self._measured[0] is not pose:
             heads, turns = pose.heads[..., None, self._on, :], pose.orientations[..., None, self._on, :, :]
             ends = heads + times(turns, self._carried)
             if not self._moves.all():
                 ends = np.where(self._moves[:, None] > 0.0, ends, self._ends)
-            segments = np.moveaxis(ends[..., self._pairs, :], -3, -4)
-            distances, one, two = closest(segments[..., 0, :, :, :], segments[..., 1, :, :, :])
-            self._measured = pose, (distances - self._radii - self._allowed, one, two, segments)
+            # All scalar products of starts and directions: 24 capsules form 170 pairs. Starts are relative to the
+            # first one, since small distances would be inaccurate far from the origin.
+            vectors = ends - ends[..., :1, :1, :]
+            vectors[..., 1, :, :] -= vectors[..., 0, :, :]
+            vectors = vectors.reshape(*ends.shape[:-3], -1, 3)
+            products = (vectors @ np.swapaxes(vectors, -1, -2)).reshape(*vectors.shape[:-2], -1)
+            found = products[..., self._products]
+            ii, jj, ij, aa, bb, ab, ai, aj, bi, bj = (found[..., row, :] for row in range(len(self._products)))
+            distances, one, two = _closest(aa, bb, ab, ai - aj, bi - bj, ii + jj - 2.0 * ij)
+            self._measured = pose, (distances - self._radii - self._allowed, one, two, ends)
         return self._measured[1]
 
 
@@ -234,8 +251,19 @@ def closest(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArr
     """
     start, other = first[..., 0, :, :], second[..., 0, :, :]
     along, across, between = first[..., 1, :, :] - start, second[..., 1, :, :] - other, start - other
-    own, its, apart = np.maximum(squares(along), TINY), np.maximum(squares(across), TINY), squares(between)
     both, ahead, beyond = (np.einsum("...i,...i->...", *each) for each in combinations((along, across, between), 2))
+    return _closest(squares(along), squares(across), both, ahead, beyond, squares(between))
+
+
+def _closest(
+    own: FloatArray, its: FloatArray, both: FloatArray, ahead: FloatArray, beyond: FloatArray, apart: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Distances and closest points of pairs, from the scalar products (..., n) of vectors: see `closest`.
+
+    own, its: squares of the segments' directions. both: of the two directions. ahead, beyond: of the two with the
+    vector from the second start to the first. apart: the square of that vector.
+    """
+    own, its = np.maximum(own, TINY), np.maximum(its, TINY)
     least = own * its - both**2
     one = _share((both * beyond - its * ahead) / np.maximum(least, TINY))
     one = np.where(least > ROUNDING * own * its, one, 0.5)
