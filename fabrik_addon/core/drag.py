@@ -582,7 +582,10 @@ class DragSolver:
         self.sagging = self._arms if self._arms is not None and self._arms.relax(shares) else None
         self.bounds.lean_on(wanted.points[(moved > 0.0) & ~self._limbs.on_legs], _FULL_SHIFT * self.size)
         feet = self._limbs.below_knees
-        share = max(self.bounds.lifted(ways[feet]), float(shares[~feet].max(initial=0.0)))
+        lifted = self.bounds.lifted(ways[feet])
+        share = max(float(lifted.max(initial=0.0)), float(shares[~feet].max(initial=0.0)))
+        # The body is free to follow a foot that still bears weight, by half of its path.
+        borne = 0.5 * (1.0 - lifted) @ ways[feet]
         carried = np.zeros(3)
         if self._side_bends:
             # Hips that are dragged sideways carry the body over one foot. If they go back, the trunk leans forward.
@@ -590,7 +593,7 @@ class DragSolver:
             forward = self._preferred_pose.carried[body] @ axis
             carried = ways[self.goals.on[: self.goals.count] == 0].sum(axis=0)
             carried -= (carried @ forward) * forward
-        self.posture.shift = self.bounds.shift(share, carried)
+        self.posture.shift = self.bounds.shift(share, carried, borne)
 
     def _moved_distance(self, state: _State) -> float:
         """The largest distance that a target has moved since the last call; a radian counts as the body's size."""

@@ -133,22 +133,23 @@ class Bounds:
             ways -= (ways @ up)[:, None] * up
             self._way = ways[squares(ways).argmin()]
             self._off_support = float(np.linalg.norm(self._way))
-        self.shift(0.0, np.zeros(3))
+        self.shift(0.0, *np.zeros((2, 3)))
 
-    def lifted(self, ways: FloatArray) -> float:
-        """The share of the shift for legs whose targets move by `ways` (n, 3).
+    def lifted(self, ways: FloatArray) -> FloatArray:
+        """(n,) the shares of the shift for legs whose targets move by `ways` (n, 3).
 
         The higher a leg is lifted, the less weight it bears. At the height of the distance to the support, it is 1.
         """
         if self._support is None or not self._off_support:
-            return 0.0
-        return float(np.clip(ways @ np.array(self._support.up) / self._off_support, 0.0, 1.0).max(initial=0.0))
+            return np.ones(len(ways))
+        return np.asarray(np.clip(ways @ np.array(self._support.up) / self._off_support, 0.0, 1.0))
 
-    def shift(self, share: float, carried: FloatArray) -> FloatArray:
+    def shift(self, share: float, carried: FloatArray, borne: FloatArray) -> FloatArray:
         """(3,) `share` times the translation that brings an unsupported body over its support; armature space.
 
         Also centers the region of free movement on the shifted center of mass. The region extends along the movement
-        `carried` (3,) of the root's targets: dragged hips may carry the body over one foot.
+        `carried` (3,) of the root's targets: dragged hips may carry the body over one foot. It also extends by `borne`
+        (3,), beyond the support, toward feet that bear weight.
         """
         if not len(self._normals):
             return np.zeros(3)
@@ -156,7 +157,7 @@ class Bounds:
         gaps = np.maximum(self._edges - self._sides @ middle, 0.0)
         at_ease = _AT_EASE * gaps**2 / max(float(gaps.max()), TINY)
         at_ease += np.clip(self._inner - self._sides @ middle - at_ease, 0.0, np.maximum(self._sides @ carried, 0.0))
-        self._reaches = self._normals @ middle + at_ease
+        self._reaches = self._normals @ middle + at_ease + np.maximum(self._sides @ borne, 0.0)
         return np.asarray(share * self._way)
 
     def lean_on(self, points: FloatArray, within: float) -> None:

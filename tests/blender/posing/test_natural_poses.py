@@ -226,6 +226,14 @@ def test_a_thigh_of_two_bones_flexes_with_its_knee(human, prefix, half_name):
     assert 25.0 < np.degrees(human.pose.bones[f"{prefix}shin.L"].rotation_quaternion.angle) < 40.0
 
 
+def test_the_trunk_stays_upright_in_a_lunge(human):
+    """Fixed: balance kept the body over the other foot, so pelvis and chest tilted back by 35 degrees."""
+    _, result = drag(human, "foot.L", (0.0, -0.7, 0.0), pinned=("foot.R",))
+    assert result.error < 1e-4
+    assert tilt(human, "chest") < 20.0
+    assert tilt(human, "hips") < 25.0
+
+
 @pytest.mark.parametrize("bone", ["foot.L", "thigh.L", "hand.L"])
 @pytest.mark.parametrize("kind", ["human", "metarig", "mixamo"])
 def test_the_body_shifts_over_the_planted_foot(human, kind, bone):
