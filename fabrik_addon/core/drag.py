@@ -64,11 +64,10 @@ _FIRM: Final = 30.0
 # large, would decide whether a step is accepted.
 _MET: Final = 5.0
 # One move of the mouse takes at most _STEPS steps: with 3, a straight leg that is dragged up by 10 cm at once lags by
-# 18 mm. It ends after _STEPS_WHEN_MET if all goals are met, or if the last step gained less than _MIN_FALL of the
-# total gain; and after any step that rotates joints by less than _REST_SHARE of the largest rotation from the preferred
-# pose, or of a radian if that is less. With 0.05, an arm that is dragged far out of reach twists to and fro by 2.6
-# degrees.
-_STEPS, _STEPS_WHEN_MET, _MIN_FALL, _REST_SHARE = 4, 2, 0.01, 0.035
+# 18 mm. It ends after _STEPS_WHEN_MET if all goals are met, and after any step that rotates joints by less than
+# _REST_SHARE of the largest rotation from the preferred pose, or of a radian if that is less. With 0.05, an arm that is
+# dragged far out of reach twists to and fro by 2.6 degrees.
+_STEPS, _STEPS_WHEN_MET, _REST_SHARE = 4, 2, 0.035
 # Most poses come to rest after 8 to 20 steps, a few after 60: some of these are 34 degrees away after 30 steps.
 _STEPS_TO_REST: Final = 60
 # The largest damping, as a multiple of the mass matrix. With more, a step is too small to reduce the merit.
@@ -341,7 +340,7 @@ class DragSolver:
         self._forget()
 
     def _forget(self) -> None:
-        self._damping, self._reach = 0.0, MAX_ROTATION
+        self._damping = 0.0
         self._forces = np.zeros((len(self.caps), 3))
         self._compliance = np.full(len(self.caps), RIGID)
         self._active = _Active.none()
@@ -450,9 +449,6 @@ class DragSolver:
         most = _STEPS_TO_REST if settled else _STEPS
         state, steps, is_at_rest = self._minimized(state, most, settled=settled or moved_distance == 0.0)
         missed = self._is_missed(state)
-        if not missed[: self.goals.count].any():
-            # The next target may be far away, so the lengths of the last small steps do not apply to it.
-            self._reach = MAX_ROTATION
         self._bends_straight |= settled or not missed.any()
         if missed.any() and self._bends_straight:
             bent = self._with_bent_limbs(state, missed)
@@ -482,9 +478,7 @@ class DragSolver:
     def _minimized(self, state: _State, most: int, *, settled: bool) -> tuple[_State, int, bool]:
         """The state after at most `most` steps, the number of steps, and whether the joints are at rest."""
         self._damping = 0.0 if self._damping > _MOST_DAMPING else self._damping
-        first = state.merit
         for step in range(1, 1 + most):
-            last = state.merit
             state, self._damping, longest = self._step(state, self._damping)
             if longest < AT_REST or self._damping > _MOST_DAMPING:
                 return state, step, True
@@ -493,9 +487,8 @@ class DragSolver:
             # Stop early, or close to rest. The rest of the gain comes with the next moves, or while the mouse rests.
             is_done = np.abs(state.residual[self._compliance <= RIGID]).max(initial=0.0) <= _MET * self.tolerance
             is_close = is_done and longest < _REST_SHARE * min(1.0, float(np.abs(state.away.turned).max(initial=0.0)))
-            is_little = last - state.merit < _MIN_FALL * (first - state.merit) or not self._is_missed(state).any()
-            is_clear = self.bounds.depth(state.pose) <= CLOSE * self.size
-            if is_close or (step >= _STEPS_WHEN_MET and is_little and is_clear):
+            is_met = not self._is_missed(state).any() and self.bounds.depth(state.pose) <= CLOSE * self.size
+            if is_close or (step >= _STEPS_WHEN_MET and is_met):
                 break
         return state, step, False
 
@@ -642,14 +635,13 @@ class DragSolver:
         met = found.compliance <= RIGID
         # Meeting goals more exactly may raise the merit by their forces times the distance, so such a rise is allowed.
         least = float(np.abs(found.forces[met] * residual[met]).sum()) + ROUNDING * max(state.merit, self.size**2)
-        share = min(1.0, self._reach / max(longest, ROUNDING))
+        share = min(1.0, MAX_ROTATION / max(longest, ROUNDING))
         closed = found.active & exact
         for _ in range(MAX_SHORTER):
             trial = self._corrected(state, found.step, met, closed, share)
             if trial.merit <= state.merit + least:
                 self._forces, self._compliance = found.forces.reshape(-1, 3), found.compliance[::3]
                 self._active = _Active(constraints.keys[found.active], found.pushes[found.active])
-                self._reach = min(MAX_ROTATION, share * longest / SHORTER) if share < 1.0 else MAX_ROTATION
                 return trial, 0.1 * damping if damping > 0.1 else 0.0, share * longest
             share *= SHORTER
         # Forces from another pose can make the model's curvature far too large, so the next step begins without them.
@@ -786,19 +778,17 @@ class DragSolver:
 
     def _with_goals_met(self, state: _State, chosen: BoolArray) -> _State:
         """The state with chosen goals (E + O,) met and without penetrations, with as little mass moved as possible."""
-        for _ in range(2):
-            off = np.where(chosen[:, None], state.residual, 0.0).ravel()
-            is_met = np.abs(off).max(initial=0.0) <= _MET * self.tolerance
-            if is_met and self.bounds.depth(state.pose) <= CLOSE * self.size:
-                break
-            constraints, *_ = state.constraints
-            exact = np.flatnonzero(constraints.compliance == 0.0)
-            rows, gaps = constraints.rows[exact], constraints.gaps[exact]
-            active = self._active.of(constraints)[exact] > 0.0
-            program = QuadraticProgram(state.equations[0], np.zeros(self.bodies.columns), state.rows, rows)
-            met = np.repeat(chosen, 3)
-            found = program.solve(off, gaps, np.where(met, RIGID, 1.0 / RIGID), active=active)
-            closed = np.zeros(len(constraints.keys), dtype=bool)
-            closed[exact[found.active]] = True
-            state = self._corrected(state, found.step, met, closed, 1.0)
-        return state
+        off = np.where(chosen[:, None], state.residual, 0.0).ravel()
+        is_met = np.abs(off).max(initial=0.0) <= _MET * self.tolerance
+        if is_met and self.bounds.depth(state.pose) <= CLOSE * self.size:
+            return state
+        constraints, *_ = state.constraints
+        exact = np.flatnonzero(constraints.compliance == 0.0)
+        rows, gaps = constraints.rows[exact], constraints.gaps[exact]
+        active = self._active.of(constraints)[exact] > 0.0
+        program = QuadraticProgram(state.equations[0], np.zeros(self.bodies.columns), state.rows, rows)
+        met = np.repeat(chosen, 3)
+        found = program.solve(off, gaps, np.where(met, RIGID, 1.0 / RIGID), active=active)
+        closed = np.zeros(len(constraints.keys), dtype=bool)
+        closed[exact[found.active]] = True
+        return self._corrected(state, found.step, met, closed, 1.0)
