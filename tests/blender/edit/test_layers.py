@@ -60,6 +60,25 @@ def test_a_layer_has_an_influence(walk):
         assert np.array_equal(now, keys[path])
 
 
+def test_the_slider_of_a_layer_goes_from_0_to_1(walk):
+    """Fixed: it changed the value of a key, which has no range, so a short drag of the mouse set it to -10,000."""
+    was = world(walk, "hand.R")
+    drag()
+    drag(bone="hand.L")
+    walk.animation_data.nla_tracks[-1].name = "Kept"
+    drag()
+    influences = walk.fabrik_influences_of_layers
+    assert list(influences[:3]) == [1.0, 1.0, 1.0]
+    influences[1] = -3.0
+    assert list(influences[:3]) == [1.0, 0.0, 1.0]
+    assert strip_of(walk).fcurves[0].keyframe_points[0].co[1] == 0.0
+    assert np.linalg.norm(hand(walk) - was - UP) < 2e-4
+    influences[1] = 0.5
+    assert 0.04 < (hand(walk) - was - UP)[2] < 0.06
+    influences[1] = 7.0
+    assert strip_of(walk).fcurves[0].keyframe_points[0].co[1] == 1.0
+
+
 def test_a_second_edit_is_added_to_the_same_layer(walk):
     was, before = world(walk, "hand.R"), takes.poses(walk, FRAMES)
     drag()
