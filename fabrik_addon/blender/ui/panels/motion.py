@@ -1,10 +1,9 @@
 """The tab for motion on rigs. Its panels are in the order of the steps."""
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import bpy
-from bpy.types import Context, Menu, NlaTrack, Object, Panel, Scene, UILayout, UIList
+from bpy.types import Context, Menu, Object, Panel, Scene, UILayout, UIList
 
 from ...settings.in_use import CONTEXT, FloatVector, seen
 from ...settings.motion import FabrikBakeSettings, FabrikBonePair, FabrikMarker
@@ -297,28 +296,26 @@ class FABRIK_PT_from_armature(base.AboutRig, base.MotionTab, Panel):
             draw_fewer(advanced, rig_settings(rig).bake)
 
 
-def _layers(rig: Any) -> list[tuple[NlaTrack, Any]]:
-    """The NLA tracks of edits, each with the key of its influence; None if it has none."""
+def _layers(rig: Any) -> list[tuple[Any, Any]]:
+    """The NLA tracks of edits, and the curves of their influences; None if it is not animated."""
     tracks = rig.animation_data.nla_tracks if rig.animation_data else ()
-    strips = [(track, strip) for track in tracks for strip in track.strips]
-    edits = [(track, strip.fcurves.find("influence")) for track, strip in strips if strip.blend_type == "COMBINE"]
-    return [(track, curve.keyframe_points[0] if curve and curve.keyframe_points else None) for track, curve in edits]
+    strips = [(track, strip) for track in tracks for strip in track.strips if strip.blend_type == "COMBINE"]
+    return [(track, strip.fcurves.find("influence")) for track, strip in strips]
 
 
 def _influences(rig: Any) -> list[float]:
-    found = [key.co[1] if key else 1.0 for _track, key in _layers(rig)]
+    found = [curve.keyframe_points[0].co[1] if curve else 1.0 for _track, curve in _layers(rig)]
     return (found + [1.0] * _MOST_LAYERS)[:_MOST_LAYERS]
 
 
-def _set_influences(rig: Any, influences: Sequence[float]) -> None:
-    for (_track, key), influence in zip(_layers(rig), influences, strict=False):
-        if key:
-            key.co[1] = influence
+def _set_influences(rig: Any, influences: list[float]) -> None:
+    for (_track, curve), influence in zip(_layers(rig), influences, strict=False):
+        if curve:
+            curve.keyframe_points[0].co[1] = influence
     rig.update_tag(refresh={"TIME"})
 
 
-# The sliders for the influence of layers. They read and write the keys of the influences, because the value of a key
-# has no range, and a strip's own influence is overwritten by its keys.
+# Sliders that show and set the first keys of the influences of layers. The value of a key has no range of its own.
 _MOST_LAYERS: Final = 32
 INFLUENCES_OF_LAYERS: Final = "fabrik_influences_of_layers"
 INFLUENCES: Final = FloatVector(
@@ -350,10 +347,10 @@ class FABRIK_PT_edit(base.AboutRig, base.MotionTab, Panel):
             tools = context.scene.tool_settings
             column.prop(tools, "use_keyframe_insert_auto", text="Auto Keying", text_ctxt=CONTEXT)
         layers = layout.column(align=True)
-        for number, (track, key) in enumerate(_layers(rig)):
+        for number, (track, curve) in enumerate(_layers(rig)):
             row = layers.row(align=True)
             row.prop(track, "mute", text=track.name, icon="HIDE_ON" if track.mute else "HIDE_OFF", emboss=False)
-            if key and number < _MOST_LAYERS:
+            if curve and number < _MOST_LAYERS:
                 row.prop(rig, INFLUENCES_OF_LAYERS, index=number, text="", slider=True)
         layout.prop(settings, "show_trails")
         if settings.show_trails and is_played(rig):
