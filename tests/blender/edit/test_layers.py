@@ -5,10 +5,12 @@ import numpy as np
 import pytest
 from support import takes
 from support.dragging import world
+from support.layouts import drawn
 from support.takes import go_to
 
 from fabrik_addon.blender.edit.take import PathKeeper
 from fabrik_addon.blender.ui.overlays import drawing
+from fabrik_addon.blender.ui.panels.motion import FABRIK_PT_edit
 
 FRAMES = np.arange(1, 82)
 HERE, SPREAD = 41, 20
@@ -69,6 +71,7 @@ def test_the_slider_of_a_layer_goes_from_0_to_1(walk):
     drag()
     influences = walk.fabrik_influences_of_layers
     assert list(influences[:3]) == [1.0, 1.0, 1.0]
+    assert [name for _, _, name in drawn(FABRIK_PT_edit).controls].count("fabrik_influences_of_layers") == 2
     influences[1] = -3.0
     assert list(influences[:3]) == [1.0, 0.0, 1.0]
     assert strip_of(walk).fcurves[0].keyframe_points[0].co[1] == 0.0
