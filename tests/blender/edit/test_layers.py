@@ -62,6 +62,11 @@ def test_a_layer_has_an_influence(walk):
         assert np.array_equal(now, keys[path])
 
 
+def sliders():
+    """The number of sliders for the influence of layers that the panel draws."""
+    return [name for _, _, name in drawn(FABRIK_PT_edit).controls].count("fabrik_influences_of_layers")
+
+
 def test_the_slider_of_a_layer_goes_from_0_to_1(walk):
     """Fixed: it changed the value of a key, which has no range, so a short drag of the mouse set it to -10,000."""
     was = world(walk, "hand.R")
@@ -71,7 +76,7 @@ def test_the_slider_of_a_layer_goes_from_0_to_1(walk):
     drag()
     influences = walk.fabrik_influences_of_layers
     assert list(influences[:3]) == [1.0, 1.0, 1.0]
-    assert [name for _, _, name in drawn(FABRIK_PT_edit).controls].count("fabrik_influences_of_layers") == 2
+    assert sliders() == 2
     influences[1] = -3.0
     assert list(influences[:3]) == [1.0, 0.0, 1.0]
     assert strip_of(walk).fcurves[0].keyframe_points[0].co[1] == 0.0
@@ -80,6 +85,10 @@ def test_the_slider_of_a_layer_goes_from_0_to_1(walk):
     assert 0.04 < (hand(walk) - was - UP)[2] < 0.06
     influences[1] = 7.0
     assert strip_of(walk).fcurves[0].keyframe_points[0].co[1] == 1.0
+    strip_of(walk).fcurves[0].keyframe_points.clear()
+    assert sliders() == 1
+    influences[:2] = 0.25, 0.75
+    assert list(influences[:2]) == [0.25, 1.0]
 
 
 def test_a_second_edit_is_added_to_the_same_layer(walk):

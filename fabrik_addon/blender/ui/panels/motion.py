@@ -297,21 +297,22 @@ class FABRIK_PT_from_armature(base.AboutRig, base.MotionTab, Panel):
 
 
 def _layers(rig: Any) -> list[tuple[Any, Any]]:
-    """The NLA tracks of edits, and the curves of their influences; None if it is not animated."""
+    """The NLA tracks of edits, each with a list of the first key of its influence; empty if there is none."""
     tracks = rig.animation_data.nla_tracks if rig.animation_data else ()
     strips = [(track, strip) for track in tracks for strip in track.strips if strip.blend_type == "COMBINE"]
-    return [(track, strip.fcurves.find("influence")) for track, strip in strips]
+    curves = [(track, strip.fcurves.find("influence")) for track, strip in strips]
+    return [(track, curve.keyframe_points[:1] if curve else []) for track, curve in curves]
 
 
 def _influences(rig: Any) -> list[float]:
-    found = [curve.keyframe_points[0].co[1] if curve else 1.0 for _track, curve in _layers(rig)]
+    found = [keys[0].co[1] if keys else 1.0 for _track, keys in _layers(rig)]
     return (found + [1.0] * _MOST_LAYERS)[:_MOST_LAYERS]
 
 
 def _set_influences(rig: Any, influences: list[float]) -> None:
-    for (_track, curve), influence in zip(_layers(rig), influences, strict=False):
-        if curve:
-            curve.keyframe_points[0].co[1] = influence
+    for (_track, keys), influence in zip(_layers(rig), influences, strict=False):
+        for key in keys:
+            key.co[1] = influence
     rig.update_tag(refresh={"TIME"})
 
 
@@ -347,10 +348,10 @@ class FABRIK_PT_edit(base.AboutRig, base.MotionTab, Panel):
             tools = context.scene.tool_settings
             column.prop(tools, "use_keyframe_insert_auto", text="Auto Keying", text_ctxt=CONTEXT)
         layers = layout.column(align=True)
-        for number, (track, curve) in enumerate(_layers(rig)):
+        for number, (track, keys) in enumerate(_layers(rig)):
             row = layers.row(align=True)
             row.prop(track, "mute", text=track.name, icon="HIDE_ON" if track.mute else "HIDE_OFF", emboss=False)
-            if curve and number < _MOST_LAYERS:
+            if keys and number < _MOST_LAYERS:
                 row.prop(rig, INFLUENCES_OF_LAYERS, index=number, text="", slider=True)
         layout.prop(settings, "show_trails")
         if settings.show_trails and is_played(rig):
