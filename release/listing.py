@@ -165,7 +165,7 @@ def posture():
 
 
 def markers():
-    """The sample recording, baked. Before, two of its markers have lost their labels."""
+    """The sample recording, baked after two of its markers have lost their labels."""
     show_tab("FABRIK Motion")
     with g.override():
         bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"))

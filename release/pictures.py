@@ -16,8 +16,8 @@ from PIL import Image
 ICON = 256
 FILM_PART = (300, 70, 1540, 1020)  # of each frame: the viewport without the sidebar; left, upper, right, lower edge
 FILM_WIDTH = 800
-MILLISECONDS = 120  # a frame of the film is shown for
-PAUSE = 1000  # milliseconds for the last one
+MILLISECONDS = 120  # for each frame of the film
+PAUSE = 1000  # milliseconds for the last frame
 MOST_BYTES = 3_000_000
 # Pictures of the guide: the one that each is cut from, and its left, upper, right and lower edge in pixels.
 CUTS = {

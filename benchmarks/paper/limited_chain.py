@@ -39,7 +39,7 @@ def run_fabrik(options, wanted):
 
 
 def run_ccd(wanted, limits):
-    """The same figures for CCD, from a slight bend, since CCD never bends a straight chain."""
+    """Errors, iterations and milliseconds of CCD, from a slight bend, since CCD never bends a straight chain."""
     is_done = met_or_still(chain.TOLERANCE, 1e-2 * chain.TOLERANCE) if limits else met(chain.TOLERANCE)
     misses, counts, seconds = [], [], 0.0
     for target in wanted:

@@ -449,7 +449,6 @@ def chosen_options(chosen: argparse.Namespace, declared: Mapping[str, Any]) -> d
 
 
 def _retarget(chosen: argparse.Namespace, take: batch.BatchTake) -> tuple[BakeResult, list[str]]:
-    """Open the rig, retarget one motion, and save the file."""
     motion, suffix = take.recording, take.recording.suffix.lower()
     if suffix in SUFFIXES and not is_file(str(motion)):
         raise RetargetError(f"{motion.name}: has markers but no armature: use the command bake")

@@ -1,4 +1,4 @@
-"""One attempt to solve, from a start pose to the targets, and restarts from others if limits seem to prevent it."""
+"""One attempt to solve from a start pose, and restarts from other poses if limits seem to block the path."""
 
 import numpy as np
 

@@ -415,7 +415,7 @@ def _spread(solution: Solution, targets: FloatArray, solve_from: Continue, frame
 
 
 def _continued(solution: Solution, solve_from: Continue, span: range) -> Iterator[tuple[int, Solution]]:
-    """Frames along a range, each solved from the one before it, until they become worse than the existing ones."""
+    """Solve the frames of a range, each from the one before it, until a pose is worse than the existing one."""
     pose = solution.part(np.array([span.start - span.step])).single()
     for frame in span:
         pose = solve_from(frame, pose.rotations, pose.root_location)

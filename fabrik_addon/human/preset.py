@@ -15,8 +15,8 @@ Motion* (1994). AMA: American Medical Association, *Guides to the Evaluation of 
 tabulated in Norkin and White, *Measurement of Joint Motion*. Figures without a norm are marked "chosen".
 
 Figures are larger than the norm if recorded people exceeded it (`make bench`, part "natural-hidden": a wave, a dab and
-a dance). With the norm, the 95th percentile of their poses was outside by 12.5 degrees at the trunk and 39 at the
-thigh; now by 3.4 and 0.9. Elbows and knees are outside by 6 degrees only because the rest pose is slightly bent.
+a dance). With the norm, the 95th percentile of their poses is outside by 12.5 degrees at the trunk and 39 at the thigh;
+with these figures, by 3.4 and 0.9. Elbows and knees are outside by 6 degrees because the rest pose is slightly bent.
 """
 
 from collections.abc import Callable, Collection, Mapping

@@ -169,8 +169,6 @@ class TreeBody(NamedTuple):
 
 
 class _Tree:
-    """A tree of bones: their children, chains and ends."""
-
     def __init__(self, bones: Mapping[str, RestBone]) -> None:
         self.bones = bones
         self.children: dict[str, list[str]] = {name: [] for name in bones}
@@ -315,7 +313,6 @@ def _known(bones: Mapping[str, RestBone]) -> TreeBody:
 
 
 def _known_without_root(bones: Mapping[str, RestBone]) -> TreeBody:
-    """Recognize all bones but the root, by name or by the bone tree."""
     named = match(bones)
     parts: dict[str, list[str]] = {}
     for name, role in named.items():

@@ -25,7 +25,7 @@ SOURCES = Path(fabrik_addon.__file__).parent / "blender"
 
 
 def handlers():
-    """The lists of Blender's in which functions of the add-on are."""
+    """Blender's handler lists that contain functions of the add-on."""
     names = (name for name in dir(bpy.app.handlers) if isinstance(getattr(bpy.app.handlers, name), list))
     own = fabrik_addon.__name__
     return {

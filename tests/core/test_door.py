@@ -131,7 +131,7 @@ def pieces():
 
 @st.composite
 def spoiled(draw, usable):
-    """One argument of a usable call is another object, another number, or has one number in it that is another."""
+    """A usable call with one argument, or one number in an argument, replaced by another object or number."""
     name = draw(st.sampled_from(sorted(usable)))
     value, how = usable[name], draw(st.sampled_from(["object", "entry", "scale", "shape"]))
     if isinstance(value, dict) and value and how != "object":
@@ -161,7 +161,7 @@ def is_one_sentence(text):
 
 
 def works_or_refuses(call):
-    """The result of a call; None if it raises an error of ours with one sentence. Anything else fails."""
+    """The result of a call; None if it raises a FabrikError with one sentence. Any other error fails the test."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:

@@ -182,7 +182,7 @@ def test_a_limited_body_comes_to_rest_in_a_few_steps():
 
 
 def test_only_the_arm_moves_for_a_near_target():
-    """The arm is light: the hips do not move; with the smallest rotations the body would fall from the ankles."""
+    """An arm has little mass, so the hips do not move. With the least rotation, the body would tilt."""
     solver, rest, points = person()
     pose = lead(solver, rest, points, straight(np.array((-0.3, -0.3, 0.1))))[-1]
     assert np.linalg.norm(pose.root_location - solver.skeleton.rest[0, :3, 3]) < 0.01

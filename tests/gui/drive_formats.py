@@ -90,7 +90,7 @@ def a_layout_is_asked_for():
 
 
 def a_performer_is_asked_for():
-    """Two persons in one file: each drop offers the next one."""
+    """Two people in one file: each drop offers the next one."""
     names = [f"{person}:{label}" for person in ("Anna", "Ben") for label in ("LASI", "RASI", "LPSI", "RPSI")]
     header = "PathFileType\t4\t(X/Y/Z)\ttwo.trc\nDataRate\tNumFrames\tNumMarkers\tUnits\n100\t2\t8\tmm\n"
     columns = (

@@ -166,13 +166,13 @@ class Properties:
 
 
 class Filter:
-    """The part of `self` that a list's filter uses."""
+    """A substitute for `self` in a list's filter function."""
 
     bitflag_filter_item = 1
 
 
 class Stage:
-    """The part of `self` that a panel's draw function uses."""
+    """A substitute for `self` in a panel's draw function."""
 
     def __init__(self, panel, layout):
         self.panel, self.layout = panel, layout

@@ -60,7 +60,7 @@ class Joint:
 
 @dataclass(frozen=True)
 class Marker:
-    """A point on a body and how much it counts."""
+    """A point on a body, and its weight."""
 
     name: str
     body: str

@@ -170,7 +170,7 @@ def keyed_switches(setup: FabrikControlRig, values: Mapping[str, float]) -> dict
 def _driving(rig: Object) -> dict[str, set[str]]:
     """By path of a custom property from 0 to 1: the bones whose constraints it drives.
 
-    If another property drives such a property, that one is listed instead.
+    If another property drives such a property, the driving one is listed instead.
     """
     found: dict[str, set[str]] = {}
     drivers = list(rig.animation_data.drivers) if rig.animation_data else []

@@ -97,8 +97,8 @@ class Bounds:
             middle = self._sides @ self._support.corners.mean(axis=0)
             self._inner = middle + _STANDS_IN * (self._edges - middle)
             self._normals = self._sides - _LOWERED * np.array(self._support.up)
-            # Beyond a corner, several sides push. The cap of each is proportional to the angle that it faces; a right
-            # angle has the whole cap. So the force hardly depends on the number of sides.
+            # Beyond a corner several sides push. Each side's cap is proportional to the angles at its ends, and whole
+            # with right angles. So the force hardly depends on the number of sides.
             turns = np.arccos(np.clip((self._sides * np.roll(self._sides, -1, axis=0)).sum(axis=1), -1.0, 1.0))
             self._strongest = _MOST_FORCE * bodies.skeleton.extent / np.pi * (turns + np.roll(turns, 1))
             self._most = self._strongest

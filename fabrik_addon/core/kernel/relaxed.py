@@ -66,7 +66,7 @@ class SaggingArms:
         """Set the preferred pose, in which nothing sags."""
         shoulders, elbows, wrists = pose.points(self._on, self._offsets).reshape(3, -1, 3)
         upper, lower = lengths(elbows - shoulders), lengths(wrists - elbows)
-        # (3, A) at shoulders, elbows and wrists. They add up to zero, and take no torque from a straight arm.
+        # (3, A) forces at shoulders, elbows and wrists. They add up to zero, and exert no torque on a straight arm.
         shares = np.stack([-lower, upper + lower, -upper]) / (upper + lower)
         swing = matrix_from_quaternion(pose.local[self._arms])[:, :, 1] - (0.0, 1.0, 0.0)
         at_rest = np.maximum(1.0 - squares(swing) / POSED**2, 0.0)

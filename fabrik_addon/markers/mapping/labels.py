@@ -190,7 +190,6 @@ def _readings(stem: str) -> Iterator[list[_Word]]:
 
 
 def _combined_meaning(words: list[_Word], *, sided: bool) -> WordMeaning | None:
-    """The meaning of several words together; None if they have none."""
     place = _most_specific([word for word in words if word.kind in ("place", "weak")])
     where = {word.value for word in words if word.kind == "where"} - {""}
     numbers = [word.value for word in words if word.kind == "number"]

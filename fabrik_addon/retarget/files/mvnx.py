@@ -53,8 +53,6 @@ _CHANNELS: Final = (("orientation", 4), ("position", 3))
 
 @dataclass
 class _Document:
-    """The parts of a document that are needed."""
-
     rate: str = ""
     people: int = 0
     segments: dict[str, dict[str, FloatArray]] = field(default_factory=dict)

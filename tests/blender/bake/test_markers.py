@@ -274,7 +274,7 @@ def test_errors_name_the_marker_and_change_nothing(spoil, sentence):
 
 
 def test_a_changed_playback_speed_is_reported():
-    """Fixed: baked again at another rate its feet drifted 48 mm instead of 4, without a warning."""
+    """Fixed: baked again at another rate, the feet drifted 48 mm instead of 4, without a warning."""
     rig, _, _ = marked_rig()
     take = next(iter(rig.fabrik.capture.markers)).target.users_collection[0]
     rig.fabrik.capture.take = take

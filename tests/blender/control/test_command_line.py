@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("clean_scene")
 
 
 def keyed(path):
-    """The bones with keys in a file's rig, whose controls are known there."""
+    """The bones with keys of a file's rig; the file must contain its controls."""
     bpy.ops.wm.open_mainfile(filepath=str(path))
     rig = next(thing for thing in bpy.data.objects if thing.type == "ARMATURE")
     assert len(rig.fabrik.control.carriers)

@@ -421,7 +421,7 @@ def test_held_feet_add_no_acceleration_to_hips_and_head(recorded):
         assert steps[1] < 1.05 * steps[0]
     was, now = (takes.accelerations(heads).max(axis=0) for heads in (before, after))
     assert now.max() < 1.01 * was.max()
-    # A forearm accelerated 1.40 times as much as before, because the feet's noise was passed on to it. It is 1.05 now.
+    # A forearm has 1.05 times its former acceleration; it is 1.40 times if the feet's noise is passed on to it.
     assert (now / was).max() < 1.1
 
 

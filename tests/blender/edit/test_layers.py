@@ -5,10 +5,12 @@ import numpy as np
 import pytest
 from support import takes
 from support.dragging import world
+from support.layouts import drawn
 from support.takes import go_to
 
 from fabrik_addon.blender.edit.take import PathKeeper
 from fabrik_addon.blender.ui.overlays import drawing
+from fabrik_addon.blender.ui.panels.motion import FABRIK_PT_edit
 
 FRAMES = np.arange(1, 82)
 HERE, SPREAD = 41, 20
@@ -58,6 +60,35 @@ def test_a_layer_has_an_influence(walk):
     walk.animation_data.action = recording
     for path, now in takes.curves(walk).items():
         assert np.array_equal(now, keys[path])
+
+
+def sliders():
+    """The number of sliders for the influence of layers that the panel draws."""
+    return [name for _, _, name in drawn(FABRIK_PT_edit).controls].count("fabrik_influences_of_layers")
+
+
+def test_the_slider_of_a_layer_goes_from_0_to_1(walk):
+    """Fixed: it changed the value of a key, which has no range, so a short drag of the mouse set it to -10,000."""
+    was = world(walk, "hand.R")
+    drag()
+    drag(bone="hand.L")
+    walk.animation_data.nla_tracks[-1].name = "Kept"
+    drag()
+    influences = walk.fabrik_influences_of_layers
+    assert list(influences[:3]) == [1.0, 1.0, 1.0]
+    assert sliders() == 2
+    influences[1] = -3.0
+    assert list(influences[:3]) == [1.0, 0.0, 1.0]
+    assert strip_of(walk).fcurves[0].keyframe_points[0].co[1] == 0.0
+    assert np.linalg.norm(hand(walk) - was - UP) < 2e-4
+    influences[1] = 0.5
+    assert 0.04 < (hand(walk) - was - UP)[2] < 0.06
+    influences[1] = 7.0
+    assert strip_of(walk).fcurves[0].keyframe_points[0].co[1] == 1.0
+    strip_of(walk).fcurves[0].keyframe_points.clear()
+    assert sliders() == 1
+    influences[:2] = 0.25, 0.75
+    assert list(influences[:2]) == [0.25, 1.0]
 
 
 def test_a_second_edit_is_added_to_the_same_layer(walk):

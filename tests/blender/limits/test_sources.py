@@ -53,7 +53,7 @@ def constrain(bone, space="LOCAL", **ranges):
 
 
 def shown(bone):
-    """(4,) the local rotation that a bone has with its constraints and all."""
+    """(4,) the local rotation of a bone with its constraints."""
     graph = bpy.context.evaluated_depsgraph_get()
     evaluated = bone.id_data.evaluated_get(graph).pose.bones[bone.name]
     space = {"parent_matrix": evaluated.parent.matrix, "parent_matrix_local": bone.bone.parent.matrix_local}

@@ -57,7 +57,7 @@ def test_the_center_of_mass_stays_over_the_feet(rig):
 
 
 def lowest(rig):
-    """Of the points that do not go through the floor, the lowest height in the world."""
+    """The lowest height in the world of points that do not go through the floor."""
     rig.fabrik.use_floor = True
     places = [rig.pose.bones[name].matrix @ scenes.Vector(place) for name, place in floor_of(rig).points]
     return min((rig.matrix_world @ place).z for place in places)

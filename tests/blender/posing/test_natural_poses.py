@@ -393,7 +393,7 @@ def test_a_collar_takes_less_than_half_of_an_arm_that_is_raised(human, up):
 @pytest.mark.parametrize("kind", ["human", "metarig", "mixamo"])
 @pytest.mark.parametrize(("place", "most"), [((0.0, -0.5, 0.05), 50.0), ((-0.15, -0.25, -0.15), 30.0)])
 def test_elbows_of_hands_that_are_led_sag(human, kind, place, most):
-    """Seen along the arm, they were 53 to 57 degrees from straight down at a wall, 38 to 52 at the chest.
+    """Fixed: seen along the arm, they were 53 to 57 degrees from straight down at a wall, 38 to 52 at the chest.
 
     A second drag of the posed arm lets it sag no farther.
     """
@@ -473,7 +473,7 @@ def test_a_body_that_reaches_for_the_floor_bends_its_knees(human, both):
 
 
 def test_hands_on_the_floor_bear_weight(human):
-    """Hands kept wide apart: to stay over the feet, the head flipped between the legs, by 11 and then 17 degrees."""
+    """Fixed: with hands wide apart, the head flipped between the legs, by 11 and then 17 degrees, for balance."""
     bpy.ops.fabrik.pin(bones=",".join(FEET))
     session = begin_drag(bpy.context, human, "hand.L", settings=DragSettings(others=("hand.R",)))
     shift, turned = np.array((0.0, -0.55, 0.03)) - (0.0, *session.start[1:]), []
@@ -488,7 +488,7 @@ def test_hands_on_the_floor_bear_weight(human):
 
 @pytest.mark.parametrize("kind", ["human", "metarig", "mixamo"])
 def test_a_head_that_is_led_forward_looks_ahead_on_other_rigs(human, kind):
-    """In a T pose it tilted by 42 degrees."""
+    """Fixed: in a T pose it tilted by 42 degrees."""
     rig = {"human": lambda: human, "metarig": open_metarig, "mixamo": open_mixamo}[kind]()
     head = {"human": "head", "metarig": "spine.006", "mixamo": MIXAMO["head"]}[kind]
     _, result = drag(rig, head, (0.0, -0.5, -0.3), pinned=MIXAMO_FEET if kind == "mixamo" else FEET)

@@ -142,7 +142,7 @@ def test_the_hint_is_about_the_source_although_the_scene_has_a_recording(moving)
 
 
 def test_a_rig_with_a_constrained_bone_is_retargeted(moving):
-    """Before, it failed with an error about a bone."""
+    """Fixed: it failed with an error about a bone."""
     source, rig = moving
     rig.fabrik.retarget.source = source
     copy = rig.pose.bones["shin.L"].constraints.new("COPY_TRANSFORMS")

@@ -50,7 +50,7 @@ def by_hand(rig):
 
 
 def whole(rig):
-    """Key bones that nobody has posed as well."""
+    """Also key bones that have not been posed."""
     key_pose(bpy.context, rig, "WHOLE")
 
 

@@ -376,7 +376,7 @@ class TestWalk:
         assert {state_of_take(person, each) for each in takes} == {"BAKED"}
 
     def test_match_warnings_are_shown_with_the_markers(self, person):
-        """Before, they were shown only in the report after the bake."""
+        """Fixed: they were shown only in the report after the bake."""
         bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"), last=12)
         bpy.ops.fabrik.match_markers()
         person.fabrik.capture.doubts = "A doubt"
@@ -421,7 +421,7 @@ def test_a_marker_s_state(made, values, state):
 
 
 def test_keys_can_be_inserted_once_something_is_posed(made):
-    """The button was enabled before, and then refused."""
+    """Fixed: the button was enabled before anything was posed, and then refused."""
 
     def is_enabled():
         columns = [each for each in drawn(panels.pose.FABRIK_PT_drag).children if isinstance(each, Layout)]

@@ -133,7 +133,7 @@ def test_written_files_are_read(
     np.testing.assert_allclose(clip.positions[clip.seen], numbers[clip.seen] / 1000.0, rtol=1e-6)
 
 
-# Errors in files whose points are correct nevertheless, and the notes on these errors.
+# Errors in files whose points are still correct, and the notes on these errors.
 ODD: dict[str, tuple[C3d, str]] = {
     "no events where many are told": (replace(PLAIN, header={"events": 400}), ""),
     "frames: the parameter says too many": (replace(PLAIN, params={"POINT:FRAMES": word(500)}), "frame count is 500"),
@@ -379,7 +379,7 @@ class TestAxes:
     @pytest.mark.parametrize("across", ["+X", "+Y", "-X"])
     @pytest.mark.parametrize("up", ["+X", "-X", "+Y", "-Y", "-Z"])
     def test_a_standing_person_overrides_the_header(self, path: Path, across: str, up: str) -> None:
-        """Points that stand along Z, with heads at 1.46 m and feet on the floor, are not rotated."""
+        """Points of a person who stands along Z, with feet on the floor and the head at 1.46 m, are not rotated."""
         clip = read_markers(written(path, replace(PLAIN, params=screens_of(across, up))))
         assert clip.up_axis == "Z"
         np.testing.assert_allclose(clip.positions, METERS, rtol=1e-6)

@@ -281,7 +281,7 @@ class TestNexus:
     @pytest.mark.parametrize("frame", ["Frame", "Field #"])
     @pytest.mark.parametrize("has_units", [True, False])
     def test_a_file_without_sub_frames(self, tmp_path, frame, has_units):
-        """As of Vicon Workstation, also without units. Fixed: X was read as the sub frame, and the rate was wrong."""
+        """As Vicon Workstation writes it. Fixed: X was read as the sub frame, and the rate was wrong."""
         section, rate, *lines = nexus_text(rate="100,Hz").splitlines()
         lines = [line.split(",", 2) for line in lines]
         lines = [f"{frame if cell == 'Frame' else cell},{rest}" for cell, _, rest in lines]
@@ -335,7 +335,7 @@ class TestNexus:
     @given(cut=st.integers(0, 3000))
     @example(cut=2182)
     def test_cut_off_anywhere(self, tmp_path_factory, cut):
-        """Wherever a file ends, its numbers are right. Only if a row's last one is cut, this cannot be known."""
+        """Wherever a file ends, its numbers are right, except for a row's last number, which may be truncated."""
         whole = nexus_text()
         ends = [place for place, letter in enumerate(whole) if letter == "\n"]
         path = written(tmp_path_factory.mktemp("cut") / "walk.csv", whole[:cut])

@@ -5,7 +5,7 @@ from typing import Any, Final
 import bpy
 from bpy.types import Context, Menu, Object, Panel, Scene, UILayout, UIList
 
-from ...settings.in_use import CONTEXT, seen
+from ...settings.in_use import CONTEXT, FloatVector, seen
 from ...settings.motion import FabrikBakeSettings, FabrikBonePair, FabrikMarker
 from ...settings.rig import imported_takes, rig_settings, state_of_take
 from ...settings.why_not import (
@@ -296,6 +296,42 @@ class FABRIK_PT_from_armature(base.AboutRig, base.MotionTab, Panel):
             draw_fewer(advanced, rig_settings(rig).bake)
 
 
+def _layers(rig: Any) -> list[tuple[Any, Any]]:
+    """The NLA tracks of edits, each with a list of the first key of its influence; empty if there is none."""
+    tracks = rig.animation_data.nla_tracks if rig.animation_data else ()
+    strips = [(track, strip) for track in tracks for strip in track.strips if strip.blend_type == "COMBINE"]
+    curves = [(track, strip.fcurves.find("influence")) for track, strip in strips]
+    return [(track, curve.keyframe_points[:1] if curve else []) for track, curve in curves]
+
+
+def _influences(rig: Any) -> list[float]:
+    found = [keys[0].co[1] if keys else 1.0 for _track, keys in _layers(rig)]
+    return (found + [1.0] * _MOST_LAYERS)[:_MOST_LAYERS]
+
+
+def _set_influences(rig: Any, influences: list[float]) -> None:
+    for (_track, keys), influence in zip(_layers(rig), influences, strict=False):
+        for key in keys:
+            key.co[1] = influence
+    rig.update_tag(refresh={"TIME"})
+
+
+# Sliders that show and set the first keys of the influences of layers. The value of a key has no range of its own.
+_MOST_LAYERS: Final = 32
+INFLUENCES_OF_LAYERS: Final = "fabrik_influences_of_layers"
+INFLUENCES: Final = FloatVector(
+    "Influence",
+    "How strongly this layer changes the original motion",
+    size=_MOST_LAYERS,
+    min=0.0,
+    max=1.0,
+    get=_influences,
+    set=_set_influences,
+    options=set(),
+    override=set(),
+)
+
+
 class FABRIK_PT_edit(base.AboutRig, base.MotionTab, Panel):
     """Trails of the rig's motion, holds, and the spread of drags."""
 
@@ -311,17 +347,12 @@ class FABRIK_PT_edit(base.AboutRig, base.MotionTab, Panel):
             # A drag over time changes keys. Without auto-keying it changes only one frame.
             tools = context.scene.tool_settings
             column.prop(tools, "use_keyframe_insert_auto", text="Auto Keying", text_ctxt=CONTEXT)
-        # The layers of edits, each with its switch and its influence.
         layers = layout.column(align=True)
-        strips = [(track, strip) for track in rig.animation_data.nla_tracks for strip in track.strips]
-        for track, strip in strips:
-            if strip.blend_type != "COMBINE":
-                continue
+        for number, (track, keys) in enumerate(_layers(rig)):
             row = layers.row(align=True)
             row.prop(track, "mute", text=track.name, icon="HIDE_ON" if track.mute else "HIDE_OFF", emboss=False)
-            for curve in strip.fcurves:
-                if curve.data_path == "influence" and len(curve.keyframe_points):
-                    row.prop(curve.keyframe_points[0], "co", index=1, text="", slider=True)
+            if keys and number < _MOST_LAYERS:
+                row.prop(rig, INFLUENCES_OF_LAYERS, index=number, text="", slider=True)
         layout.prop(settings, "show_trails")
         if settings.show_trails and is_played(rig):
             layout.operator("fabrik.work_out_trails", icon="FILE_REFRESH")
