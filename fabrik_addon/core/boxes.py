@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from .arrays import FloatArray
+from .arrays import SINGLE, FloatArray
 from .channels import to_channels
 from .errors import LimitError
 from .limits import Ball, Fixed, Hinge, Limit, Polygon, Range, compose_arrays
@@ -32,7 +32,6 @@ EulerBox: TypeAlias = tuple[str, Box]
 
 _CLOSED: Final = (0.0, 0.0)
 _ALL_ROUND: Final = (-pi, pi)
-_NOTHING: Final = 1e-6
 
 
 def euler_box(limit: Limit | None) -> EulerBox:
@@ -82,7 +81,7 @@ def _rotations(limit: Ball | Polygon, twists: FloatArray) -> FloatArray:
 def limit_in(boxes: Sequence[Box]) -> Limit | None:
     """The limit for the rotations in all boxes, None if all axes are free; raises LimitError if no limit fits them."""
     box = [_common([each[axis] for each in boxes]) for axis in range(3)]
-    still = [ends is not None and max(map(abs, ends)) < _NOTHING for ends in box]
+    still = [ends is not None and max(map(abs, ends)) < SINGLE for ends in box]
     if all(ends is None for ends in box):
         return None
     if all(still):

@@ -10,13 +10,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import BoolArray, FloatArray, IntArray, lengths, running_signs, wrapped
+from .arrays import ROUNDING, BoolArray, FloatArray, IntArray, lengths, running_signs, wrapped
 from .rotations import IDENTITY, angle_between, matrix_from_quaternion, product
 
 # Below this cosine of the middle angle, the first and third Euler angles rotate about the same axis.
 _GIMBAL_COSINE: Final = 1e-7
-# Below this sine of half the angle, a rotation has no axis.
-_NO_AXIS: Final = 1e-9
 
 
 def channel_count(rotation_mode: str) -> int:
@@ -45,7 +43,7 @@ def to_channels(rotation_mode: str, quaternions: npt.ArrayLike, previous: npt.Ar
         # (F, ..., 4) angle and axis; without rotation the former axis is kept.
         half_sine = np.linalg.norm(unit[..., 1:], axis=-1, keepdims=True)
         angle = 2.0 * np.arctan2(half_sine, unit[..., :1])
-        has_axis = half_sine > _NO_AXIS
+        has_axis = half_sine > ROUNDING
         axis = unit[..., 1:] / np.where(has_axis, half_sine, 1.0)
         if before is None:
             # Begin with the axis of the first rotation, or local Y if nothing rotates.

@@ -431,8 +431,6 @@ class _Stops:
 
 # Frames over which limbs return to their motion, before and after an overlap.
 _FADES: Final = 10
-# Fraction of the body's size. Smaller overlaps are rounding errors.
-_LEAST: Final = 1e-4
 
 
 def without_overlaps(
@@ -446,7 +444,7 @@ def without_overlaps(
     drag: poses a single frame of the same model.
     """
     own = EditSolver(model, rotations, roots)
-    overlaps = np.where(own.overlaps > _LEAST * model.skeleton.size, own.overlaps, 0.0)
+    overlaps = np.where(own.overlaps > CLOSE * model.skeleton.size, own.overlaps, 0.0)
     inside, is_led = overlaps > 0.0, np.array([each.priority > 0 for each in model.effectors])
     targets, turned = own.own_points.copy(), own.own_rotations.copy()
     turned[:, is_led] = np.nan
