@@ -48,7 +48,7 @@ def seen(rig: Any) -> Any:
     return Unset(group.fixed_type)
 
 
-# Functions that are called once, when the file first uses a feature that needs handlers. Modules add theirs.
+# Functions that are called once, when the file first uses a feature that needs handlers; empty from then on.
 LISTENERS: Final[list[Callable[[], None]]] = []
 
 

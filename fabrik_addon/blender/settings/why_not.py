@@ -9,7 +9,7 @@ import bpy
 from bpy.types import ID, Context, Depsgraph, Object, Scene
 
 from .control import control_rig
-from .in_use import listen, seen
+from .in_use import LISTENERS, listen, seen
 from .motion import FabrikMarker
 from .rig import FabrikEffector
 
@@ -28,14 +28,13 @@ class Armatures:
     """
 
     def __init__(self) -> None:
-        self._is_needed = False
         self._found: list[Object] | None = None
         self._count = 0
         self.searches = 0
 
     def in_file(self) -> list[Object]:
         """All armatures in the file; empty until it uses the add-on."""
-        if not self._is_needed:
+        if LISTENERS:
             return []
         # A script may have added or removed armatures since the scene was last evaluated.
         count = len(bpy.data.armatures)
@@ -46,13 +45,9 @@ class Armatures:
             self._count = count
         return self._found
 
-    def note_use(self) -> None:
-        """Search the file from now on, because it uses a feature of the add-on; see `in_use`."""
-        self._is_needed = True
-
     def forget(self) -> None:
         """Remove the handlers and clear the cache, until the file uses the add-on again."""
-        self._is_needed, self._found = False, None
+        self._found = None
         listen(self._on_change, *_CHANGES, on=False)
 
     def _is_current(self, found: list[Object]) -> bool:
