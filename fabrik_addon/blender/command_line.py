@@ -266,7 +266,7 @@ def main(register: Callable[[], None], unregister: Callable[[], None]) -> int:
     register()
     try:
         if chosen.command == batch.WORKER:
-            serve_takes()
+            batch.serve(_carry_out)
         return batch.run(chosen.command, chosen, _carry_out)
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -275,6 +275,9 @@ def main(register: Callable[[], None], unregister: Callable[[], None]) -> int:
 
 def run_command(arguments: list[str], name: str = "bake") -> int:
     """Run `blender --command fabrik_…`, in a Blender with the extension enabled; returns the exit status."""
+    if name == batch.WORKER:
+        # Processes takes for a process that was started with `--jobs`.
+        batch.serve(_carry_out)
     parser = Parser(prog=f"blender --command fabrik_{name}", description=COMMANDS[name].description)
     COMMANDS[name].add_arguments(parser)
     try:
@@ -282,11 +285,6 @@ def run_command(arguments: list[str], name: str = "bake") -> int:
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else _USAGE
     return batch.run(name, chosen, _carry_out)
-
-
-def serve_takes() -> NoReturn:
-    """Process takes from another process until there are no more; does not return."""
-    batch.serve(_carry_out)
 
 
 def _carry_out(call: batch.Call) -> batch.Outcome:
@@ -391,29 +389,24 @@ def add_options(group: Any, options: Mapping[str, Any]) -> None:
     for name, declared in options.items():
         words = declared.keywords
         flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
-        text = f"{words['description'][0].lower()}{words['description'][1:]} (default: %(default)s)"
-        if "items" in words:
-            choices = [_word(identifier) for identifier, *_ in words["items"]]
-            # Explain words that are less clear than their labels.
-            unclear = [(_word(key), about) for key, label, about in words["items"] if " " in label]
-            explained = "".join(f"; {word}: {about[0].lower()}{about[1:]}" for word, about in unclear)
-            text = text.replace(" (default", f"{explained} (default")
-            if "on" in choices:
-                text = text.replace("%(default)s", "auto")
-                group.add_argument(flag, dest=name, action=argparse.BooleanOptionalAction, default=None, help=text)
-            else:
-                group.add_argument(flag, dest=name, type=_word, choices=choices, default=choices[0], help=text)
-        elif declared.function is BoolProperty:
-            default = words.get("default", False)
-            text = text.replace("%(default)s", "on" if default else "off")
-            group.add_argument(flag, dest=name, action=argparse.BooleanOptionalAction, default=default, help=text)
+        items, shown = words.get("items", ()), " (default: %(default)s)"
+        choices = [_word(identifier) for identifier, *_ in items]
+        if declared.function is BoolProperty or "on" in choices:
+            default = None if choices else words.get("default", False)
+            shown = f" (default: {_SWITCHED[default].lower()})"
+            how: dict[str, Any] = {"action": argparse.BooleanOptionalAction, "default": default}
+        elif choices:
+            how = {"type": _word, "choices": choices, "default": choices[0]}
         elif declared.function is IntVectorProperty:
-            text = text.removesuffix(" (default: %(default)s)")
-            group.add_argument(flag, dest=name, type=int, nargs=2, default=(0, 0), metavar=("A", "B"), help=text)
+            shown, how = "", {"type": int, "nargs": 2, "default": (0, 0), "metavar": ("A", "B")}
         else:
-            kind = int if declared.function is IntProperty else float
             unit = _UNITS.get(words.get("subtype", words.get("unit", "")), "N")
-            group.add_argument(flag, dest=name, type=kind, default=words["default"], metavar=unit, help=text)
+            kind = int if declared.function is IntProperty else float
+            how = {"type": kind, "default": words["default"], "metavar": unit}
+        # Explain words that are less clear than their labels.
+        texts = [("", words["description"]), *((f"{_word(key)}: ", text) for key, label, text in items if " " in label)]
+        text = "; ".join(f"{word}{text[0].lower()}{text[1:]}" for word, text in texts)
+        group.add_argument(flag, dest=name, help=text + shown, **how)
 
 
 def _word(identifier: str) -> str:

@@ -58,9 +58,6 @@ def unregister() -> None:
 
 
 def _run(command: str, arguments: list[str]) -> int:
-    from .command_line import run_command, serve_takes
+    from .command_line import run_command
 
-    if command == "worker":
-        # Processes takes for a process that was started with `--jobs`.
-        serve_takes()
     return run_command(arguments, command)

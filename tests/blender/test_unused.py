@@ -9,7 +9,7 @@ from support import limited, scenes
 from support.layouts import drawn
 
 import fabrik_addon
-from fabrik_addon.blender.settings.in_use import keep_overrides, seen
+from fabrik_addon.blender.settings.in_use import LISTENERS, keep_overrides, seen
 from fabrik_addon.blender.settings.limit_properties import read_settings, write_settings
 from fabrik_addon.blender.settings.why_not import rig_at_hand, shown_motion, why_no_bake, why_no_mapped, why_no_solve
 from fabrik_addon.blender.ui import panels
@@ -72,7 +72,7 @@ def test_a_redraw_does_not_look_at_all_objects(active):
     assert scenes.steps_of(lambda: [thing for thing in bpy.data.objects if thing.type == "MESH"]) > 1000
     assert scenes.steps_of(redraw) == few
     assert handlers() <= ALLOWED
-    assert not drawing.OVERLAYS.is_on
+    assert LISTENERS
 
 
 def test_drawing_the_interface_adds_no_handlers_and_no_data():
@@ -80,7 +80,7 @@ def test_drawing_the_interface_adds_no_handlers_and_no_data():
     look(rigs[0])
     bpy.context.view_layer.update()
     assert handlers() <= ALLOWED
-    assert not drawing.OVERLAYS.is_on
+    assert LISTENERS
     assert not [rig.name for rig in rigs if rig.is_property_set("fabrik")]
     assert not [(rig.name, bone.name) for rig in rigs for bone in rig.pose.bones if bone.keys()]
 
@@ -126,15 +126,15 @@ def used(use):
 
 @pytest.mark.parametrize("use", ["effectors", "errors", "motion", "limits"])
 def test_overlays_are_drawn_after_the_first_use_and_in_files_that_use_the_add_on(use, tmp_path):
-    assert not drawing.OVERLAYS.is_on
+    assert LISTENERS
     used(use)
-    assert drawing.OVERLAYS.is_on
+    assert not LISTENERS
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "used.blend"))
     bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
-    assert not drawing.OVERLAYS.is_on
+    assert LISTENERS
     assert handlers() <= ALLOWED
     bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "used.blend"))
-    assert drawing.OVERLAYS.is_on
+    assert not LISTENERS
 
 
 def test_a_rig_that_was_live_leaves_nothing_in_the_next_file():

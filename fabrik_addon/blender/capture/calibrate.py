@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 import bpy
 import numpy as np
@@ -24,8 +24,6 @@ from ..settings.in_use import add_item
 from ..settings.limit_properties import read_limits
 from ..settings.rig import rig_settings, take_name
 from . import matching
-
-Frames: TypeAlias = tuple[int, int]
 
 _SCALES: Final[Mapping[str, Scale]] = {"UNIFORM": "uniform", "LIMBS": "limbs", "REST": "limbs", "NONE": 1.0}
 
@@ -79,7 +77,7 @@ def calibrate_markers_steps(
     rig: Object,
     *,
     proportions: str = "LIMBS",
-    reference: Sequence[int] | None = None,
+    reference: Sequence[int] = (0, 0),
     static: bpy.types.Collection | None = None,
     refine: bool = True,
     on_floor: bool = True,
@@ -97,8 +95,7 @@ def calibrate_markers_steps(
     _check_proportions(rig, proportions, holders)
     with PoseKeeper(scene, rig):
         context.view_layer.update()
-        chosen = (reference[0], reference[1]) if reference is not None and any(reference) else None
-        calibrating = _calibrations(scene, rig, take, other, chosen, proportions=proportions, refine=refine)
+        calibrating = _calibrations(scene, rig, take, other, reference, proportions=proportions, refine=refine)
         found, left_out = yield from calibrating
     # World displacement that moves the scaled markers so that the feet are on the rig's floor.
     lift, factor = np.zeros(3), found[0].scale
@@ -156,7 +153,7 @@ def _calibrations(
     rig: Object,
     take: matching.Markers,
     other: matching.Markers,
-    reference: Frames | None,
+    reference: Sequence[int],
     *,
     proportions: str,
     refine: bool,
@@ -169,7 +166,7 @@ def _calibrations(
     measured = other or take
     span = matching.recorded_range(scene, measured.values())
     frames = None
-    if reference is not None:
+    if any(reference):
         first, last = reference
         if not span[0] <= first <= last <= span[1]:
             raise FabrikError(

@@ -48,7 +48,7 @@ def seen(rig: Any) -> Any:
     return Unset(group.fixed_type)
 
 
-# Functions that are called once, when the file first uses a feature that needs handlers. Modules add theirs.
+# Functions that are called once, when the file first uses a feature that needs handlers; empty from then on.
 LISTENERS: Final[list[Callable[[], None]]] = []
 
 
@@ -137,10 +137,8 @@ def keep_overrides(*_arguments: object) -> None:
     """
     _forget_lent()
     for rig in bpy.data.objects:
-        if rig.type != "ARMATURE" or rig.override_library is None or not rig.is_property_set("fabrik"):
-            continue
-        original: Any = rig.override_library.reference
-        if original is not None:
+        original: Any = rig.override_library and rig.override_library.reference
+        if original is not None and rig.type == "ARMATURE" and rig.is_property_set("fabrik"):
             _lend(original, "fabrik")
     if _LENT:
         listen(_forget_lent, *_SAVED, on=True)
@@ -149,25 +147,22 @@ def keep_overrides(*_arguments: object) -> None:
 def _forget_lent(*_arguments: object) -> None:
     """Remove the empty settings that `keep_overrides` created on linked originals, after the file was saved."""
     listen(_forget_lent, *_SAVED, on=False)
+    # Inner groups come last, so they are removed before the groups that own them.
     while _LENT:
         with suppress(ReferenceError):
             holder, name = _LENT.pop()
             holder.property_unset(name)
 
 
-def _lend(holder: Any, name: str, *, is_new: bool = False) -> None:
-    """Create a property group and the groups in it; Blender creates each when it is first accessed.
-
-    is_new: whether the owner was created here too, so that the group is removed with it.
-    """
-    if not (is_new or holder.is_property_set(name)):
-        is_new = True
+def _lend(holder: Any, name: str) -> None:
+    """Create a property group and the groups in it; Blender creates each when it is first accessed."""
+    if not holder.is_property_set(name):
         _LENT.append((holder, name))
     group = getattr(holder, name)
     for inner in group.bl_rna.properties:
         is_group = inner.type == "POINTER" and inner.identifier != "rna_type"
         if is_group and isinstance(getattr(group, inner.identifier), PropertyGroup):
-            _lend(group, inner.identifier, is_new=is_new)
+            _lend(group, inner.identifier)
 
 
 def _with_texts(declare: Any) -> Callable[..., Any]:

@@ -3,13 +3,14 @@
 This module does not import the solver, because it is used at each redraw.
 """
 
-from typing import Any, Final
+from contextlib import suppress
+from typing import Final
 
 import bpy
 from bpy.types import ID, Context, Depsgraph, Object, Scene
 
 from .control import control_rig
-from .in_use import listen, seen
+from .in_use import LISTENERS, listen, seen
 from .motion import FabrikMarker
 from .rig import FabrikEffector
 
@@ -28,41 +29,29 @@ class Armatures:
     """
 
     def __init__(self) -> None:
-        self._is_needed = False
         self._found: list[Object] | None = None
         self._count = 0
         self.searches = 0
 
     def in_file(self) -> list[Object]:
         """All armatures in the file; empty until it uses the add-on."""
-        if not self._is_needed:
+        if LISTENERS:
             return []
         # A script may have added or removed armatures since the scene was last evaluated.
         count = len(bpy.data.armatures)
-        if self._found is None or count != self._count or not self._is_current(self._found):
-            listen(self._on_change, *_CHANGES, on=True)
-            self.searches += 1
-            self._found = [thing for thing in bpy.data.objects if thing.type == "ARMATURE"] if count else []
-            self._count = count
+        with suppress(ReferenceError):
+            if self._found is not None and count == self._count and all(rig.name for rig in self._found):
+                return self._found
+        listen(self._on_change, *_CHANGES, on=True)
+        self.searches += 1
+        self._found = [thing for thing in bpy.data.objects if thing.type == "ARMATURE"] if count else []
+        self._count = count
         return self._found
-
-    def note_use(self) -> None:
-        """Search the file from now on, because it uses a feature of the add-on; see `in_use`."""
-        self._is_needed = True
 
     def forget(self) -> None:
         """Remove the handlers and clear the cache, until the file uses the add-on again."""
-        self._is_needed, self._found = False, None
+        self._found = None
         listen(self._on_change, *_CHANGES, on=False)
-
-    def _is_current(self, found: list[Object]) -> bool:
-        """Whether handlers still report changes, and all objects found still exist."""
-        # Opening a file removes the handlers.
-        handlers: Any = bpy.app.handlers.depsgraph_update_post
-        try:
-            return all(rig.name for rig in found) and self._on_change in handlers
-        except ReferenceError:
-            return False
 
     def _on_change(self, _scene: Scene, graph: Depsgraph | None = None) -> None:
         """Handle an update of the scene, which changes collections if objects are added or removed, or an undo."""

@@ -275,7 +275,6 @@ def nearest_on_trails(context: Context, rig: Object, view: DragView, mouse: Floa
     """
     if not seen(rig).show_trails or context.mode != "POSE":
         return None
-
     best, found = _NEAR * context.preferences.system.ui_scale, None
     current = context.scene.frame_current
     for bone, frames, points in trail_points(context, rig):

@@ -193,18 +193,13 @@ def views(rig: Object) -> list[GoalView]:
     return found
 
 
-def label(view: GoalView, scene: Scene) -> str:
-    """The label of a missed goal, with the distance of its effector; "" for other goals."""
-    if view.met or view.kind == "POLE":
-        return ""
-    text = length_text(view.error, scene)
-    return ui_text("pin is {error} off", error=text) if view.kind == "PIN" else text
-
-
 def labels(rig: Object, scene: Scene) -> list[tuple[GoalView, str]]:
-    """The labels of a rig's missed goals; the label of the worst one also shows why it was missed."""
-    shown = sorted(views(rig), key=lambda view: -view.error)
-    texts = [(view, text) for view in shown if (text := label(view, scene))]
+    """A rig's missed goals, each with the distance of its effector; the worst one also shows why it was missed."""
+    texts: list[tuple[GoalView, str]] = []
+    # A pole target is always met.
+    for view in sorted((view for view in views(rig) if not view.met), key=lambda view: -view.error):
+        text = length_text(view.error, scene)
+        texts.append((view, ui_text("pin is {error} off", error=text) if view.kind == "PIN" else text))
     if why := why_short(rig) if texts else "":
         texts[0] = texts[0][0], f"{texts[0][1]}: {ui_message(why)}"
     return texts

@@ -45,18 +45,14 @@ class DrawingHandlers:
     def __init__(self, *draws: tuple[Callable[[], None], str]) -> None:
         self._draws = draws
         self._handles: list[object] = []
-        self.is_on = False
 
     def start(self) -> None:
         """Add the handlers, if there are windows."""
-        if not (self.is_on or bpy.app.background):
-            for draw, kind in self._draws:
-                self._handles.append(bpy.types.SpaceView3D.draw_handler_add(draw, (), "WINDOW", kind))
-        self.is_on = True
+        for draw, kind in () if bpy.app.background else self._draws:
+            self._handles.append(bpy.types.SpaceView3D.draw_handler_add(draw, (), "WINDOW", kind))
 
     def stop(self) -> None:
         """Remove the handlers."""
-        self.is_on = False
         while self._handles:
             bpy.types.SpaceView3D.draw_handler_remove(self._handles.pop(), "WINDOW")
 
@@ -135,7 +131,7 @@ def stop() -> None:
 
 def add_missing_handlers(rig: Object) -> None:
     """Add the handlers for an appended rig, because Blender does not report this. Call it while Blender draws."""
-    if len(seen(rig).effectors) and not OVERLAYS.is_on:
+    if len(seen(rig).effectors) and in_use.LISTENERS:
         call_later(_note_file, 0.0)
 
 
@@ -157,4 +153,4 @@ def forget() -> None:
     """Remove the draw handlers, until the file uses the add-on again."""
     OVERLAYS.stop()
     ARMATURES.forget()
-    in_use.LISTENERS[:] = OVERLAYS.start, ARMATURES.note_use
+    in_use.LISTENERS[:] = [OVERLAYS.start]
