@@ -523,10 +523,11 @@ class ControlRig(PlainRig):
         for row in np.unique(checked).tolist() if writer.matching else ():
             off = [path for path in writer.matching if path not in missed]
             writing.evaluate(update, pose(row, off)[0])
-            before = {path: limbs[path].errors(bones[path][row]) for path in off}
+            before = {path: limbs[path].errors(bones[path][row])[writing.BAKED] for path in off}
             off = [path for path in off if (before[path] > 1.0).any()]
             writing.place_limbs(update, [limbs[path] for path in off], [bones[path][row] for path in off])
-            missed += [path for path in off if (before[path] - limbs[path].errors(bones[path][row]) > 1.0).any()]
+            after = {path: limbs[path].errors(bones[path][row])[writing.BAKED] for path in off}
+            missed += [path for path in off if (before[path] - after[path] > 1.0).any()]
             yield 0.5 * row / count
         for row in range(count) if missed else ():
             writing.place_limbs(update, *pose(row, missed))

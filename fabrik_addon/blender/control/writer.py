@@ -300,9 +300,10 @@ _IN_PLANE: Final = 3e-4
 # _FOLLOWS. A wolf's limb first rotates by 27 %, until its heel has followed.
 _TRIED: Final = 0.03
 _FOLLOWS: Final = 0.1
-# The limits of that fraction, which is measured whenever a limb has rotated by much more than the error of its angle.
-_FOLLOWED: Final = (0.5, 1.5)
-# Rounds of moving ends and rotating poles. People need up to 3, wolves with paws up to 10.
+# The errors, as from `LimbOnIk.errors`, that are corrected over many frames, and those in a single pose.
+BAKED: Final = [0, 1]
+_POSED: Final = [0, 2, 3]
+# Controls are moved at most this many times.
 _MOST_TURNS: Final = 12
 Update: TypeAlias = Callable[[], object]
 
@@ -318,7 +319,6 @@ class LimbOnIk:
         here: (B, 4, 4) matrices of the bones in armature space, without scale, when they were last read.
         lengths: (B,) bone lengths. size: length of the limb.
         pole: the control that rotates the limb about the line from its root to its end, "" while unknown.
-        follows: the angle by which the limb rotates if its pole rotates by 1.
     """
 
     def __init__(self, rig: Object, bones: Sequence[str], controls: Sequence[str]) -> None:
@@ -333,7 +333,6 @@ class LimbOnIk:
         self.goes_by: dict[str, str] = {}
         self.turned_by: dict[str, str] = {}
         self.pole = ""
-        self.follows = 1.0
         self._end, self._short = Vector(), 0.0
 
     def differences(self, there: FloatArray, here: FloatArray) -> FloatArray:
@@ -389,50 +388,58 @@ class LimbOnIk:
         (leader,) = self.goes_by.values()
         return np.array(self.rig.pose.bones[leader].matrix @ self._end)
 
-    def end_errors(self, wanted: FloatArray) -> FloatArray:
-        """(2,) the errors of the limb's end, and of the worst held bone, for wanted matrices (B, 4, 4), as lengths."""
+    def errors(self, wanted: FloatArray) -> FloatArray:
+        """(4,) the errors of the worst held bone, joint positions, the end and the bend plane, for matrices (B, 4, 4).
+
+        They are relative to the limits: if `BAKED` or `_POSED` errors are larger than 1, they are corrected.
+        """
         off = np.abs(self.differences(wanted, self.here).reshape(len(self.bones), 6))
         end = max((off[self.bones.index(bone)].max() for bone in self.goes_by), default=0.0)
         # Half the distance, so that an end is never moved away from its matrix to reach its control.
         end = max(end, 0.5 * float(np.linalg.norm(self.beyond)))
         # Ignore the positions of heels' and toes' bones, because they depend on lengths that IK changes.
         turned = (off[self.bones.index(bone), 3:].max() for bone in self.turned_by)
-        return np.array([end, max(end, *turned, 0.0)])
+        least = PLACED * self.size
+        apart = np.linalg.norm(wanted[: self.end, :3, 3] - self.here[: self.end, :3, 3], axis=1).max()
+        held, angle = max(end, *turned, 0.0), abs(self.plane_angle(wanted))
+        return np.array([held / least, apart / (_STRAIGHT * self.size), end / least, angle / _IN_PLANE])
 
     def lead(self, wanted: FloatArray, *, attached: bool = True) -> None:
-        """Move the controls of held bones so that the bones reach matrices (B, 4, 4), armature space.
+        """Move the controls so that the bones reach matrices (B, 4, 4), except controls that hardly move.
 
-        The bones keep their current offsets from the controls. attached: move the end of a limb that is too short back
-        to its control.
+        attached: move the end of a limb that is too short back to its control.
         """
-        carried, end = Matrix(), len(self.bones)
-        for bone, leader in (self.goes_by | self.turned_by).items():
-            control, row = self.rig.pose.bones[leader], self.bones.index(bone)
-            held = Matrix(self.here[row].tolist())
-            if attached and bone in self.goes_by:
-                held.translation += Vector(self.beyond.tolist())
-            there = Matrix(wanted[row].tolist()) @ held.inverted() @ control.matrix
-            if bone in self.goes_by:
-                end, carried = row, control.matrix @ there.inverted()
-            elif row > end:
-                there = carried @ there
-            self.move_to(control, there, turns_only=bone in self.turned_by)
+        bent, least = self.plane_angle(wanted), PLACED * self.size
+        apart = self.beyond * attached
+        for name, channels in self.channels_over(wanted[None], np.eye(4)[None], apart=apart).items():
+            bone = self.rig.pose.bones[name]
+            start = channels_of(bone)
+            turn = rotation_vector_from_quaternion(product(conjugate(start[3:]), channels[0, 3:]))
+            steps = np.concatenate([channels[0, :3] - start[:3], turn])
+            if (bent or name != self.pole) and np.abs(steps * np.repeat((1.0, self.size), 3)).max() > least:
+                add_to_channels(bone, np.where(free_channels(bone), steps, 0.0))
 
     def channels_over(
-        self, wanted: FloatArray, motion: FloatArray, turned: Mapping[str, FloatArray] = MappingProxyType({})
+        self,
+        wanted: FloatArray,
+        motion: FloatArray,
+        turned: Mapping[str, FloatArray] = MappingProxyType({}),
+        apart: FloatArray | None = None,
     ) -> dict[str, FloatArray]:
         """(F, 7) locations and rotations of controls by name, for matrices (F, B, 4, 4), from the pose last read.
 
         The controls keep their places at the bones that they hold; the pole keeps its place beside the limb. motion:
         (F, 4, 4) of the limb's parent since the pose was read. turned: (F, 4) local rotations of FK controls, which may
-        rotate a bone relative to its IK control, as in paws.
+        rotate a bone relative to its IK control, as in paws. apart: (3,) from the limb's end to the position at which
+        its control holds it; by default the error of IK.
         """
         here = self.here.copy()
         for row in map(self.bones.index, self.goes_by):
-            # Leave out IK's error.
-            place = self._at_control()
-            is_near = np.linalg.norm(place - here[row, :3, 3]) < _STRAIGHT * self.size
-            here[row, :3, 3] = place if is_near else here[row, :3, 3]
+            error = self._at_control() - here[row, :3, 3]
+            is_near = np.linalg.norm(error) < _STRAIGHT * self.size
+            here[row, :3, 3] += error * is_near if apart is None else apart
+        # The last frame is the current pose.
+        wanted, motion = np.concatenate([wanted, self.here[None]]), np.concatenate([motion, np.eye(4)[None]])
         moved, still = wanted @ np.linalg.inv(here), np.broadcast_to(np.eye(4), motion.shape)
         bones, found = self.rig.pose.bones, dict[str, FloatArray]()
         matrices = {name: wanted[:, row] for row, name in enumerate(self.bones)}
@@ -442,7 +449,7 @@ class LimbOnIk:
             made = moved[:, row]
             if copied in turned:
                 own = np.tile(np.eye(4), (len(wanted), 1, 1))
-                own[:, :3, :3] = matrix_from_quaternion(
+                own[:-1, :3, :3] = matrix_from_quaternion(
                     product(conjugate(turned[copied]), local_rotation(bones[copied]))
                 )
                 made = wanted[:, row] @ own @ np.linalg.inv(here[row])
@@ -458,10 +465,11 @@ class LimbOnIk:
             matrices[self.pole] = beside @ as_array(pole.matrix)
         mechanism = Mechanism(self.rig, matrices)
         for bone, name in self.turned_by.items():
-            followed = still if bones[name].parent is None else mechanism.motion(bones[name].parent)
+            above = still if bones[name].parent is None else mechanism.matrices(bones[name].parent)
+            followed = above @ np.linalg.inv(above[-1])
             found[name] = self._channels(name, moved[:, self.bones.index(bone)], followed)
             found[name][:, :3] = bones[name].location
-        return found
+        return {name: channels[:-1] for name, channels in found.items()}
 
     def _twisted(self, pole: PoseBone, wanted: FloatArray, motion: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(F, 7) location and rotation of a control at the limb's root, rotated about its Y axis by (F, 4, 4).
@@ -541,14 +549,6 @@ class LimbOnIk:
         free = np.repeat([not any(control.lock_rotation)], 4)
         return np.where([*free_channels(control)[:3], *free], np.concatenate([moved, turned], axis=1), start)
 
-    def errors(self, wanted: FloatArray) -> FloatArray:
-        """(2,) the errors of held bones, and of the joints' positions, for matrices (B, 4, 4), relative to the limits.
-
-        Larger errors than 1 are corrected.
-        """
-        apart = np.linalg.norm(wanted[: self.end, :3, 3] - self.here[: self.end, :3, 3], axis=1).max()
-        return np.array([self.end_errors(wanted)[1] / PLACED, apart / _STRAIGHT]) / self.size
-
     def plane_angle(self, wanted: FloatArray) -> float:
         """Radians about the line from root to end, from the limb's bend plane to the plane of matrices (B, 4, 4).
 
@@ -583,7 +583,7 @@ class LimbOnIk:
         axis, side = end / max(float(np.linalg.norm(end)), 1e-12), np.sum(joints, axis=0)
         return axis, side - axis * (axis @ side)
 
-    def move_to(self, control: PoseBone, there: Matrix, *, turns_only: bool = False, locked: bool = True) -> None:
+    def move_to(self, control: PoseBone, there: Matrix, *, locked: bool = True) -> None:
         """Set a control's channels, without the locked ones if `locked`, to bring it to a matrix in armature space.
 
         For a control that is rotated by IK, ignores that rotation.
@@ -594,7 +594,7 @@ class LimbOnIk:
         basis = by_channels(control, there)
         turn = np.array((control.matrix_basis.inverted() @ basis).to_quaternion())
         movement = np.array(basis.translation) - np.array(control.location)
-        steps = np.concatenate([movement * (not turns_only), rotation_vector_from_quaternion(turn)])
+        steps = np.concatenate([movement, rotation_vector_from_quaternion(turn)])
         add_to_channels(control, np.where(free_channels(control) | (not locked), steps, 0.0))
 
 
@@ -701,56 +701,24 @@ def place_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[Floa
     the lengths of the bones. Channels that need no change are not written.
     """
     evaluate(update, limbs)
-    pairs = list(zip(limbs, wanted, strict=True))
+    rigid, done = set[int](), set[int]()
     for _ in range(_MOST_TURNS):
-        _move_ends(update, pairs)
-        for limb, each in pairs:
-            if not limb.pole and limb.plane_angle(each):
-                find_pole(update, limb, each)
-        turning = []
-        for limb, each in pairs:
-            if limb.pole and (angle := limb.plane_angle(each)):
-                turning.append((limb, each, angle, HeldChannels(limb.rig, [limb.pole])))
-                limb.rotate(limb.pole, angle / limb.follows, each)
-        if not turning:
+        before = {}
+        for row, (limb, each) in enumerate(zip(limbs, wanted, strict=True)):
+            if row not in done and (errors := limb.errors(each)[_POSED]).max() > 1.0:
+                before[row] = errors, HeldChannels(limb.rig, limb.controls)
+                if not limb.pole and errors[-1]:
+                    find_pole(update, limb, each)
+                limb.lead(each, attached=row not in rigid)
+        if not before:
             break
         evaluate(update, limbs)
-        worse = []
-        for limb, each, angle, held in turning:
-            left = limb.plane_angle(each)
-            if abs(left) >= abs(angle):
-                worse.append(held)
-            elif abs(angle) > 10 * _IN_PLANE:
-                limb.follows = float(np.clip(limb.follows * (1.0 - left / angle), *_FOLLOWED))
-        for held in worse:
-            held.restore()
+        worse = [row for row, (errors, _) in before.items() if (limbs[row].errors(wanted[row])[_POSED] >= errors).all()]
+        for row in worse:
+            before[row][1].restore()
+            # The end of a limb that is too short can't be moved back to its control.
+            (done if row in rigid else rigid).add(row)
         if worse:
-            evaluate(update, limbs)
-            break
-
-
-def _move_ends(update: Update, pairs: Sequence[tuple[LimbOnIk, FloatArray]]) -> None:
-    """Move IK controls and heels until the limbs' ends are at their wanted matrices (B, 4, 4), or get no closer."""
-    done, rigid, limbs = set[int](), set[int](), [limb for limb, _ in pairs]
-    errors = [limb.end_errors(each) for limb, each in pairs]
-    for _ in range(_MOST_LEADS):
-        off = [row for row, limb in enumerate(limbs) if row not in done and errors[row][1] > PLACED * limb.size]
-        if not off:
-            break
-        before = [HeldChannels(limbs[row].rig, limbs[row].controls) for row in off]
-        for row in off:
-            limbs[row].lead(pairs[row][1], attached=row not in rigid)
-        evaluate(update, limbs)
-        undone = False
-        for row, held in zip(off, before, strict=True):
-            left, error = limbs[row].end_errors(pairs[row][1]), errors[row]
-            if (left >= error).all():
-                held.restore()
-                undone = True
-                (done if row in rigid else rigid).add(row)
-            else:
-                errors[row] = left
-        if undone:
             evaluate(update, limbs)
 
 
