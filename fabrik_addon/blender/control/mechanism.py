@@ -58,12 +58,14 @@ class Mechanism:
                 self._solve(*chain)
         return self.known[bone.name]
 
+    def motion(self, bone: PoseBone) -> FloatArray:
+        """(F, 4, 4) motion of a bone from its current matrix."""
+        return np.asarray(self.matrices(bone) @ np.linalg.inv(unscaled(as_array(bone.matrix))))
+
     def _fixed(self, bone: PoseBone, matrix: Matrix) -> FloatArray:
         """(F, 4, 4) matrices of a bone that is fixed to its parent where its matrix now is `matrix`."""
-        own, above = unscaled(as_array(matrix)), bone.parent
-        if above is None:
-            return np.tile(own, (self._frames, 1, 1))
-        return np.asarray(self.matrices(above) @ np.linalg.inv(unscaled(as_array(above.matrix))) @ own)
+        own = unscaled(as_array(matrix))
+        return np.tile(own, (self._frames, 1, 1)) if bone.parent is None else self.motion(bone.parent) @ own
 
     def _constrained(self, bone: PoseBone) -> FloatArray:
         constraints: Iterable[Any] = bone.constraints

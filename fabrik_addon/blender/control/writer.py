@@ -438,18 +438,17 @@ class LimbOnIk:
             error = self._at_control() - here[row, :3, 3]
             is_near = np.linalg.norm(error) < _STRAIGHT * self.size
             here[row, :3, 3] += error * is_near if apart is None else apart
-        # The last frame is the current pose.
-        wanted, motion = np.concatenate([wanted, self.here[None]]), np.concatenate([motion, np.eye(4)[None]])
         moved, still = wanted @ np.linalg.inv(here), np.broadcast_to(np.eye(4), motion.shape)
         bones, found = self.rig.pose.bones, dict[str, FloatArray]()
         matrices = {name: wanted[:, row] for row, name in enumerate(self.bones)}
         matrices |= {name: motion @ as_array(bones[name].matrix) for name in self.with_parent}
+        made = still
         for bone, name in self.goes_by.items():
             row, copied = self.bones.index(bone), _copied(bones[bone])
             made = moved[:, row]
             if copied in turned:
                 own = np.tile(np.eye(4), (len(wanted), 1, 1))
-                own[:-1, :3, :3] = matrix_from_quaternion(
+                own[:, :3, :3] = matrix_from_quaternion(
                     product(conjugate(turned[copied]), local_rotation(bones[copied]))
                 )
                 made = wanted[:, row] @ own @ np.linalg.inv(here[row])
@@ -465,11 +464,15 @@ class LimbOnIk:
             matrices[self.pole] = beside @ as_array(pole.matrix)
         mechanism = Mechanism(self.rig, matrices)
         for bone, name in self.turned_by.items():
-            above = still if bones[name].parent is None else mechanism.matrices(bones[name].parent)
-            followed = above @ np.linalg.inv(above[-1])
-            found[name] = self._channels(name, moved[:, self.bones.index(bone)], followed)
+            row, parent, followed = self.bones.index(bone), bones[name].parent, still
+            if apart is not None:
+                # Mechanism would take longer than another round. Toes follow the end.
+                followed = made if row > self.end else still
+            elif parent is not None:
+                followed = mechanism.motion(parent)
+            found[name] = self._channels(name, moved[:, row], followed)
             found[name][:, :3] = bones[name].location
-        return {name: channels[:-1] for name, channels in found.items()}
+        return found
 
     def _twisted(self, pole: PoseBone, wanted: FloatArray, motion: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(F, 7) location and rotation of a control at the limb's root, rotated about its Y axis by (F, 4, 4).
