@@ -292,8 +292,8 @@ PLACED: Final = 4e-5
 _STRAIGHT: Final = 1e-3
 # Fraction of a limb's length by which a trial moves the body.
 _BODY_MOVES: Final = 0.1
-# Ends are moved, and angles are corrected, at most this many times.
-_MOST_LEADS: Final = 3
+# Rounds of correcting the angle of a control that rotates a limb.
+_ANGLE_ROUNDS: Final = 3
 # Radians. Half of this is the error of single precision at the smallest bend.
 _IN_PLANE: Final = 3e-4
 # A control is the pole if rotating it by at least _TRIED, in radians, rotates the limb by more than the fraction
@@ -303,7 +303,7 @@ _FOLLOWS: Final = 0.1
 # The errors, as from `LimbOnIk.errors`, that are corrected over many frames, and those in a single pose.
 BAKED: Final = [0, 1]
 _POSED: Final = [0, 2, 3]
-# Controls are moved at most this many times.
+# Controls of a pose are moved at most this many times, because heels follow their limb.
 _MOST_TURNS: Final = 12
 Update: TypeAlias = Callable[[], object]
 
@@ -501,7 +501,7 @@ class LimbOnIk:
 
         first = apart(start[None, :3, :3], self._beside(self.here[None]))
         angles, axis = np.zeros(len(wanted)), np.array((0.0, 1.0, 0.0))
-        for _ in range(_MOST_LEADS):
+        for _ in range(_ANGLE_ROUNDS):
             turned = quaternion_from_rotation_vector(angles[:, None] * axis)
             angles += apart(turns @ start[:3, :3] @ matrix_from_quaternion(turned), frames) - first
         channels, turns = np.tile(channels_of(pole), (len(wanted), 1)), np.tile(np.eye(4), (len(wanted), 1, 1))
