@@ -42,11 +42,13 @@ class _Limb(NamedTuple):
 
 
 class SaggingArms:
-    """Elbows of arms with goals sag: each pulls down with half of its arm's weight, which shoulder and wrist carry.
+    """Elbows of arms with goals sag: -Σ k · |o| |d| o · d.
 
-    That is the weight of two rods as it acts at their joint. So the arm swivels about the line from shoulder to wrist
-    until its elbow is lower, but is not pulled down as a whole. Arms that were posed before sag less. (Arms swivel to
-    where gravity takes little torque: Soechting et al., *J. Neuroscience* 15, 1995.)
+    o is the elbow's offset from the line between shoulder and wrist, and d is the part of "down" that is perpendicular
+    to that line. So the arm swivels about the line until its elbow is lower, but is not pulled down as a whole. The
+    more it is bent, the stronger the pull. k is the arm's share of the mass, times the body's size, divided by the
+    length of the upper arm. Arms that were posed before sag less. (Arms swivel to where gravity takes little torque:
+    Soechting et al., *J. Neuroscience* 15, 1995.)
     """
 
     def __init__(self, bodies: Bodies, masses: Masses, arms: Sequence[tuple[int, int, int]], up: FloatArray) -> None:
@@ -54,40 +56,73 @@ class SaggingArms:
 
         arms: for each of A arms, the bodies of upper arm and forearm, and an effector below. up: (3,) armature space.
         """
-        self._bodies, self._up = bodies, up
+        self._bodies, self._down = bodies, -up
         self._arms, elbows, self._ends = np.array(arms, dtype=np.int64).T
         self._on: IntArray = np.concatenate([self._arms, elbows, elbows])
         self._offsets: FloatArray = np.zeros((3 * len(arms), 3))
         self._offsets[2 * len(arms) :, 1] = bodies.skeleton.lengths[bodies.bones[elbows]]
-        shares = bodies.above[self._arms][:, bodies.carrier] @ masses.shares
-        self._weights: FloatArray = 0.5 * shares * bodies.skeleton.extent
+        self._weights: FloatArray = bodies.above[self._arms][:, bodies.carrier] @ masses.shares * bodies.skeleton.extent
+        self._stiffness: FloatArray = np.zeros(len(arms))
 
     def prefer(self, pose: Pose) -> None:
         """Set the preferred pose, in which nothing sags."""
-        shoulders, elbows, wrists = pose.points(self._on, self._offsets).reshape(3, -1, 3)
-        upper, lower = lengths(elbows - shoulders), lengths(wrists - elbows)
-        # (3, A) forces at shoulders, elbows and wrists. They add up to zero, and exert no torque on a straight arm.
-        shares = np.stack([-lower, upper + lower, -upper]) / (upper + lower)
+        shoulders, elbows, _ = self._points(pose)
         swing = matrix_from_quaternion(pose.local[self._arms])[:, :, 1] - (0.0, 1.0, 0.0)
         at_rest = np.maximum(1.0 - squares(swing) / POSED**2, 0.0)
-        self._full: FloatArray = at_rest * self._weights * shares
-        self._force = np.zeros((3 * len(upper), 3))
+        self._full: FloatArray = at_rest * self._weights / lengths(elbows - shoulders)
+        self._stiffness = np.zeros(len(self._full))
 
     def relax(self, shares: FloatArray) -> bool:
         """Let arms sag by the shares (E,) of their effectors; returns whether any arm sags."""
-        self._force = -(self._full * shares[self._ends]).reshape(-1, 1) * self._up
+        self._stiffness = self._full * shares[self._ends]
         return bool((shares[self._ends] > CLOSE).any())
 
     def value(self, pose: Pose) -> float:
         """The value of the term."""
-        return -float((self._force * pose.points(self._on, self._offsets)).sum())
+        upper, line = self._lines(self._points(pose))
+        along = line / np.maximum(lengths(line), ROUNDING)[:, None]
+        share, down = (upper * along).sum(axis=1), along @ self._down
+        size = np.sqrt(np.maximum((squares(upper) - share**2) * (1.0 - down**2), 0.0))
+        return -float(self._stiffness @ (size * (upper @ self._down - share * down)))
 
     def equations(self, pose: Pose, motions: Motions) -> tuple[FloatArray, FloatArray]:
         """(D,) the gradient, and (D, D) the negative Hessian."""
-        points = pose.points(self._on, self._offsets)
-        shifts = self._bodies.shifts(pose, motions, points, self._on)
-        curvature = self._bodies.stiffness(pose, motions, points, self._on, self._force)
-        return -np.einsum("nc,ncd->d", self._force, shifts), curvature
+        points, step = self._points(pose), CLOSE * self._bodies.skeleton.extent
+        lines = self._lines(points)
+        slopes = self._slopes(lines)
+        tries = [self._slopes(lines + sign * step * np.eye(6).reshape(6, 2, 1, 3)) for sign in (1.0, -1.0)]
+        bent = (tries[0] - tries[1]).transpose(2, 0, 1, 3).reshape(-1, 6, 6) / (2.0 * step)
+        flat = points.reshape(-1, 3)
+        shifts = self._bodies.shifts(pose, motions, flat, self._on).reshape(*points.shape, -1)
+        rows = np.concatenate(self._lines(shifts), axis=1)
+        forces = np.concatenate([slopes[0] + slopes[1], -slopes[0], -slopes[1]])
+        curvature = self._bodies.stiffness(pose, motions, flat, self._on, forces)
+        curvature = curvature - (np.swapaxes(rows, -1, -2) @ bent @ rows).sum(axis=0)
+        return np.einsum("ai,aid->d", np.concatenate(slopes, axis=1), rows), curvature
+
+    def _points(self, pose: Pose) -> FloatArray:
+        """(3, A, 3) shoulders, elbows and wrists, armature space."""
+        return pose.points(self._on, self._offsets).reshape(3, -1, 3)
+
+    @staticmethod
+    def _lines(points: FloatArray) -> FloatArray:
+        """(2, A, ...) the lines from shoulders (A, ...) to elbows and to wrists; points: (3, A, ...)."""
+        return np.asarray(points[1:] - points[0])
+
+    def _slopes(self, lines: FloatArray) -> FloatArray:
+        """(..., 2, A, 3) the gradient with respect to the lines (..., 2, A, 3) from shoulders to elbows and wrists."""
+        upper, line = lines[..., 0, :, :], lines[..., 1, :, :]
+        length = np.maximum(lengths(line), ROUNDING)[..., None]
+        along = line / length
+        share, down = (upper * along).sum(axis=-1, keepdims=True), (along @ self._down)[..., None]
+        offset, free = np.maximum(squares(upper)[..., None] - share**2, 0.0), 1.0 - down**2
+        size, height = np.sqrt(offset * free), (upper @ self._down)[..., None] - share * down
+        falls = height / np.maximum(size, ROUNDING)
+        by_upper = falls * free * (upper - share * along) + size * (self._down - down * along)
+        by_along = -falls * (free * share * upper + offset * down * self._down)
+        by_along -= size * (down * upper + share * self._down)
+        by_line = (by_along - (by_along * along).sum(axis=-1, keepdims=True) * along) / length
+        return np.asarray(-self._stiffness[:, None] * np.stack([by_upper, by_line], axis=-3))
 
 
 class RelaxedLimbs:
