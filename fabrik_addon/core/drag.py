@@ -24,13 +24,11 @@ import numpy.typing as npt
 
 from .arrays import CLOSE, ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, joined, lengths
 from .kernel.bodies import AT_REST, MAX_ROTATION, Bodies, Motions, Pose, joint_axes
-from .kernel.bounds import Bounds, Floor, Support
-from .kernel.capsules import Contacts, SelfCollision
+from .kernel.bounds import Bounds, Contacts, Floor, SelfCollision, Support
 from .kernel.goals import LEVER, PRIORITY, Goals, Wanted
-from .kernel.hanging import HangFrom, free_limbs, hanging_limbs, joints_of
 from .kernel.joint_limits import OUT_OF_REACH, ConstraintRows, Holder, JointLimits, Outlines
 from .kernel.posture import Away, Masses, PostureTerm
-from .kernel.relaxed import RelaxedLimbs, SaggingArms
+from .kernel.relaxed import HangFrom, RelaxedLimbs, SaggingArms, free_limbs, hanging_limbs, joints_of
 from .limits import Limit
 from .model.effector import Effector, Options, on_moving_bone, participants, with_partners
 from .model.skeleton import Skeleton

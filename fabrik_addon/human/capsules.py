@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from ..core.arrays import FloatArray, lengths
-from ..core.kernel.capsules import Capsule, Place, SelfCollision, closest
+from ..core.kernel.bounds import Capsule, Place, SelfCollision, closest
 from .naming_schemes import MIDDLE, TRUNK
 from .rest_body import BodyAxes, RestBody, RestBone, square, unit
 

@@ -7,10 +7,9 @@ import pytest
 
 from fabrik_addon.core import Ball, Effector, Hinge, Skeleton, forward_kinematics
 from fabrik_addon.core.drag import DragSolver
-from fabrik_addon.core.kernel.bounds import Floor, Support
-from fabrik_addon.core.kernel.capsules import Capsule, SelfCollision
-from fabrik_addon.core.kernel.hanging import HangFrom
+from fabrik_addon.core.kernel.bounds import Capsule, Floor, SelfCollision, Support
 from fabrik_addon.core.kernel.posture import Masses
+from fabrik_addon.core.kernel.relaxed import HangFrom
 from fabrik_addon.core.rotations import angle_between, quaternion_from_matrix
 
 # Name, parent, head, tail. Limbs are bent a little, knees to the front (-Y) and elbows to the back.

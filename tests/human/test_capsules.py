@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from support.humans import human, rest_bones
 
-from fabrik_addon.core.kernel.capsules import closest
+from fabrik_addon.core.kernel.bounds import closest
 from fabrik_addon.human.capsules import self_collision, skin_points
 from fabrik_addon.human.rest_body import RestBody, floor_points
 

@@ -11,8 +11,7 @@ from bpy.types import Object
 from mathutils import Matrix, Quaternion, Vector
 
 from ...core.arrays import FloatArray, IntArray
-from ...core.kernel.bounds import Floor, Support
-from ...core.kernel.capsules import Capsule, Place, SelfCollision
+from ...core.kernel.bounds import Capsule, Floor, Place, SelfCollision, Support
 from ...core.kernel.posture import Masses
 from ...core.model.skeleton import Skeleton
 from ...human.capsules import self_collision, skin_points

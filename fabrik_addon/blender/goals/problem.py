@@ -14,7 +14,7 @@ from ...core.arrays import BoolArray, FloatArray
 from ...core.drag import DragSolver
 from ...core.edit import EditModel
 from ...core.errors import first_few
-from ...core.kernel.hanging import HangFrom
+from ...core.kernel.relaxed import HangFrom
 from ...core.limits import Limit
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import rotation_vector_from_quaternion

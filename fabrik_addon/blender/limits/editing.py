@@ -24,7 +24,7 @@ from bpy.types import Object, PoseBone
 from ...core import LimitError, Polygon
 from ...core.arrays import IntArray
 from ...core.backend import array as many
-from ...core.boxes import Box, EulerBox, euler_box, limit_in
+from ...core.channels import Box, EulerBox, euler_box, limit_in
 from ...core.errors import bones_of, first_few
 from ...core.limits import outline, swing_of
 from ...human.preset import LimitPreset, human_limits, swing_names, why_not_human

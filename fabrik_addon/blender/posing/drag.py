@@ -18,7 +18,7 @@ from ...core import Effector, forward_kinematics
 from ...core.arrays import FloatArray
 from ...core.drag import DragPose
 from ...core.errors import first_few
-from ...core.kernel.hanging import HangFrom
+from ...core.kernel.relaxed import HangFrom
 from ...core.model.effector import with_factors_applied
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import product, quaternion_from_rotation_vector

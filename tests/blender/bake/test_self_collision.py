@@ -10,7 +10,7 @@ from fabrik_addon.blender.control.posed_rig import posed_rig
 from fabrik_addon.blender.goals.body import collision_of
 from fabrik_addon.blender.retarget import retarget_from
 from fabrik_addon.core.kernel.bodies import Bodies
-from fabrik_addon.core.kernel.capsules import Capsules
+from fabrik_addon.core.kernel.bounds import Capsules
 from fabrik_addon.markers.steps import finish
 
 pytestmark = [pytest.mark.one_blender, pytest.mark.usefixtures("clean_scene")]

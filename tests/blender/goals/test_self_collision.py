@@ -14,7 +14,7 @@ from fabrik_addon.blender.posing.solve import solve_frame
 from fabrik_addon.blender.rig.armature import read_trees
 from fabrik_addon.blender.ui.overlays.goals import capsule_lines
 from fabrik_addon.blender.ui.overlays.handlers import forget, shown_rigs
-from fabrik_addon.core.kernel.capsules import closest
+from fabrik_addon.core.kernel.bounds import closest
 
 pytestmark = pytest.mark.one_blender
 

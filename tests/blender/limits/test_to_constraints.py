@@ -12,7 +12,7 @@ from support.limited import write_limit
 
 from fabrik_addon.blender.limits.editing import CONSTRAINT_NAME
 from fabrik_addon.core import Ball, Fixed, Hinge, Polygon
-from fabrik_addon.core.boxes import euler_box
+from fabrik_addon.core.channels import euler_box
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 

@@ -12,7 +12,7 @@ from fabrik_addon.core.arrays import falloff, lengths
 from fabrik_addon.core.drag import DragSolver
 from fabrik_addon.core.edit import EditModel, EditSolver, KnownPose
 from fabrik_addon.core.kernel.bodies import Bodies, joint_axes
-from fabrik_addon.core.kernel.capsules import Capsule, Capsules, SelfCollision, closest, nearest
+from fabrik_addon.core.kernel.bounds import Capsule, Capsules, SelfCollision, closest, nearest
 from fabrik_addon.core.kernel.posture import Masses
 from fabrik_addon.core.rotations import angle_between, quaternion_from_rotation_vector
 

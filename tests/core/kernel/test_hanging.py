@@ -7,8 +7,8 @@ from fabrik_addon.core import Ball, Effector, forward_kinematics
 from fabrik_addon.core.drag import DragSolver
 from fabrik_addon.core.kernel.bodies import Bodies
 from fabrik_addon.core.kernel.bounds import Floor
-from fabrik_addon.core.kernel.hanging import HangFrom, HangingTerm
 from fabrik_addon.core.kernel.posture import Masses
+from fabrik_addon.core.kernel.relaxed import HangFrom, HangingTerm
 from fabrik_addon.core.rotations import angle_between, product, quaternion_from_rotation_vector
 
 from ..test_drag import LIMITS, WEIGHTS, skeleton

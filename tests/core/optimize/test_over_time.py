@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fabrik_addon.core.optimize.over_time import ChangeOverTime, noise_share
+from fabrik_addon.core.edit import ChangeOverTime, noise_share
 
 FRAMES = np.arange(60.0)
 MASS = np.array([[1.0, 0.2], [0.2, 0.05]])
