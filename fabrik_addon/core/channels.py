@@ -4,8 +4,8 @@ Everything is computed in double precision from the quaternion itself, since sin
 lock have errors of several degrees. Quaternions are (w, x, y, z); angles are in radians.
 
 Also converts limits to and from boxes: ranges of the angles about X, Y and Z, as in Blender's IK limits and
-constraints. If only one axis is free, the limit is a hinge, else a ball, or a polygon if rest is outside. A rotation about X swings
-the bone along Z, a rotation about Z swings it along X, and a rotation about Y twists it.
+constraints. If only one axis is free, the limit is a hinge, else a ball, or a polygon if rest is outside. A rotation
+about X swings the bone along Z, a rotation about Z swings it along X, and a rotation about Y twists it.
 """
 
 from collections.abc import Sequence

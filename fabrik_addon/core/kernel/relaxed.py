@@ -63,11 +63,11 @@ class HangingTerm:
 
     Limbs without goals hang: they are pulled weakly, within the same limits and floor. A limb keeps its tilt from the
     vertical while its carrier (the bone from which it hangs) tilts, and rotates about the vertical with the carrier.
-    The farther the carrier tilts, the more the limb is pulled straight down: arms held away from the body, a shin below a
-    raised knee. If the carrier is itself a bone of a limb, its whole swing counts, even if it stays equally steep, but
-    not its twist. Limbs raised above level are pulled less, and so are limbs that were posed before: the more a limb's
-    direction in the start pose differs from that at rest, the more it only keeps its tilt. Nothing is pulled in the
-    start pose.
+    The farther the carrier tilts, the more the limb is pulled straight down: arms held away from the body, a shin below
+    a raised knee. If the carrier is itself a bone of a limb, its whole swing counts, even if it stays equally steep,
+    but not its twist. Limbs raised above level are pulled less, and so are limbs that were posed before: the more a
+    limb's direction in the start pose differs from that at rest, the more it only keeps its tilt. Nothing is pulled in
+    the start pose.
 
     A limb's direction is from the head of its first bone to the tail of its last bone, so a leg on the floor bends its
     knee instead of sliding away. Each of its bones also counts as a limb, by a smaller share, so that an arm hangs from
