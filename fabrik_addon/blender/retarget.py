@@ -19,7 +19,7 @@ from ..core.channels import to_channels
 from ..core.kernel.joint_limits import legal_pose
 from ..core.rotations import conjugate, matrix_from_quaternion, product, quaternion_from_matrix
 from ..human.naming_schemes import match
-from ..markers.report import listed
+from ..markers.doubts import listed
 from ..markers.signals import Timing
 from ..markers.steps import finish, within
 from ..retarget.files import RECORDED_SUFFIXES, read_recorded

@@ -17,9 +17,9 @@ from ..core.rotations import IDENTITY, angle_between, conjugate, product, quater
 from ..human.naming_schemes import match
 from ..human.preset import bend_axes
 from ..human.rest_body import RestBody, degrees_between
+from ..markers.doubts import LOOKED_AT, limbs_without_markers, listed, median_angle, named_figures
 from ..markers.feet import Stance, drift, head_positions, point_positions
 from ..markers.person import cadence_doubts
-from ..markers.report import LOOKED_AT, limbs_without_markers, listed, median_angle, named_figures
 from .alignment import (
     MAX_TILT,
     USUAL_LEG,

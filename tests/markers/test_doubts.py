@@ -13,7 +13,8 @@ from fabrik_addon.core.rotations import (
     quaternion_from_rotation_vector,
 )
 from fabrik_addon.human.naming_schemes import match
-from fabrik_addon.markers.report import Report, csv_text, matching_doubts, placing_doubts, posture_doubts, result_doubts
+from fabrik_addon.markers.doubts import matching_doubts, placing_doubts, posture_doubts, result_doubts
+from fabrik_addon.markers.report import Report, csv_text
 
 BONES = ["hips", "spine", "chest", "neck", "head"] + [
     f"{part}.{side}" for side in "LR" for part in ("upper_arm", "forearm", "hand", "thigh", "shin", "foot")

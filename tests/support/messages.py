@@ -19,6 +19,7 @@ TELLING = (
     "blender/ui/operators/**/*.py",
     "human/preset.py",
     "markers/person.py",
+    "markers/doubts.py",
     "markers/report.py",
     "markers/files/[!_]*.py",
     "retarget/[amt]*.py",

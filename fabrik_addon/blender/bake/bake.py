@@ -25,9 +25,10 @@ from ...core.errors import FabrikError
 from ...core.kernel.joint_limits import legal_pose
 from ...core.model.effector import effector_offset
 from ...human.naming_schemes import match
+from ...markers.doubts import listed, posture_doubts, result_doubts
 from ...markers.feet import Stance
 from ...markers.gaps import fill_points, fill_rotations
-from ...markers.report import Report, ReportError, csv_text, listed, posture_doubts, result_doubts, rotations_line
+from ...markers.report import Report, ReportError, csv_text, rotations_line
 from ...markers.signals import low_pass
 from ...markers.solving.course import FilledSpan
 from ...markers.steps import finish, within

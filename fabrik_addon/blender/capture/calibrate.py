@@ -13,9 +13,9 @@ from ...core.errors import FabrikError
 from ...human.naming_schemes import match as match_bones
 from ...markers.calibrate.calibrate import Calibration, Scale, calibrate_take_steps
 from ...markers.calibrate.fit import Kind
+from ...markers.doubts import calibration_doubts
 from ...markers.feet import lift_off_floor
 from ...markers.mapping.labels import match, parts_of
-from ...markers.report import calibration_doubts
 from ...markers.steps import within
 from ..goals.effectors import check_followed
 from ..rig.armature import RigError, check_editable, check_rig, meters_per_unit, read_rest

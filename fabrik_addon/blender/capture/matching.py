@@ -16,9 +16,9 @@ from ...human.naming_schemes import match as match_bones
 from ...human.rest_body import RestBody, RestBone
 from ...markers.assign import Guess, assign_by_motion
 from ...markers.clip import Clip
+from ...markers.doubts import matching_doubts, placing_doubts
 from ...markers.mapping.labels import Matched, is_unlabelled, is_virtual, match, other_sides, parts_of
 from ...markers.mapping.marker_map import MappedMarker, read_map, write_map
-from ...markers.report import matching_doubts, placing_doubts
 from ...markers.steps import finish
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import Target

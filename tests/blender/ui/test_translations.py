@@ -10,7 +10,7 @@ from support.texts import all_texts
 from fabrik_addon.blender.registration import CLASSES
 from fabrik_addon.blender.ui import translations
 from fabrik_addon.human.naming_schemes import match
-from fabrik_addon.markers.report import matching_doubts
+from fabrik_addon.markers.doubts import matching_doubts
 
 LANGUAGES = translations.languages()
 

@@ -13,8 +13,8 @@ from fabrik_addon.core import Ball, Skeleton, forward_kinematics
 from fabrik_addon.core.rotations import angle_between, quaternion_from_matrix, quaternion_from_rotation_vector
 from fabrik_addon.markers.calibrate.size import CalibrationError, height_factor, points_on, with_factors
 from fabrik_addon.markers.clip import Clip
+from fabrik_addon.markers.doubts import calibration_doubts
 from fabrik_addon.markers.mapping.marker_map import MappedMarker
-from fabrik_addon.markers.report import calibration_doubts
 from sample_rigs.recipe import markers
 
 MM = 1e-3

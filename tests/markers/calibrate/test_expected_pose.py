@@ -12,8 +12,8 @@ from fabrik_addon.core import Skeleton, Solver, forward_kinematics
 from fabrik_addon.core.rotations import angle_between, quaternion_from_matrix
 from fabrik_addon.markers.calibrate.fit import given_pose
 from fabrik_addon.markers.clip import Clip
+from fabrik_addon.markers.doubts import calibration_doubts
 from fabrik_addon.markers.mapping.marker_map import MappedMarker
-from fabrik_addon.markers.report import calibration_doubts
 
 REST = np.array([1.0, 0.0, 0.0, 0.0])
 
