@@ -190,7 +190,7 @@ def assign_by_motion(
     for clear, loosest in _ROUNDS:
         # One step is enough, since guesses change in each round.
         solution = fit.solve(wanted, start=solution, steps=1)
-        offsets, _ = measured_offsets(solution.matrices, bones, targets * fit.scale, offsets)
+        offsets = measured_offsets(solution.matrices, bones, targets * fit.scale, offsets)
         at_bones = solution.matrices[:, places]
         found = bones_by_motion(points * fit.scale, at_bones, list(landmarks.values()), loosest, meter)
         sure = np.flatnonzero((found.bones >= 0) & (found.margins > clear))

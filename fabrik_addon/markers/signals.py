@@ -1,4 +1,4 @@
-"""Changes markers over time: resamples them, bridges short gaps, filters noise. Also computes means without outliers.
+"""Changes markers over time: resamples them, bridges short gaps, filters noise. Also weighs outliers.
 
 Outliers are swapped, fallen or badly reconstructed markers.
 """
@@ -11,7 +11,7 @@ from typing import Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ..core.arrays import ROUNDING, BoolArray, FloatArray
+from ..core.arrays import ROUNDING, FloatArray
 from .clip import Clip, ClipError, check_rate, true_spans
 
 Timing = Literal["KEEP_TIME", "KEEP_FRAMES", "SET_SCENE_RATE"]
@@ -168,7 +168,6 @@ def _filtered(samples: FloatArray, cutoff: float) -> FloatArray:
 
 # The median distance of a normally distributed 3D point from its mean, divided by the standard deviation on one axis.
 MEDIAN_DISTANCE: Final = 1.5382
-_ROUNDS: Final = 5
 
 
 def outlier_weights(distances: FloatArray, limits: FloatArray) -> FloatArray:
@@ -188,30 +187,6 @@ def medians(values: FloatArray) -> FloatArray:
     if some.any():
         found[some] = np.nanmedian(values[:, some], axis=0)
     return found
-
-
-def weighted_location(samples: FloatArray, outlying: float) -> tuple[FloatArray, BoolArray]:
-    """(M, 3) robust mean of each column of samples (F, M, 3), NaN if not seen, and (M,) whether it has samples.
-
-    It starts from the median of each coordinate. The farther a sample is from the mean, the less it weighs. At
-    `outlying` times the usual spread, its weight is a quarter.
-    """
-    seen = ~np.isnan(samples).any(axis=2)
-    some = seen.any(axis=0)
-    middle = np.zeros(samples.shape[1:])
-    if not some.any():
-        return middle, some
-    part = samples[:, some]
-    center = np.nanmedian(part, axis=0)
-    for _ in range(_ROUNDS):
-        distances = np.linalg.norm(part - center, axis=2)
-        spread = medians(distances) / MEDIAN_DISTANCE
-        weights = outlier_weights(distances, outlying * spread)[..., None]
-        total = weights.sum(axis=0)
-        mean = (weights * np.nan_to_num(part)).sum(axis=0) / np.maximum(total, ROUNDING)
-        center = np.where(total > ROUNDING, mean, center)
-    middle[some] = center
-    return middle, some
 
 
 def middle_of(places: Sequence[FloatArray] | FloatArray) -> FloatArray:

@@ -7,15 +7,12 @@ from typing import Final
 import numpy as np
 
 from ...core import Effector, Skeleton
-from ...core.arrays import BoolArray, FloatArray, lengths, times
+from ...core.arrays import FloatArray, lengths, times
 from ...core.errors import FabrikError
 from ...core.limits import Limit
 from ...core.model.effector import effector_offset, participants
 from ..mapping.marker_map import MappedMarker
-from ..signals import weighted_location
-
-# Samples farther off than this many times the usual distance get almost no weight.
-_OUTLYING = 3.0
+from ..signals import medians
 
 
 def guessed_offsets(skeleton: Skeleton, mapping: Sequence[MappedMarker]) -> FloatArray:
@@ -95,16 +92,14 @@ def joint_columns(
 
 def measured_offsets(
     matrices: FloatArray, bones: Sequence[int], positions: FloatArray, known: FloatArray
-) -> tuple[FloatArray, BoolArray]:
-    """(M, 3) offsets from F poses and the markers' positions (F, M, 3), and (M,) whether a marker was ever seen.
+) -> FloatArray:
+    """(M, 3) median offsets in F poses of markers at positions (F, M, 3); `known` (M, 3) for markers never seen.
 
-    Samples far from the others are ignored. matrices: (F, J, 4, 4) of the bones. known: (M, 3) offsets that are kept
-    for markers never seen.
+    matrices: (F, J, 4, 4) of the bones.
     """
     frames = matrices[:, list(bones)]
-    local = times(np.swapaxes(frames[..., :3, :3], -1, -2), positions - frames[..., :3, 3])
-    middle, seen = weighted_location(local, _OUTLYING)
-    return np.where(seen[:, None], middle, known), seen
+    usual = medians(times(np.swapaxes(frames[..., :3, :3], -1, -2), positions - frames[..., :3, 3]))
+    return np.where(np.isnan(usual), known, usual)
 
 
 def with_factors(skeleton: Skeleton, factors: FloatArray) -> Skeleton:
