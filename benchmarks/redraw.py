@@ -109,7 +109,7 @@ def python_of(rig):
         _PANELS: lambda: [stage.panel.draw(stage, context) for stage in stages],
         "goals and their labels": lambda: [
             Drawing.of(goal_overlay.lines_of(rig)),
-            [goal_overlay.label(view, context.scene) for view in goal_overlay.views(rig)],
+            goal_overlay.labels(rig, context.scene),
         ],
         f"limits of {len(bones)} bones that have not moved": lambda: overlay.gather(bones, bones[0]),
         "lines from markers to bones": lambda: Drawing.of(marker_overlay.error_lines(rig)),
