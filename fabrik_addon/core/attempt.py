@@ -4,6 +4,7 @@ import numpy as np
 
 from .arrays import SINGLE, TINY, BoolArray, FloatArray, IntArray, lengths, squares, times
 from .backend import array
+from .fabrik.chain import OPENING_SWEEPS
 from .fabrik.passes import sweep_frames
 from .kernel.bodies import Pose, cross
 from .kernel.goals import Goals, State
@@ -21,8 +22,6 @@ from .rotations import (
 _BEND = 0.5
 # A target is far if its distance exceeds this fraction of the effector's path.
 _FAR = 0.1
-# Number of FABRIK sweeps before least squares, if targets are far. With 1, three times as many poses need restarts.
-_OPENING_SWEEPS = 3
 
 
 def attempt(
@@ -61,7 +60,7 @@ def attempt(
     if state.pose is not begun:
         state.residual = goals.residual(state.pose, state.wanted)
     where = np.flatnonzero(far | by_passes | problem.follows_end)
-    sweeps = options.max_sweeps if by_passes else min(_OPENING_SWEEPS, options.max_sweeps)
+    sweeps = options.max_sweeps if by_passes else min(OPENING_SWEEPS, options.max_sweeps)
     if len(where) and sweeps:
         part = state if len(where) == len(far) else state.part(where)
         passes = problem.passes_of_one if len(where) == 1 else problem.passes

@@ -21,9 +21,6 @@ from .errors import LimitError
 from .limits import Ball, Fixed, Hinge, Limit, Polygon, Range, compose_arrays
 from .rotations import IDENTITY, angle_between, matrix_from_quaternion, product
 
-# Below this cosine of the middle angle, the first and third Euler angles rotate about the same axis.
-_GIMBAL_COSINE: Final = 1e-7
-
 
 def channel_count(rotation_mode: str) -> int:
     """The number of channels in a rotation mode: 3 for Euler angles, else 4."""
@@ -129,7 +126,8 @@ def _euler(order: Sequence[int], matrices: FloatArray, start: FloatArray) -> Flo
     first, middle, last = order
     sign = 1.0 if (middle - first) % 3 == 1 else -1.0
     across, along = sign * matrices[..., middle, first], matrices[..., first, first]
-    free = (np.hypot(across, along) > _GIMBAL_COSINE)[..., None]
+    # Without a cosine of the middle angle, the first and the last angle rotate about the same axis.
+    free = (np.hypot(across, along) > SINGLE)[..., None]
     last_angle = _carried_on(np.arctan2(across, along)[..., None], free, start[..., last : last + 1])[..., 0]
     angles = np.empty(matrices.shape[:-1])
     angles[..., last] = last_angle

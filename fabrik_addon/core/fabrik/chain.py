@@ -13,11 +13,10 @@ from ..backend.array import Quaternion, Scalar, Vector
 from ..model.effector import Options
 from .limbs import Body, SweepPose, carried_turn
 
-_OPENING_SWEEPS = 2
+# Number of sweeps before an exact finish, if targets are far. With 1, three times as many poses need restarts.
+OPENING_SWEEPS = 3
 # A frame is at rest if its tip, or all effectors, move by less than this fraction of the tolerance in a sweep.
 NO_CHANGE = 0.01
-# The distance from root to tip is found to this fraction of the chain's length: the accuracy of single precision.
-_EXACT = 1e-7
 
 
 @dataclass
@@ -143,9 +142,9 @@ def reach_exactly(backend: Backend, chain: Chain, target: Vector, open_frames: I
         wanted = backend.take(target, open_frames)
         if round_ == 1:
             swept.points = curl(backend, swept.points, chain.distances, wanted)
-        for _ in range(_OPENING_SWEEPS):
+        for _ in range(OPENING_SWEEPS):
             swept.points = sweep(backend, swept.points, chain.distances, wanted)
-        swept.iterations = swept.iterations + _OPENING_SWEEPS
+        swept.iterations = swept.iterations + OPENING_SWEEPS
         points, steps = scale_to_chord(backend, swept.points, chain.distances, wanted)
         swept.iterations = swept.iterations + steps
         finished = Chain(points, chain.distances, swept.iterations, len(open_frames))
@@ -219,7 +218,7 @@ def scale_to_chord(
     Returns:
         The points and the number of steps. If the chain cannot be brought there, its tip misses the target.
     """
-    root, near = points[0], _EXACT * sum(distances)
+    root, near = points[0], SINGLE * sum(distances)
     span = points[-1] - root
     chord = first_direction(backend, span, points[1] - root, points[1] - root)
     bends = [(b - a) * (1.0 / distance) - chord for a, b, distance in zip(points, points[1:], distances, strict=False)]

@@ -22,8 +22,6 @@ from ..rotations import CROSSING, matrix_from_quaternion, product, quaternion_fr
 
 # (..., D, 3) the axis of each column and (..., D, 3) the velocity of the point at the armature's origin.
 Motions: TypeAlias = tuple[FloatArray, FloatArray]
-# (3, 9) the linear map from p to the matrix that maps a to a × p.
-_CROSSING: FloatArray = -CROSSING.reshape(3, 9)
 # Radians. No joint rotates by more than MAX_ROTATION in a step of Newton's method, since the model is inaccurate
 # farther away. A joint that rotates by less than AT_REST is at rest.
 MAX_ROTATION, AT_REST = 0.5, 1e-5
@@ -244,7 +242,8 @@ class Bodies:
             arms = np.where((ends >= 0)[..., None], pose.heads[..., ends, :], points[..., None, :])
             turned = np.swapaxes(cross(axes[..., None, :, :], arms), -1, -2)
         else:
-            crossing = (points @ _CROSSING).reshape(*points.shape[:-2], -1, 3)
+            # For each point p the matrix that maps a to a × p.
+            crossing = (points @ -CROSSING.reshape(3, 9)).reshape(*points.shape[:-2], -1, 3)
             turned = (crossing @ np.swapaxes(axes, -1, -2)).reshape(*points.shape, self.columns)
         return np.asarray((turned + np.swapaxes(speeds, -1, -2)[..., None, :, :]) * self._moves[on][:, None])
 
@@ -377,7 +376,7 @@ def _levels(carriers: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
 def cross(first: FloatArray, second: FloatArray) -> FloatArray:
     """(..., 3) the cross product; `np.cross` takes three times as long on a few rows."""
     products = first[..., :, None] * second[..., None, :]
-    return np.asarray(products.reshape(*products.shape[:-2], 9) @ _CROSSING.reshape(9, 3))
+    return np.asarray(products.reshape(*products.shape[:-2], 9) @ -CROSSING.reshape(9, 3))
 
 
 def stretched(offsets: FloatArray, factors: FloatArray) -> FloatArray:
