@@ -171,10 +171,10 @@ def noise_share(values: FloatArray) -> float:
 
 
 # Radians. No joint rotates by more than _MAX_TURN in a step; with 0.5, as in drags, a hand stays 17 mm inside the body.
-# Steps end once held goals are met and no joint rotates by more than _LAST_TURN. In a drag, they also end after a step
+# Steps end once held goals are met and no joint rotates by more than _SETTLED. In a drag, they also end after a step
 # that gains less than the fraction _LEAST_GAIN of the total: for a hand over 240 frames, 5 of 8 steps only toggled
 # contacts.
-_MAX_TURN, _LAST_TURN, _LEAST_GAIN = 1.0, 1e-3, 0.01
+_MAX_TURN, _LEAST_GAIN = 1.0, 0.01
 # Radians: stops are added and dropped between the solves of a step. One that changes no rotation by more than this is
 # the last, because the next step continues from there.
 _SETTLED: Final = 1e-2
@@ -406,7 +406,7 @@ class EditSolver:
             spent = cost(pose, residual, change)
             is_met = lengths(residual)[:, self._is_held].max(initial=0.0) <= SINGLE * self._size
             is_little = known is not None and before - spent < _LEAST_GAIN * (first - spent)
-            if is_met and (longest < _LAST_TURN or is_little):
+            if is_met and (longest < _SETTLED or is_little):
                 break
         return pose
 
