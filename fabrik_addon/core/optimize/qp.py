@@ -171,7 +171,7 @@ class QuadraticProgram:
     ) -> bool:
         """Adjust in place the compliance of goals whose force exceeds its cap, or whose compliance is too large.
 
-        Returns whether any was adjusted.
+        Takes a step of Newton's method for all these goals together. Returns whether any was adjusted.
         """
         count = self._count
         forces, own, least = multipliers[:count], yielding[:count].reshape(-1, 3), least.reshape(-1, 3)
@@ -189,9 +189,13 @@ class QuadraticProgram:
         # A goal that cannot yield more must not slow down the others.
         at_most = self._most.reshape(own.shape)[:, 0] <= own[:, 0]
         change = np.where(wrong & ~(at_most & (sizes > caps)), sizes / caps - 1.0, 0.0)
-        # Goals with similar changes are counted together, as if they pulled along one line, so that no step overshoots.
-        coupled = np.abs(alone.T @ falls) * (change[:, None] * change > 0.0)
-        change *= sizes**2 / np.maximum(coupled.sum(axis=1), TINY)
+        some = np.flatnonzero(change)
+        asked, pulls = (change * sizes**2)[some], (alone.T @ falls)[np.ix_(some, some)]
+        step = np.linalg.solve(pulls + TINY * np.eye(len(some)), asked)
+        if (step * asked < 0.0).any():
+            # Goals that work against each other overshoot. So count them all as if they pulled along one line.
+            step = asked / np.maximum(np.abs(pulls).sum(axis=1), TINY)
+        change[some] = step
         yielding[:count] = np.minimum(np.maximum(own + change[:, None], least).ravel(), self._most)
         return True
 
