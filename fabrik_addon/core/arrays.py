@@ -21,6 +21,8 @@ CLOSE: Final = 1e-4
 # The largest number of rounds of Newton's method and of sweeps, which usually end after a few. A narrow ellipse needs
 # the most.
 ROUNDS: Final = 12
+# The largest number of rounds of searches that need many, in case rounding errors cause a cycle.
+MAX_ROUNDS: Final = 200
 
 
 _Rows = TypeVar("_Rows", bound=tuple[npt.NDArray[Any], ...])

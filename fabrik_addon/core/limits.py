@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import CLOSE, ROUNDING, ROUNDS, SINGLE, FloatArray, lengths, squares
+from .arrays import CLOSE, MAX_ROUNDS, ROUNDING, ROUNDS, SINGLE, FloatArray, lengths, squares
 from .backend import Backend, array
 from .backend.array import Quaternion, Scalar
 from .errors import LimitError, numbers, shown
@@ -522,7 +522,6 @@ def excess(limit: Limit, rotations: FloatArray) -> FloatArray:
 _CORNERS: Final = 12
 # Radians. The margin is at least this, so that swings on a line, or all at one point, get an outline with an area.
 _LEAST_MARGIN: Final = 1e-3
-_ROUNDS_OF_WEIGHTS: Final = 200
 
 
 def window_around(swings: FloatArray, margin: float) -> FloatArray:
@@ -588,7 +587,7 @@ def _half_axes(swings: FloatArray) -> FloatArray:
     squares = every[:, used]
     inverse = 1.0 / farthest[used]
     weights = np.full(len(squares), 1.0 / len(squares))
-    for _ in range(_ROUNDS_OF_WEIGHTS if (squares @ inverse).max(initial=0.0) > 1.0 + CLOSE else 0):
+    for _ in range(MAX_ROUNDS if (squares @ inverse).max(initial=0.0) > 1.0 + CLOSE else 0):
         inverse = (2.0 * weights @ squares) ** (-2.0 / 3.0)
         weights *= squares @ inverse
     half_axes = np.zeros(4)

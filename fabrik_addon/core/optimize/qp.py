@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from ..arrays import CLOSE, ROUNDS, TINY, BoolArray, FloatArray, lengths
+from ..arrays import CLOSE, MAX_ROUNDS, ROUNDS, TINY, BoolArray, FloatArray, lengths
 
 # Compliance of equations that are met: with it, a point misses its target by about 1e-10 of the body's size.
 RIGID: Final = 1e-10
@@ -34,8 +34,6 @@ SHORTER, MAX_SHORTER = 0.4, 4
 # Pushes and gaps of the wrong sign are ignored below this fraction of the largest movement; both are in units of
 # √energy. Two inequalities may be equal, so each gets a compliance: the same fraction of its movement by a unit push.
 _ACCURACY: Final = 1e-8
-# The largest number of rounds in the search for the active set, in case rounding errors cause a cycle.
-_MAX_ROUNDS: Final = 200
 # The cosine above which inequalities are nearly parallel.
 _PARALLEL: Final = 0.5
 
@@ -144,7 +142,7 @@ class QuadraticProgram:
             float(np.abs(target[:first] / units[:first]).max(initial=0.0)),
         )
         result = np.zeros(target.shape)
-        for _ in range(_MAX_ROUNDS):
+        for _ in range(MAX_ROUNDS):
             found = self._multipliers(target, yielding, used)
             pulling = found > 0.0
             pulling[:first] = False
