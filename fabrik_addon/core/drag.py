@@ -634,9 +634,10 @@ class DragSolver:
         # Meeting goals more exactly may raise the merit by their forces times the distance, so such a rise is allowed.
         least = float(np.abs(found.forces[met] * residual[met]).sum()) + ROUNDING * max(state.merit, self.size**2)
         share = min(1.0, MAX_ROTATION / max(longest, ROUNDING))
-        closed = found.active & exact
+        kept, closed = met.copy(), found.active & exact
+        kept[: 3 * self.goals.count] |= np.repeat(self._pinned[: self.goals.count], 3)
         for _ in range(MAX_SHORTER):
-            trial = self._corrected(state, found.step, met, closed, share)
+            trial = self._corrected(state, found.step, kept, closed, share)
             if trial.merit <= state.merit + least:
                 self._forces, self._compliance = found.forces.reshape(-1, 3), found.compliance[::3]
                 self._active = _Active(constraints.keys[found.active], found.pushes[found.active])
@@ -676,14 +677,16 @@ class DragSolver:
             matrix = matrix + (along * (np.maximum(-values[bent], CLOSE) - values[bent])) @ along.T
         return matrix
 
-    def _corrected(self, state: _State, step: FloatArray, met: BoolArray, closed: BoolArray, share: float) -> _State:
-        """The state after a fraction of a step (D,), moved back onto the goals that are met. Their paths are curved.
+    def _corrected(self, state: _State, step: FloatArray, kept: BoolArray, closed: BoolArray, share: float) -> _State:
+        """The state after a fraction of a step (D,), with some goals moved back to where a straight path leads.
 
-        met: (3 (E + O),). closed: (K,) active constraints, whose gaps change only to remove overlaps.
+        kept: (3 (E + O),) these goals: those that are met, and points of pins. Their paths are curved, and the
+        large caps of pins would then reject the step. closed: (K,) active constraints, whose gaps change only to remove
+        overlaps.
         Each correction is a Newton step with the rows of the pose it begins in, and moves as little mass as possible.
         With the rows and the Hessian of the first pose, chains that are almost stretched move away from their pins.
         """
-        left = (1.0 - share) * state.residual.ravel()[met]
+        left = (state.residual.ravel() - share * (state.rows @ step))[kept]
         held, keys = state.constraints[0].rows[closed], state.constraints[0].keys[closed]
         trial = best = self._moved(state, share * step)
         least = np.inf
@@ -691,18 +694,18 @@ class DragSolver:
             # The rows of another pose take half as long as a step, so they are only computed if parts overlap.
             if self.bounds.depth(trial.pose) > CLOSE * self.size:
                 constraints, *_ = trial.constraints
-                kept = np.isin(constraints.keys, keys)
-                held, gaps = constraints.rows[kept], np.minimum(constraints.gaps[kept], 0.0)
+                same = np.isin(constraints.keys, keys)
+                held, gaps = constraints.rows[same], np.minimum(constraints.gaps[same], 0.0)
             else:
                 gaps = np.zeros(len(held))
-            off = np.concatenate([trial.residual.ravel()[met] - left, gaps])
+            off = np.concatenate([trial.residual.ravel()[kept] - left, gaps])
             distance = float(np.linalg.norm(off))
             if distance > 0.6 * least:
                 break
             best, least = trial, distance
             if np.abs(off).max(initial=0.0) <= self.tolerance:
                 break
-            rows = np.concatenate([trial.rows[met], held])
+            rows = np.concatenate([trial.rows[kept], held])
             by_forces = state.mobility @ rows.T
             square = rows @ by_forces
             diagonal = np.einsum("ii->i", square)
