@@ -13,6 +13,8 @@ import numpy as np
 from bpy.types import Context, Object
 
 from ...core import Effector
+from ...core.arrays import times
+from ...core.model.effector import effector_offset
 from ...core.rotations import matrix_from_quaternion, quaternion_from_matrix
 from ...human.naming_schemes import match
 from ...markers.feet import PointContact
@@ -22,7 +24,7 @@ from ..control.posed_rig import posed_rig
 from ..goals.effectors import why_no_target
 from ..goals.places import sample_steps
 from ..posing.drag import DragSettings, DragSetup
-from ..rig.armature import RigError, bone_offset, check_bones, check_rig, meters_per_unit
+from ..rig.armature import RigError, bone_offset, check_bones, check_rig, meters_per_unit, unscaled
 from ..rig.keyframes import check_action, check_not_shared, every_curve
 from ..rig.pose_writer import PoseKeeper
 from ..settings.control import solved_bone
@@ -238,11 +240,19 @@ def _held_changes(
         at = int(np.argmin(np.abs(frames - frame)))
         rows = (frames >= contact.first) & (frames <= contact.last)
         back = np.linalg.inv(into[rows]) @ into[at]
-        targets[rows, index] = (back @ (*solver.own_points[at, index], 1.0))[:, :3]
+        turned = turns = matrix_from_quaternion(solver.own_rotations[:, index])
         if settings.hold_rotation:
-            turned = back[:, :3, :3] @ matrix_from_quaternion(solver.own_rotations[at, index])
+            turned = turns.copy()
+            turned[rows] = back[:, :3, :3] @ turns[at]
             turned /= np.cbrt(np.linalg.det(turned))[:, None, None]
-            rotations[rows, index] = quaternion_from_matrix(turned)
+            rotations[rows, index] = quaternion_from_matrix(turned[rows])
+        own = posed = solver.own_points[:, index]
+        if contact.bone in span.motion.matrices:
+            # IK may stretch the limb, on each frame by another amount.
+            offset = effector_offset(span.skeleton, span.problem.effectors[index])
+            posed = (unscaled(span.motion.matrices[contact.bone]) @ (*offset, 1.0))[:, :3]
+        apart = times(turned @ np.swapaxes(turns, 1, 2), posed - own)
+        targets[rows, index] = (back @ (*posed[at], 1.0))[:, :3] - apart[rows]
     found = solver.over_time(targets, rotations, frames, settings.ease)
     changed, _ = changed_channels(context, armature, span.motion, found.rotations, found.roots)
     return changes_of(span.take, frames, changed), float(np.nanmax(found.errors[:, : len(held)]))

@@ -396,12 +396,10 @@ class SpreadDrag(DragBase):
         keeps its orientation. `_depth` is ignored: the point always follows the location.
         """
         self._asked = location, turn
-        solvers = self._posed(settled=False)
+        self._posed(settled=False)
         for row in self._shown:
             self._writer.write(self._last[row].rotations, self._last[row].root_location)
-        found, why = self._last[self._row], self._span.problem.why_short(solvers[self._row])
-        error, held = (self._scale * found.errors[own].max(initial=0.0) for own in (self._is_dragged, self._is_held))
-        return StepResult(error, held, any(each.is_held_back for each in self._last), why=why)
+        return self.result
 
     def _posed(self, *, settled: bool) -> list[DragSolver]:
         """Pose the dragged frame and the viewport's frame for the last location of the mouse; returns their solvers."""
@@ -412,6 +410,9 @@ class SpreadDrag(DragBase):
         self._last = [
             solver.solve(points, rotations, eased=not settled, settled=settled) for solver, points, rotations in goals
         ]
+        found, why = self._last[self._row], self._span.problem.why_short(solvers[self._row])
+        error, held = (self._scale * found.errors[own].max(initial=0.0) for own in (self._is_dragged, self._is_held))
+        self.result = StepResult(error, held, any(each.is_held_back for each in self._last), why=why)
         return solvers
 
     def paths_before_and_after(self) -> tuple[FloatArray, FloatArray]:

@@ -464,6 +464,7 @@ class DragBase:
         left_alone: notes on bones that cannot follow because something else moves them. After the drag, also the reason
             if auto-keying has inserted no key.
         notice: a line about other changes to the rig, such as limbs switched to FK; "" for none.
+        result: that of the last step; after `finish`, that of the final pose.
         start: (3,) the position of the dragged point at the start, in world space.
         axes: (3, 3) the dragged bone's own axes at the start as columns, in world space.
     """
@@ -477,7 +478,7 @@ class DragBase:
         self._rotation_to_world = np.array(setup.armature.matrix_world.to_quaternion().to_matrix())
         self._scale = armatures.meters_per_unit(setup.armature)
         self._keeper = PoseKeeper(scene, setup.armature)
-        self.left_alone, self.notice = list[str](), ""
+        self.left_alone, self.notice, self.result = list[str](), "", StepResult()
 
     def cancel(self) -> None:
         """Restore everything exactly."""
@@ -572,7 +573,8 @@ class Drag(DragBase):
             self._keeper.restore()
             for part in (*self._parts, *self._turning_parts):
                 part.session.begin(part.tree.rotations, part.tree.root_location)
-            return StepResult()
+            self.result = StepResult()
+            return self.result
         armature_depth = None
         if depth is not None and self._has_soft_depth:
             armature_depth = np.linalg.solve(self._world[:3, :3], np.asarray(depth, dtype=np.float64))
@@ -587,13 +589,14 @@ class Drag(DragBase):
             writer.write(pose.rotations, pose.root_location)
             results.append(result)
         worst = int(np.argmax([result.error for result in results]))
-        return StepResult(
+        self.result = StepResult(
             results[worst].error,
             max(result.pin_error for result in results),
             any(result.is_catching_up for result in results),
             results[0].deeper,
             parts[worst].problem.why_short(parts[worst].session),
         )
+        return self.result
 
     def keep_orientation(self, context: Context, *, keep: bool) -> None:
         """Set whether dragged feet and heads keep their orientation from now on.

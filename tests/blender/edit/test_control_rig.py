@@ -307,3 +307,20 @@ def test_a_limb_on_ik_is_held(arm_on_ik):
     assert np.abs(after[held, hand] - before[HERE - 1, hand])[:, :3, 3].max() < 1e-4
     bpy.ops.fabrik.remove_hold(index=0)
     assert np.abs(poses(arm_on_ik, FRAMES) - before).max() < 1e-5
+
+
+def test_a_leg_that_ik_stretches_on_some_frames_is_held(human):
+    """Fixed: the foot moved by 18 mm, and there was no warning."""
+    switch = next(row for row in human.fabrik.control.switches if "thigh_parent.L" in row.name)
+    write_switches(human, {switch.name: switch.ik})
+    swing = np.sin(2.0 * np.pi * FRAMES / 30.0)[:, None]
+    places = 0.02 * swing * np.array((1.0, 1.0, -1.0))
+    write_curves(human.animation_data.action, human, bone_path("foot_ik.L", "location"), FRAMES, places, "foot_ik.L")
+    human.pose.bones["foot_ik.L"].keyframe_insert("rotation_quaternion", frame=1)
+    held, foot = (FRAMES >= 6) & (FRAMES <= 20), human.pose.bones.find("ORG-foot.L")
+    before = poses(human, FRAMES)[held, foot]
+    assert np.ptp(before[:, :3, 3], axis=0).max() > 0.01
+    bpy.ops.fabrik.add_hold(bone="foot_ik.L", first=6, last=20, ease=5)
+    after = poses(human, FRAMES)[held, foot]
+    assert np.ptp(after, axis=0).max() < 1e-4
+    assert after[0] == pytest.approx(before[HERE - 6], abs=1e-4)

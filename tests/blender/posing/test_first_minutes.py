@@ -61,6 +61,16 @@ class TestDrag:
             assert world(human, f"shin.{side}", "head")[1] < knee[1] - 0.1
         assert farthest_outside(human) < 1e-4
 
+    @pytest.mark.parametrize(("forward", "told"), [(0.3, "rotated\n"), (1.5, " short: ")])
+    def test_the_report_is_about_the_final_pose(self, human, capfd, forward, told):
+        """Joints may still ease in when the button is released."""
+        before = world(human, "chest")
+        bpy.ops.fabrik.drag(bone="chest", translation=(0.0, -forward, -0.3))
+        off = np.linalg.norm(world(human, "chest") - before - (0.0, -forward, -0.3))
+        printed = capfd.readouterr().out
+        assert told in printed
+        assert "short" not in printed or f"{100.0 * off:.3g} cm short" in printed
+
 
 class TestLive:
     """Steps 3 and 4."""

@@ -291,8 +291,8 @@ class FABRIK_OT_drag(OnControls, Operator):
         try:
             target = self.location if self.given("location") else drag.start + self.translation
             axis, angle = self.rotation.to_quaternion().to_axis_angle()
-            result = drag.step(np.array(target), np.array(axis * angle) if self.given("rotation") else None)
-            return self._finished(context, drag, result.line)
+            drag.step(np.array(target), np.array(axis * angle) if self.given("rotation") else None)
+            return self._finished(context, drag)
         except BaseException:
             drag.cancel()
             raise
@@ -319,7 +319,6 @@ class FABRIK_OT_drag(OnControls, Operator):
         self._watch = Watch(rig_at_hand(context))
         place, ray = self._drag.start, self._view.ray(self._mouse)
         self._input = mouse.DragInput(place, self._drag.axes, ray, ray, self._view.pixel(place, self._mouse))
-        self._line = ""
         lines = partial(drawing.drag_lines, self._input, self._drag)
         self._lines = DrawingHandlers((lambda: drawing.draw_over(lines()), "POST_VIEW"))
         self._lines.start()
@@ -345,7 +344,7 @@ class FABRIK_OT_drag(OnControls, Operator):
                 if (turn := self._input.turn()) is not None:
                     axis = Vector(turn.tolist())
                     self.rotation = Quaternion(axis, axis.length).to_euler()
-                ended = self._finished(context, self._drag, self._line)
+                ended = self._finished(context, self._drag)
                 self._clear(context)
                 return ended
             if event.value == "PRESS" and event.type in _CANCEL:
@@ -456,7 +455,6 @@ class FABRIK_OT_drag(OnControls, Operator):
         result = self._drag.step(entered.place + entered.shift(), entered.turn(), entered.depth)
         # Store the actual movement of the point, so that repeating the drag with it gives the same pose.
         self.translation = entered.shift() + (0.0 if entered.depth is None else result.deeper * entered.depth)
-        self._line = result.line
         self._go_on(context, goes_on=result.is_catching_up)
         self._show(context)
 
@@ -469,7 +467,9 @@ class FABRIK_OT_drag(OnControls, Operator):
             self._timer = None
 
     def _show(self, context: Context) -> None:
-        context.area.header_text_set(f"{self.bone}: {ui_message(str(self._input))}   {ui_message(self._line)}")
+        context.area.header_text_set(
+            f"{self.bone}: {ui_message(str(self._input))}   {ui_message(self._drag.result.line)}"
+        )
         context.area.tag_redraw()
 
     def _clear(self, context: Context) -> None:
@@ -481,14 +481,14 @@ class FABRIK_OT_drag(OnControls, Operator):
             context.area.header_text_set(None)
             context.area.tag_redraw()
 
-    def _finished(self, context: Context, drag: "spread_drag.AnyDrag", line: str) -> set[str]:
+    def _finished(self, context: Context, drag: "spread_drag.AnyDrag") -> set[str]:
         count = drag.finish(context)
         # A drag over time has changed other frames. Blender may have to play them to update the drawing.
         rig = shown_motion(context) if self.spread else None
         if rig is not None and is_played(rig):
             drawing.update_trails(context, rig)
         moved = f"{errors.bones_of(count)} rotated"
-        done = f"{self.bone}: {ui_message(', '.join(filter(None, [moved, line])))}"
+        done = f"{self.bone}: {ui_message(', '.join(filter(None, [moved, drag.result.line])))}"
         return report_all(self, done, map(ui_message, drag.left_alone))
 
 
