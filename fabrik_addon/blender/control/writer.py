@@ -14,7 +14,7 @@ from bpy.types import Context, Object, PoseBone
 from mathutils import Matrix, Vector
 
 from ...core import forward_kinematics
-from ...core.arrays import BoolArray, FloatArray, times
+from ...core.arrays import TINY, BoolArray, FloatArray, times
 from ...core.channels import channel_count, from_channels, to_channels
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import (
@@ -488,16 +488,11 @@ class LimbOnIk:
             free = turns @ as_array(by_channels(tracking))[:3, :3]
             swings = matrix_from_quaternion(rotation_between(free[..., 1], frames[:, :3, 1]))
             turns = swings @ free @ as_array(tracking.matrix)[:3, :3].T
-        rests = np.array([self.rig.data.bones[name].head_local for name in self.bones[: self.end + 1]])
-        arms = (rests[1:] - rests[0]) @ np.array(pole.bone.matrix_local)[:3, :3]
-        end, normal = arms[-1], np.cross(arms[:-1].sum(axis=0), arms[-1])
+        rests = np.array([self.rig.data.bones[name].matrix_local for name in self.bones])
+        plane = np.array(self._bend(rests)) @ np.array(pole.bone.matrix_local)[:3, :3]
 
         def apart(posed: FloatArray, beside: FloatArray) -> FloatArray:
-            """(F,) angles about the limb's line from the plane of controls with rotations (F, 3, 3) to a frame's."""
-            swings = matrix_from_quaternion(rotation_between(posed @ end, beside[:, :3, 1]))
-            sides = times(swings, posed @ normal)
-            along, across = (np.sum(sides * beside[:, :3, axis], axis=1) for axis in (2, 0))
-            return np.arctan2(-across, along)
+            return _plane_angles([posed @ each for each in plane], (beside[:, :3, 1], beside[:, :3, 2]))
 
         first = apart(start[None, :3, :3], self._beside(self.here[None]))
         angles, axis = np.zeros(len(wanted)), np.array((0.0, 1.0, 0.0))
@@ -514,14 +509,11 @@ class LimbOnIk:
 
         Y points to its end, Z is perpendicular to its plane. A straight limb's plane rotates with its first bone.
         """
-        arms = matrices[:, 1 : self.end + 1, :3, 3] - matrices[:, :1, :3, 3]
-        lengths = np.linalg.norm(arms[:, -1], axis=1, keepdims=True)
-        normals, y = np.cross(arms[:, :-1].sum(axis=1), arms[:, -1]), arms[:, -1] / lengths
-        here = self.here[1 : self.end + 1, :3, 3] - self.here[0, :3, 3]
-        own = matrices[:, 0, :3, :3] @ self.here[0, :3, :3].T @ np.cross(here[:-1].sum(axis=0), here[-1])
-        is_bent = np.linalg.norm(normals, axis=1, keepdims=True) > _STRAIGHT * self.size * lengths
+        y, normals = self._bend(matrices)
+        own = matrices[:, 0, :3, :3] @ self.here[0, :3, :3].T @ self._bend(self.here)[1]
+        is_bent = np.linalg.norm(normals, axis=1, keepdims=True) > _STRAIGHT * self.size
         z = np.where(is_bent, normals, own - y * np.sum(y * own, axis=1, keepdims=True))
-        z /= np.maximum(np.linalg.norm(z, axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        z /= np.maximum(np.linalg.norm(z, axis=1, keepdims=True), TINY)
         frames = np.tile(np.eye(4), (len(matrices), 1, 1))
         frames[:, :3, :3], frames[:, :3, 3] = np.stack([np.cross(y, z), y, z], axis=2), matrices[:, 0, :3, 3]
         return frames
@@ -558,11 +550,10 @@ class LimbOnIk:
         If the limb's line differs from that of the matrices, the limb is first swung from one to the other. Zero if the
         limb is straight, or if the angle is negligible.
         """
-        (axis, side), (line, other) = self._bend(self.here), self._bend(wanted)
-        if min(float(np.linalg.norm(each)) for each in (side, other)) < _STRAIGHT * self.size:
+        planes = [self._bend(each[None]) for each in (self.here, wanted)]
+        if min(np.linalg.norm(normal) for _, normal in planes) < _STRAIGHT * self.size:
             return 0.0
-        side = side - (line @ side) / max(1.0 + float(axis @ line), 1e-12) * (axis + line)
-        angle = float(np.arctan2(np.linalg.det([line, side, other]), side @ other))
+        angle = float(_plane_angles(*planes)[0])
         return angle if abs(angle) > _IN_PLANE else 0.0
 
     def rotate(self, name: str, angle: float, wanted: FloatArray) -> None:
@@ -578,13 +569,13 @@ class LimbOnIk:
         return min(held, default=len(self.bones) - 1)
 
     def _bend(self, matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(3,) the direction from the limb's root to its end, and (3,) the perpendicular direction to its joints.
+        """(..., 3) the direction from root to end of matrices (..., B, 4, 4), and (..., 3) the normal of their plane.
 
-        matrices: (B, 4, 4) of the bones.
+        The normal is as long as the joints, added up, are away from the line.
         """
-        *joints, end = matrices[1 : self.end + 1, :3, 3] - matrices[0, :3, 3]
-        axis, side = end / max(float(np.linalg.norm(end)), 1e-12), np.sum(joints, axis=0)
-        return axis, side - axis * (axis @ side)
+        arms = matrices[..., 1 : self.end + 1, :3, 3] - matrices[..., :1, :3, 3]
+        lines = arms[..., -1, :] / np.maximum(np.linalg.norm(arms[..., -1, :], axis=-1, keepdims=True), TINY)
+        return lines, np.cross(arms[..., :-1, :].sum(axis=-2), lines)
 
     def move_to(self, control: PoseBone, there: Matrix, *, locked: bool = True) -> None:
         """Set a control's channels, without the locked ones if `locked`, to bring it to a matrix in armature space.
@@ -599,6 +590,14 @@ class LimbOnIk:
         movement = np.array(basis.translation) - np.array(control.location)
         steps = np.concatenate([movement, rotation_vector_from_quaternion(turn)])
         add_to_channels(control, np.where(free_channels(control) | (not locked), steps, 0.0))
+
+
+def _plane_angles(plane: Sequence[FloatArray], wanted: Sequence[FloatArray]) -> FloatArray:
+    """(F,) radians about the lines of wanted planes, from planes that are swung with their lines, as from `_bend`."""
+    (lines, normals), (wanted_lines, wanted_normals) = plane, wanted
+    swung = times(matrix_from_quaternion(rotation_between(lines, wanted_lines)), normals)
+    across = np.sum(np.cross(swung, wanted_normals) * wanted_lines, axis=1)
+    return np.asarray(np.arctan2(across, np.sum(swung * wanted_normals, axis=1)))
 
 
 def _copied(bone: PoseBone) -> str:
