@@ -190,15 +190,7 @@ def locked_note(armature: Object, channels: Iterable[tuple[str, str]], switches:
 
 def why_no_key(context: Context, *, automatic: bool) -> str:
     """The likely reason why changed bones got no key, as a sentence."""
-    if (keying_set := _keying_set(context, automatic=automatic)) is not None:
-        return (
-            f"No keys inserted ({keying_set.bl_label} contains no property of these bones): choose another keying set"
-        )
-    if "INSERTKEY_REPLACE" in _options(context, automatic=automatic):
-        return "No keys inserted (auto keying only replaces keys): press Keyframe Solved Bones to insert new ones"
-    if "INSERTKEY_AVAILABLE" in _options(context, automatic=automatic):
-        return "No keys inserted (Only Insert Available is on in the preferences): switch it off, or key the bones once"
-    return "No keys inserted (the bones are already at their keyed pose): pose them first"
+    return "No keys inserted ({}): {}".format(*_reason(context, automatic=automatic))
 
 
 def unkeyed_note(context: Context, armature: Object, channels: Iterable[tuple[str, str]]) -> str:
@@ -208,23 +200,20 @@ def unkeyed_note(context: Context, armature: Object, channels: Iterable[tuple[st
     """
     keyed = {curve.data_path for curve in curves(armature)}
     bones = dict.fromkeys(bone for bone, path, _ in _unlocked(armature, channels) if path not in keyed)
-    keying_set, shown = _keying_set(context, automatic=True), first_few(bones)
-    if not bones:
-        return ""
-    if keying_set is not None:
-        return (
-            f"No keys inserted for {shown} ({keying_set.bl_label} lacks some of the changed properties), "
-            "so their poses change on all frames: choose another keying set"
-        )
-    if "INSERTKEY_REPLACE" in _options(context, automatic=True):
-        return (
-            f"No keys inserted for {shown} (auto keying only replaces keys), "
-            "so their poses change on all frames: key the bones once"
-        )
-    return (
-        f"No keys inserted for {shown} (Only Insert Available is on in the preferences), "
-        "so their poses change on all frames: switch it off, or key the bones once"
-    )
+    sentence = "No keys inserted for {} ({}), so their poses change on all frames: {}"
+    return sentence.format(first_few(bones), *_reason(context, automatic=True)) if bones else ""
+
+
+def _reason(context: Context, *, automatic: bool) -> tuple[str, str]:
+    """The likely reason why bones got no key, and the remedy."""
+    options = _options(context, automatic=automatic)
+    if (keying_set := _keying_set(context, automatic=automatic)) is not None:
+        return f"{keying_set.bl_label} lacks changed properties", "choose another keying set"
+    if "INSERTKEY_REPLACE" in options:
+        return "auto keying only replaces keys", "press Keyframe Solved Bones to insert new ones"
+    if "INSERTKEY_AVAILABLE" in options:
+        return "Only Insert Available is on in the preferences", "switch it off, or key the bones once"
+    return "the bones are already at their keyed pose", "pose them first"
 
 
 def _options(context: Context, *, automatic: bool) -> set[Any]:
