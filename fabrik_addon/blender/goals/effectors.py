@@ -227,14 +227,19 @@ def add_effector(
         raise RigError(reason)
     if target is None:
         target = _new_target(context, rig, rig.pose.bones[bone], point, chosen)
+    effector = _added(rig, target_bone or target.name, bone, chosen, point)
+    effector.target, effector.target_bone = target, target_bone
+    rig.update_tag(refresh={"OBJECT"})
+    return effector
+
+
+def _added(rig: Object, name: str, bone: str, chosen: str, point: str) -> FabrikEffector:
+    """A new, active effector on a point of a bone, for which users chose a bone or control."""
     settings = rig_settings(rig)
     effector = settings.effectors.add()
-    effector.name = target_bone or target.name
-    effector.bone, effector.point = bone, point
+    effector.name, effector.bone, effector.point = name, bone, point
     effector.control = chosen if chosen != bone else ""
-    effector.target, effector.target_bone = target, target_bone
     settings.active_effector = len(settings.effectors) - 1
-    rig.update_tag(refresh={"OBJECT"})
     return effector
 
 
@@ -342,14 +347,10 @@ def pin_bones(armature: Object, bones: Sequence[str], *, point: str = "TAIL", ho
     chosen = {bone: name for name, bone in reversed(solved.items())}
     bones = list(chosen)[::-1]
     unpin_bones(armature, bones)
-    settings = rig_settings(armature)
     for name in bones:
-        pin = settings.effectors.add()
-        pin.name, pin.bone = f"{chosen[name]} pin", name
-        pin.control = chosen[name] if chosen[name] != name else ""
-        pin.point, pin.hold_rotation = point, hold_rotation
+        pin = _added(armature, f"{chosen[name]} pin", name, chosen[name], point)
+        pin.hold_rotation = hold_rotation
         set_pin(pin, armature.pose.bones[name])
-        settings.active_effector = len(settings.effectors) - 1
 
 
 def unpin_bones(armature: Object, bones: Sequence[str]) -> int:

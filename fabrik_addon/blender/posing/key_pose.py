@@ -1,6 +1,6 @@
 """Keys a pose: the bones posed since their last key, the whole body, or the selected bones."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -89,7 +89,12 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
             written = (problem.tree.skeleton.names[bone] for problem in trees for bone in problem.written)
             chosen += posed.keyed(list(written), roots)
             chosen += [(bone, "scale") for problem in trees for bone in problem.slides]
-        chosen = list(dict.fromkeys([*chosen, *_posed_since_last_key(rig, read, frame)]))
+        for pair, was in _before(rig).items():
+            bone = rig.pose.bones[pair[0]]
+            then = read.values(pair[0], np.array([frame]), pair[1])[0] if read.channel(*pair) else was
+            if pair in _all_channels(bone) and np.abs(np.array(getattr(bone, pair[1])) - then).max() > _ROUNDING:
+                chosen.append(pair)
+        chosen = list(dict.fromkeys(chosen))
     if not chosen:
         raise RigError(
             f"No bone of {rig.name!r} was posed since its last key: drag one, or set Bones to Key to Whole Body"
@@ -115,14 +120,6 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
         key_in_steps(context, rig, path, switched.get(path, read_switch(rig, path)))
     forget_posed(rig, [*keyed, *switches])
     return keyed
-
-
-def _posed_since_last_key(rig: Object, read: RigCurves, frame: float) -> Iterator[_Channel]:
-    for pair, was in _before(rig).items():
-        bone = rig.pose.bones[pair[0]]
-        keyed = read.values(pair[0], np.array([frame]), pair[1])[0] if read.channel(*pair) else was
-        if pair in _all_channels(bone) and np.abs(np.array(getattr(bone, pair[1])) - keyed).max() > _ROUNDING:
-            yield pair
 
 
 def _before(rig: Object) -> dict[_Channel, tuple[float, ...]]:
