@@ -11,7 +11,8 @@ import bpy
 
 from .posing import live
 from .settings import rig as settings
-from .settings.in_use import CONTEXT, Pointer, keep_overrides
+from .settings.declare import CONTEXT, Pointer
+from .settings.in_use import keep_overrides
 from .ui import entries, operators, panels, translations
 from .ui.overlays import handlers as drawing_handlers
 from .ui.panels import motion, pose

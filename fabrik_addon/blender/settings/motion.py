@@ -10,21 +10,8 @@ from typing import Any, Final
 from bpy.types import Action, Collection, Object, PropertyGroup, Text
 
 from ...markers.files import LAYOUTS
-from .in_use import (
-    Bool,
-    Enum,
-    Factor,
-    Float,
-    Int,
-    IntVector,
-    List,
-    Place,
-    Pointer,
-    String,
-    note_use,
-    poses_live_rigs,
-    update_live_pose,
-)
+from .declare import Bool, Enum, Factor, Float, Int, IntVector, List, Place, Pointer, String
+from .in_use import note_use, poses_live_rigs, update_live_pose
 
 ACTIONS = (
     (

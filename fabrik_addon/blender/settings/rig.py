@@ -12,26 +12,8 @@ from bpy.types import Action, Context, Object, PropertyGroup, Scene
 
 from .control import CLASSES as CONTROL_CLASSES
 from .control import FabrikControlRig
-from .in_use import (
-    Bool,
-    Enum,
-    Factor,
-    Float,
-    FloatVector,
-    Int,
-    Length,
-    List,
-    Place,
-    Pointer,
-    Quaternion,
-    String,
-    add_item,
-    note_use,
-    poses_live_rigs,
-    seen,
-    update_live_pose,
-    values_of,
-)
+from .declare import Bool, Enum, Factor, Float, FloatVector, Int, Length, List, Place, Pointer, Quaternion, String
+from .in_use import add_item, note_use, poses_live_rigs, seen, update_live_pose, values_of
 from .motion import CLASSES as MARKER_CLASSES
 from .motion import (
     TAKE_STATIC,

@@ -12,7 +12,7 @@ from mathutils import Quaternion, Vector
 from ... import OnUse
 from ...posing import live
 from ...settings.control import solved_bone
-from ...settings.in_use import Bool, Enum, FloatVector, Int, String
+from ...settings.declare import Bool, Enum, FloatVector, Int, String
 from ...settings.motion import POINTS
 from ...settings.rig import ASIDE, FabrikDragSettings, FabrikRig, rig_settings
 from ...settings.why_not import is_played, rig_at_hand, shared_targets, shown_motion, why_no_solve

@@ -13,7 +13,8 @@ from bpy.types import Context, Object, Panel
 
 from ... import OnUse
 from ...settings import in_use
-from ...settings.in_use import Bool, call_later, seen, stop_timers
+from ...settings.declare import Bool
+from ...settings.in_use import call_later, seen, stop_timers
 from ...settings.why_not import ARMATURES, shown_motion
 
 if TYPE_CHECKING:
