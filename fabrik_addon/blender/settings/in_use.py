@@ -14,30 +14,13 @@ from bpy.app.handlers import persistent
 from bpy.props import CollectionProperty
 from bpy.types import Context, PropertyGroup
 
-
-class Unset:
-    """The defaults of a property group: numbers, texts, other groups, and empty lists."""
-
-    def __init__(self, group: Any) -> None:
-        """Read the defaults from `group`, the `Struct` of a property group's class."""
-        self._group = group
-
-    def __getattr__(self, name: str) -> Any:
-        found = self._group.properties[name]
-        if found.type == "COLLECTION":
-            return ()
-        if found.type != "POINTER":
-            return tuple(found.default_array) if getattr(found, "is_array", False) else found.default
-        is_group = found.fixed_type.base is not None and found.fixed_type.base.identifier == "PropertyGroup"
-        return Unset(found.fixed_type) if is_group else None
+# The window manager's settings of this name always have their defaults. They are not saved with the file.
+UNSET: Final = "fabrik_unset"
 
 
 def seen(rig: Any) -> Any:
     """The settings of an object, or their defaults, for reading only."""
-    if rig.is_property_set("fabrik"):
-        return rig.fabrik
-    group: Any = bpy.types.Object.bl_rna.properties["fabrik"]
-    return Unset(group.fixed_type)
+    return rig.fabrik if rig.is_property_set("fabrik") else getattr(bpy.data.window_managers[0], UNSET)
 
 
 # Functions that are called once, when the file first uses a feature that needs handlers; empty from then on.

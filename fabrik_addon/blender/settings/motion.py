@@ -355,4 +355,4 @@ class ImportOptions:
 
 IMPORT_OPTIONS: Final[dict[str, Any]] = get_annotations(ImportOptions)
 
-CLASSES = (FabrikMarker, FabrikFactor, FabrikTake, FabrikCapture)
+CLASSES = (FabrikMarker, FabrikFactor, FabrikTake, FabrikCapture, FabrikBakeSettings, FabrikBonePair, FabrikRetarget)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from ....core import errors
     from ....markers import clip as clips
+    from ....markers import whole_files
     from ....markers.files import any_file as marker_files
     from ....markers.files import keypoints
     from ....retarget import files as pose_files
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from ...settings import selection
     from ..overlays import drawing
 else:
-    errors, clips = map(OnUse, ("..core.errors", "..markers.clip"))
+    errors, clips, whole_files = map(OnUse, ("..core.errors", "..markers.clip", "..markers.whole_files"))
     marker_files, keypoints = map(OnUse, ("..markers.files.any_file", "..markers.files.keypoints"))
     pose_files, retargeting, baking = map(OnUse, ("..retarget.files", ".retarget", ".bake.bake"))
     calibrating, importing, matching = (
@@ -385,7 +386,7 @@ class FABRIK_OT_export_report(OnReport, Operator, ExportHelper):
 
     def run(self, context: Context, rig: Object) -> base.Done:
         path = base.chosen_path(self)
-        baking.export_report(rig, path)
+        whole_files.write_text(path, rig_settings(rig).capture.report.as_string())
         return f"Report saved to {path.name}", []
 
 
