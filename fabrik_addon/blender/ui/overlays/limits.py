@@ -261,14 +261,10 @@ def _shapes_at(limit: Limit, rotation: _Numbers, length: float, frame: tuple[_Nu
 
 def carried_frame(bone: PoseBone) -> Matrix:
     """The frame of a bone's limit: its rest frame, moved by its parent, at the bone's head."""
-    rest = bone.bone.matrix_local
-    turn = rest.to_3x3()
-    if bone.parent is not None and bone.bone.use_inherit_rotation:
-        carrier = bone.parent.matrix.to_quaternion() @ bone.parent.bone.matrix_local.to_quaternion().inverted()
-        turn = carrier.to_matrix() @ turn
-    frame = turn.to_4x4()
-    frame.translation = bone.head
-    return frame
+    turn, parent = bone.bone.matrix_local.to_quaternion(), bone.parent
+    if parent is not None and bone.bone.use_inherit_rotation:
+        turn = parent.matrix.to_quaternion() @ parent.bone.matrix_local.to_quaternion().inverted() @ turn
+    return Matrix.LocRotScale(bone.head, turn, None)
 
 
 def gather(bones: Sequence[PoseBone], active: PoseBone | None) -> tuple[Drawing, Drawing]:
