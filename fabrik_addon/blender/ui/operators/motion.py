@@ -13,18 +13,9 @@ from bpy_extras.io_utils import ExportHelper, ImportHelper
 from ....markers.files import POSE_SUFFIXES, SUFFIXES
 from ....markers.mapping.marker_sets import PRESETS
 from ... import OnUse
+from ...settings import motion
 from ...settings.declare import Bool, Enum, Float, Int, List, String
 from ...settings.in_use import seen
-from ...settings.motion import (
-    CALIBRATION_OPTIONS,
-    KEY_OPTIONS,
-    POINTS,
-    RETARGET_OPTIONS,
-    TAKE_STATIC,
-    BakeOptions,
-    ImportOptions,
-    MarkerOptions,
-)
 from ...settings.rig import ASIDE, follow_take, imported_takes, rig_settings, take_name
 from ...settings.why_not import rig_at_hand, why_no_bake, why_no_mapped, why_no_rig
 from ..translations import ui_message, ui_text
@@ -36,24 +27,21 @@ if TYPE_CHECKING:
     from ....core import errors
     from ....markers import clip as clips
     from ....markers import whole_files
-    from ....markers.files import any_file as marker_files
-    from ....markers.files import keypoints
+    from ....markers.files import any_file, keypoints
     from ....retarget import files as pose_files
     from ....retarget.motion import Recorded
     from ... import retarget as retargeting
     from ...bake import bake as baking
-    from ...capture import calibrate as calibrating
-    from ...capture import import_markers as importing
-    from ...capture import matching
+    from ...capture import calibrate, import_markers, matching
     from ...edit import holds as holding
     from ...settings import selection
     from ..overlays import drawing
 else:
     errors, clips, whole_files = map(OnUse, ("..core.errors", "..markers.clip", "..markers.whole_files"))
-    marker_files, keypoints = map(OnUse, ("..markers.files.any_file", "..markers.files.keypoints"))
+    any_file, keypoints = map(OnUse, ("..markers.files.any_file", "..markers.files.keypoints"))
     pose_files, retargeting, baking = map(OnUse, ("..retarget.files", ".retarget", ".bake.bake"))
-    calibrating, importing, matching = (
-        OnUse(f".capture.{name}") for name in ("calibrate", "import_markers", "matching")
+    calibrate, import_markers, matching = map(
+        OnUse, (".capture.calibrate", ".capture.import_markers", ".capture.matching")
     )
     holding, selection, drawing = map(OnUse, (".edit.holds", ".settings.selection", ".ui.overlays.drawing"))
 
@@ -78,7 +66,7 @@ MOTION_SUFFIXES: Final = (*SUFFIXES, *(suffix for suffix in POSE_SUFFIXES if suf
 _SELDOM: Final = ("holds", "units", "up_axis", "keypoints", "rate", "start_frame", "first", "last", "scale")
 
 
-class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
+class FABRIK_OT_import_markers(motion.ImportOptions, Operator, ImportHelper):
     """Import motion capture markers as animated empties"""
 
     bl_idname = "fabrik.import_markers"
@@ -135,7 +123,7 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
         """Read all files, then import them. If a file can't be read, the scene does not change."""
         try:
             recordings = [(path, self._read(path)) for path in _paths(self)]
-        except (importing.SeveralPerformersError, keypoints.LayoutError) as error:
+        except (import_markers.SeveralPerformersError, keypoints.LayoutError) as error:
             if bpy.app.background or not self.options.is_invoke:
                 raise
             if isinstance(error, keypoints.LayoutError):
@@ -152,14 +140,14 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
             still = {
                 empty.animation_data.action
                 for take in imported_takes(context.scene)
-                if take[TAKE_STATIC]
+                if take[motion.TAKE_STATIC]
                 for empty in take.objects
                 if empty.animation_data is not None
             }
             moving = any(action.users for action in bpy.data.actions if action not in still)
             timing = "KEEP_TIME" if moving else "SET_SCENE_RATE"
         if timing == "SET_SCENE_RATE" and len(rates) > 1:
-            raise importing.ImportMarkersError(
+            raise import_markers.ImportMarkersError(
                 f"The files have different frame rates ({rates[0]:g} to {rates[-1]:g} fps): choose Keep Time"
             )
         before = matching.scene_rate(context.scene)
@@ -176,11 +164,11 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
         is_rig = not why_no_rig(rig)
         notes = [f"{path.name}: {ui_message(note)}" for note in (*recording.notes, *recording.doubts)]
         if isinstance(recording, clips.Clip):
-            take = importing.import_clip(context, recording, **how)
+            take = import_markers.import_clip(context, recording, **how)
             if self.performer:
                 take.name += f" {self.performer}"
             # A static trial is only used to calibrate another take.
-            if is_rig and not take[TAKE_STATIC]:
+            if is_rig and not take[motion.TAKE_STATIC]:
                 follow_take(rig, take)
             done = (
                 f"{recording.source}: {len(recording.names)} markers, {recording.frame_count} frames at "
@@ -212,7 +200,9 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
         rate = self.rate or None
         if self.holds == "ARMATURE" or (self.holds == "AUTO" and pose_files.holds_poses(path)):
             return pose_files.read_recorded(path, up_axis, rate).part(self.first, self.last)
-        clip = importing.choose_performer(marker_files.read_markers(path, units, up_axis, layout, rate), self.performer)
+        clip = import_markers.choose_performer(
+            any_file.read_markers(path, units, up_axis, layout, rate), self.performer
+        )
         return clips.part_of(clip, self.first, self.last)
 
 
@@ -235,7 +225,7 @@ def _performers_in(path: Path, _changed: int) -> tuple[str, ...]:
     """The performers in one file, cached until the file changes; _changed: its modification time in nanoseconds."""
     # The import will report errors in a file.
     with suppress(errors.FabrikError):
-        return marker_files.performers(marker_files.read_markers(path))
+        return any_file.performers(any_file.read_markers(path))
     return ()
 
 
@@ -343,7 +333,7 @@ class FABRIK_OT_load_marker_map(base.OnJson, Operator, ImportHelper):
         return f"Assigned {found} of the map's {count} markers to bones", []
 
 
-@base.takes(CALIBRATION_OPTIONS)
+@base.takes(motion.CALIBRATION_OPTIONS)
 class FABRIK_OT_calibrate_markers(base.InSteps, Operator):
     """Measure the marker positions on their bones and the person's size"""
 
@@ -357,13 +347,13 @@ class FABRIK_OT_calibrate_markers(base.InSteps, Operator):
         options={*ASIDE, "HIDDEN"},
     )
 
-    def steps(self, context: Context) -> "Generator[float, None, calibrating.CalibrationResult]":
+    def steps(self, context: Context) -> "Generator[float, None, calibrate.CalibrationResult]":
         settings = rig_settings(rig_at_hand(context)).capture
-        options = self.given_or(settings, CALIBRATION_OPTIONS)
+        options = self.given_or(settings, motion.CALIBRATION_OPTIONS)
         static = selection.named(bpy.data.collections, self.static, "collection") or settings.static
-        return calibrating.calibrate_markers_steps(context, rig_at_hand(context), static=static, **options)
+        return calibrate.calibrate_markers_steps(context, rig_at_hand(context), static=static, **options)
 
-    def done(self, result: "calibrating.CalibrationResult") -> set[str]:
+    def done(self, result: "calibrate.CalibrationResult") -> set[str]:
         return base.report_all(self, ui_message(result.line), map(ui_message, result.doubts))
 
 
@@ -406,7 +396,7 @@ class FABRIK_OT_worst_frame(OnReport, Operator):
         return f"Frame {frame}", []
 
 
-@base.takes(KEY_OPTIONS)
+@base.takes(motion.KEY_OPTIONS)
 class ReportsBake:
     """An operator whose steps return the result of a bake. Keywords that are not given use the rig's settings."""
 
@@ -419,7 +409,7 @@ class ReportsBake:
         return base.report_all(self, "{}: {} ({})".format(*map(ui_message, result.lines)), map(ui_message, remarks))
 
 
-@base.takes(BakeOptions.__annotations__ | MarkerOptions.__annotations__)
+@base.takes(motion.BakeOptions.__annotations__ | motion.MarkerOptions.__annotations__)
 class FABRIK_OT_bake(ReportsBake, base.InSteps, Operator):
     """Bake the rig's targets or markers to keyframes"""
 
@@ -430,8 +420,8 @@ class FABRIK_OT_bake(ReportsBake, base.InSteps, Operator):
     def steps(self, context: Context) -> "baking.Steps":
         rig = rig_at_hand(context)
         settings = rig_settings(rig)
-        options = self.given_or(settings.bake, BakeOptions.__annotations__ | KEY_OPTIONS)
-        options |= self.given_or(settings.capture, MarkerOptions.__annotations__)
+        options = self.given_or(settings.bake, motion.BakeOptions.__annotations__ | motion.KEY_OPTIONS)
+        options |= self.given_or(settings.capture, motion.MarkerOptions.__annotations__)
         first, last = baking.chosen_range(context.scene, rig, options["source"])
         frames = {"frame_start": first, "frame_end": last} | self.given("frame_start", "frame_end")
         return baking.bake_steps(context, rig, baking.BakeSettings(**frames, action_name=self.action_name, **options))
@@ -466,7 +456,7 @@ class FABRIK_OT_load_bone_map(base.OnJson, Operator, ImportHelper):
         return f"{retargeting.load_pairs(rig, base.chosen_path(self))} bones loaded", []
 
 
-@base.takes(RETARGET_OPTIONS)
+@base.takes(motion.RETARGET_OPTIONS)
 class FABRIK_OT_retarget(ReportsBake, base.InSteps, Operator):
     """Copy another armature's motion to the rig as keyframes"""
 
@@ -482,8 +472,8 @@ class FABRIK_OT_retarget(ReportsBake, base.InSteps, Operator):
     def steps(self, context: Context) -> "baking.Steps":
         rig = rig_at_hand(context)
         settings = rig_settings(rig)
-        how = self.given_or(settings.retarget, RETARGET_OPTIONS)
-        bake = self.given_or(settings.bake, KEY_OPTIONS) | {"action_name": self.action_name}
+        how = self.given_or(settings.retarget, motion.RETARGET_OPTIONS)
+        bake = self.given_or(settings.bake, motion.KEY_OPTIONS) | {"action_name": self.action_name}
         given = self.given("frame_start", "frame_end")
         first, last = baking.preview_range(context.scene) or (None, None)
         frames = given.get("frame_start", first), given.get("frame_end", last)
@@ -499,7 +489,7 @@ class FABRIK_OT_add_hold(base.OnRig, Operator):
     bl_label = "Add Hold"
 
     bone: String("Bone", "The bone to hold. Defaults to the active bone", options=ASIDE)
-    point: Enum("Point", "The end of the bone that is held", items=POINTS[:2])
+    point: Enum("Point", "The end of the bone that is held", items=motion.POINTS[:2])
     hold_rotation: Bool("Hold Rotation", "Hold the rotation as well", default=True)
     first: Int("First", "First frame of the hold. Defaults to the current frame")
     last: Int("Last", "Last frame of the hold. Defaults to 20 frames after the first")
