@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import bpy
 import numpy as np
 import numpy.typing as npt
-from bpy.types import Context, Object, Region
+from bpy.types import Context, Object
 
 from ....core.arrays import BoolArray, FloatArray, IntArray
 from ....core.errors import FabrikError
@@ -86,33 +86,36 @@ def along(count: int) -> IntArray:
 
 def draw_over(lines: Iterable[Lines]) -> None:
     """Draw lines into the current viewport, in front of everything."""
-    import gpu  # noqa: PLC0415
-
-    gpu.state.blend_set("ALPHA")
-    try:
-        draw(Drawing.of(lines), bpy.context.region)
-    finally:
-        gpu.state.blend_set("NONE")
+    draw((Drawing.of(lines), "NONE", 1.0))
 
 
-def draw(drawing: Drawing, region: Region, share: float = 1.0) -> None:
-    """Draw the triangles, then the lines of a drawing, with an opacity factor."""
-    import gpu  # noqa: PLC0415
+def draw(*layers: tuple[Drawing, str, float]) -> None:
+    """Draw into the current viewport: drawings, each with a depth test and an opacity factor."""
+    import gpu  # noqa: PLC0415  not to be had without a window
     from gpu_extras.batch import batch_for_shader  # noqa: PLC0415
 
-    if len(drawing.triangles):
-        shader = gpu.shader.from_builtin("FLAT_COLOR")
-        batch_for_shader(shader, "TRIS", _faded(drawing.triangles, drawing.colors, share)).draw(shader)
-    shader = gpu.shader.from_builtin("POLYLINE_FLAT_COLOR")
-    shader.bind()
-    shader.uniform_float("viewportSize", (region.width, region.height))
-    for width, (ends, colors) in drawing.lines.items():
-        shader.uniform_float("lineWidth", width * bpy.context.preferences.system.ui_scale)
-        batch_for_shader(shader, "LINES", _faded(ends, colors, share)).draw(shader)
+    def fill(kind: str, shader: Any, points: Single, colors: Single, share: float) -> None:
+        content: Any = {"pos": points, "color": colors * np.array((1.0, 1.0, 1.0, share), dtype=np.float32)}
+        batch_for_shader(shader, kind, content).draw(shader)
 
-
-def _faded(points: Single, colors: Single, share: float) -> dict[str, Any]:
-    return {"pos": points, "color": colors * np.array((1.0, 1.0, 1.0, share), dtype=np.float32)}
+    region, scale = bpy.context.region, bpy.context.preferences.system.ui_scale
+    gpu.state.blend_set("ALPHA")
+    gpu.state.depth_mask_set(False)
+    try:
+        for drawing, depth_test, share in layers:
+            gpu.state.depth_test_set(depth_test)
+            if len(drawing.triangles):
+                shader = gpu.shader.from_builtin("FLAT_COLOR")
+                fill("TRIS", shader, drawing.triangles, drawing.colors, share)
+            shader = gpu.shader.from_builtin("POLYLINE_FLAT_COLOR")
+            shader.bind()
+            shader.uniform_float("viewportSize", (region.width, region.height))
+            for width, (ends, colors) in drawing.lines.items():
+                shader.uniform_float("lineWidth", width * scale)
+                fill("LINES", shader, ends, colors, share)
+    finally:
+        gpu.state.depth_test_set("NONE")
+        gpu.state.blend_set("NONE")
 
 
 # Pixels: the length of the lines, larger than any screen.

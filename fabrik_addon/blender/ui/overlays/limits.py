@@ -289,22 +289,6 @@ def _drawing(shares: Sequence[tuple[Shape, float]]) -> Drawing:
 
 def draw_limits(context: Context) -> None:
     """Draw limits into the current viewport. Bones are in front of meshes, and ranges behind a mesh are faint."""
-    bones = shown_bones(context)
-    if not bones:
-        return
-    import gpu  # noqa: PLC0415  not to be had without a window
-
-    ranges, markers = gather(bones, context.active_pose_bone)
-    gpu.state.blend_set("ALPHA")
-    gpu.state.depth_mask_set(False)
-    try:
-        for drawing, depth_test, share in (
-            (ranges, "NONE", _THROUGH),
-            (ranges, "LESS_EQUAL", 1.0 - _THROUGH),
-            (markers, "NONE", 1.0),
-        ):
-            gpu.state.depth_test_set(depth_test)
-            draw(drawing, context.region, share)
-    finally:
-        gpu.state.depth_test_set("NONE")
-        gpu.state.blend_set("NONE")
+    if bones := shown_bones(context):
+        ranges, markers = gather(bones, context.active_pose_bone)
+        draw((ranges, "NONE", _THROUGH), (ranges, "LESS_EQUAL", 1.0 - _THROUGH), (markers, "NONE", 1.0))
