@@ -181,14 +181,13 @@ def trails(context: Context, rig: Object) -> list[Trail]:
             # Update later, because the frame must not change while Blender draws.
             call_later(refresh_trails, _PAUSE)
         return []
-    rows, world = paths.rows(frame - settings.trail_frames, frame + settings.trail_frames), np.array(rig.matrix_world)
+    rows, world = np.abs(paths.frames - frame) <= settings.trail_frames, np.array(rig.matrix_world)
     chosen = dict.fromkeys(solved_bone(rig, bone.name) for bone in selected_bones(context, rig))
     found = []
-    for bone in [bone for bone in chosen if bone in paths.names]:
-        place = paths.names.index(bone)
-        points = paths.tails[rows, place] @ world[:3, :3].T + world[:3, 3]
-        length = float(paths.lengths[place] * object_scale(world))
-        found.append(Trail(bone, paths.frames[rows], points, paths.keyed[rows, place], length))
+    for bone, path in [(bone, paths.bones[bone]) for bone in chosen if bone in paths.bones]:
+        points = path.tails[rows] @ world[:3, :3].T + world[:3, 3]
+        length = path.length * float(object_scale(world))
+        found.append(Trail(bone, paths.frames[rows], points, path.keyed[rows], length))
     return found
 
 
