@@ -11,6 +11,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
@@ -353,23 +354,18 @@ def _add_arguments(parser: argparse.ArgumentParser, command: Command) -> None:
     parser.add_argument("--range", dest="frame_range", type=int, nargs=2, metavar=("A", "B"), help=text)
     add_options(parser, {"up_axis": IMPORT_OPTIONS["up_axis"]})
     text = "frames per second of the recording (default: the file's rate, or 30)"
-    parser.add_argument("--rate", type=_rate, metavar="HZ", help=text)
+    parser.add_argument("--rate", type=_positive, metavar="HZ", help=text)
     parser.add_argument("--action-name", default="", metavar="NAME", help="name of the new action")
     text = "exit with status 1 if there are warnings, for example about unassigned markers; files are still written"
     parser.add_argument("--strict", action="store_true", help=text)
     text = "number of takes to process at the same time, each in its own process (default: 1)"
-    parser.add_argument("--jobs", type=_count, default=1, metavar="N", help=text)
+    count = partial(_positive, kind=int, wanted="a whole number above zero")
+    parser.add_argument("--jobs", type=count, default=1, metavar="N", help=text)
     text = (
         "process the takes on a Dask cluster with this scheduler, such as tcp://host:8786; its workers need the files"
     )
     parser.add_argument("--dask", default="", metavar="ADDRESS", help=text)
     command.add_arguments(parser)
-
-
-def _count(text: str) -> int:
-    if not (text.isdecimal() and int(text)):
-        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number above zero")
-    return int(text)
 
 
 def add_options(group: Any, options: Mapping[str, Any]) -> None:
@@ -402,19 +398,19 @@ def _word(identifier: str) -> str:
     return identifier.lower().replace("_", "-")
 
 
-def _rate(text: str, wanted: str = "a number above zero") -> float:
+def _positive(text: str, kind: type[float] = float, wanted: str = "a number above zero") -> float:
     """Parse a positive number; wanted: its description in the error message."""
     try:
-        rate = float(text)
+        number = kind(text)
     except ValueError:
-        rate = math.nan
-    if not (math.isfinite(rate) and rate > 0.0):
+        number = kind(0)
+    if not (math.isfinite(number) and number > 0):
         raise argparse.ArgumentTypeError(f"{text!r} must be {wanted}")
-    return rate
+    return number
 
 
 def _scale(text: str) -> float | None:
-    return None if text == "auto" else _rate(text, "auto or a number above zero")
+    return None if text == "auto" else _positive(text, wanted="auto or a number above zero")
 
 
 def chosen_options(chosen: argparse.Namespace, declared: Mapping[str, Any]) -> dict[str, Any]:
