@@ -303,7 +303,7 @@ def mirror_limits(rig: Object, bones: Sequence[PoseBone]) -> tuple[str, list[str
     """
     pairs = _pairs(rig, bones)
     if not pairs:
-        names = ", ".join(repr(bone.name) for bone in bones)
+        names = first_few([repr(bone.name) for bone in bones])
         raise RigError(f"No bone on the other side found for {names}: names such as 'arm.L' and 'arm.R' are needed")
     wanted, left = list[tuple[PoseBone, LimitSettings | None]](), list[str]()
     for bone, other in pairs:

@@ -132,12 +132,8 @@ class RetargetOptions:
 
 
 # All options by name, each with the function that declares it and the function's keywords.
-OPTIONS: Final[dict[str, Any]] = {
-    name: declared
-    for kind in (KeyOptions, BakeOptions, MarkerOptions)
-    for name, declared in get_annotations(kind).items()
-}
 KEY_OPTIONS: Final[dict[str, Any]] = get_annotations(KeyOptions)
+OPTIONS: Final[dict[str, Any]] = KEY_OPTIONS | get_annotations(BakeOptions) | get_annotations(MarkerOptions)
 RETARGET_OPTIONS: Final[dict[str, Any]] = get_annotations(RetargetOptions)
 
 
