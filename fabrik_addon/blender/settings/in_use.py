@@ -14,7 +14,7 @@ from bpy.app.handlers import persistent
 from bpy.props import CollectionProperty
 from bpy.types import Context, PropertyGroup
 
-# The window manager's settings of this name always have their defaults. They are not saved with the file.
+# The window manager's settings of this name always have their defaults.
 UNSET: Final = "fabrik_unset"
 
 

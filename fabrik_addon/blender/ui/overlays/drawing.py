@@ -17,7 +17,7 @@ from ...edit.take import PathKeeper
 from ...posing.mouse import DragInput, DragView
 from ...rig.armature import object_scale
 from ...settings.control import solved_bone
-from ...settings.in_use import call_later
+from ...settings.in_use import call_later, seen
 from ...settings.rig import rig_settings
 from ...settings.selection import selected_bones
 from ...settings.why_not import shown_motion
@@ -174,7 +174,7 @@ class Trail(NamedTuple):
 
 def trails(context: Context, rig: Object) -> list[Trail]:
     """The trails of the selected bones; none if they are off, or if the rig has no motion."""
-    settings, frame = rig_settings(rig), context.scene.frame_current_final
+    settings, frame = seen(rig), context.scene.frame_current_final
     paths = KEEPER.paths(rig, frame) if settings.show_trails else None
     if paths is None:
         if settings.show_trails and not KEEPER.is_current(rig):
@@ -193,7 +193,7 @@ def trails(context: Context, rig: Object) -> list[Trail]:
 
 def trail_lines(context: Context, rig: Object) -> Iterator[Lines]:
     """The trails of a rig: lines, ticks on frames, dots on keys, and holds with a cross at each end."""
-    settings, frame = rig_settings(rig), context.scene.frame_current_final
+    settings, frame = seen(rig), context.scene.frame_current_final
     for bone, frames, points, keyed, length in trails(context, rig):
         share = 1.0 - (1.0 - _FAINT) * np.abs(frames - frame)[:, None] / settings.trail_frames
         rgba = np.concatenate([np.where((frames < frame)[:, None], BEFORE, AFTER), share], axis=1)
