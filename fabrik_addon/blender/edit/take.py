@@ -64,6 +64,11 @@ class EditedTake:
             raise RigError(f"The action of {armature.name!r} is blended with others: set its influence to 1 to edit it")
         keyframes.check_not_tweaked(armature)
 
+    @classmethod
+    def of_bone(cls, armature: Object, bone: str) -> "EditedTake":
+        """The motion of the tree that contains a bone."""
+        return cls(armature, tree_of(armature, bone))
+
     def _posing(self, bone: str) -> list[FCurve]:
         """The curves of the rotation of a bone or of its control, or those of the controls of its limb on IK."""
         tables = self._turning, self._moving
