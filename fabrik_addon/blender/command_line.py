@@ -242,13 +242,13 @@ class Parser(argparse.ArgumentParser):
 class Command(NamedTuple):
     """A command of the command line.
 
-    description: one sentence. add_arguments: adds its own arguments to a parser. work: processes one take, writes its
+    description: one sentence. add_own: adds its own arguments to a parser. work: processes one take, writes its
     files, and returns the result and lines to print above it; raises a FabrikError, with no file written, if anything
     is wrong.
     """
 
     description: str
-    add_arguments: Callable[[argparse.ArgumentParser], None]
+    add_own: Callable[[argparse.ArgumentParser], None]
     work: Callable[[argparse.Namespace, batch.BatchTake], tuple[BakeResult, list[str]]]
 
 
@@ -260,7 +260,7 @@ def main(register: Callable[[], None], unregister: Callable[[], None]) -> int:
     parser = Parser(prog="python -m fabrik_addon", description="FABRIK for Blender without a window.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="|".join(COMMANDS), parser_class=Parser)
     for name, command in COMMANDS.items():
-        _add_arguments(commands.add_parser(name, help=command.description, description=command.description), command)
+        add_arguments(commands.add_parser(name, help=command.description, description=command.description), command)
     # `--jobs` uses this command; users don't.
     commands.add_parser(batch.WORKER)
     chosen = parser.parse_args()
@@ -280,7 +280,7 @@ def run_command(arguments: list[str], name: str = "bake") -> int:
         # Processes takes for a process that was started with `--jobs`.
         batch.serve(_carry_out)
     parser = Parser(prog=f"blender --command fabrik_{name}", description=COMMANDS[name].description)
-    _add_arguments(parser, COMMANDS[name])
+    add_arguments(parser, COMMANDS[name])
     try:
         chosen = parser.parse_args(arguments)
     except SystemExit as leaving:
@@ -336,7 +336,7 @@ def _add_retarget_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser.add_argument_group("Keys"), KEY_OPTIONS)
 
 
-def _add_arguments(parser: argparse.ArgumentParser, command: Command) -> None:
+def add_arguments(parser: argparse.ArgumentParser, command: Command) -> None:
     """Add the arguments of both commands, then those of one."""
     parser.add_argument("rig", type=Path, metavar="RIG.blend", help="file with the armature")
     text = "the recording; several recordings are written to a file each"
@@ -365,7 +365,7 @@ def _add_arguments(parser: argparse.ArgumentParser, command: Command) -> None:
         "process the takes on a Dask cluster with this scheduler, such as tcp://host:8786; its workers need the files"
     )
     parser.add_argument("--dask", default="", metavar="ADDRESS", help=text)
-    command.add_arguments(parser)
+    command.add_own(parser)
 
 
 def add_options(group: Any, options: Mapping[str, Any]) -> None:
