@@ -11,6 +11,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
@@ -241,13 +242,13 @@ class Parser(argparse.ArgumentParser):
 class Command(NamedTuple):
     """A command of the command line.
 
-    description: one sentence. add_arguments: adds the command's arguments to a parser. work: processes one take, writes
-    its files, and returns the result and lines to print above it; raises a FabrikError, with no file written, if
-    anything is wrong.
+    description: one sentence. add_own: adds its own arguments to a parser. work: processes one take, writes its
+    files, and returns the result and lines to print above it; raises a FabrikError, with no file written, if anything
+    is wrong.
     """
 
     description: str
-    add_arguments: Callable[[argparse.ArgumentParser], None]
+    add_own: Callable[[argparse.ArgumentParser], None]
     work: Callable[[argparse.Namespace, batch.BatchTake], tuple[BakeResult, list[str]]]
 
 
@@ -259,7 +260,7 @@ def main(register: Callable[[], None], unregister: Callable[[], None]) -> int:
     parser = Parser(prog="python -m fabrik_addon", description="FABRIK for Blender without a window.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="|".join(COMMANDS), parser_class=Parser)
     for name, command in COMMANDS.items():
-        command.add_arguments(commands.add_parser(name, help=command.description, description=command.description))
+        add_arguments(commands.add_parser(name, help=command.description, description=command.description), command)
     # `--jobs` uses this command; users don't.
     commands.add_parser(batch.WORKER)
     chosen = parser.parse_args()
@@ -279,7 +280,7 @@ def run_command(arguments: list[str], name: str = "bake") -> int:
         # Processes takes for a process that was started with `--jobs`.
         batch.serve(_carry_out)
     parser = Parser(prog=f"blender --command fabrik_{name}", description=COMMANDS[name].description)
-    COMMANDS[name].add_arguments(parser)
+    add_arguments(parser, COMMANDS[name])
     try:
         chosen = parser.parse_args(arguments)
     except SystemExit as leaving:
@@ -302,13 +303,7 @@ def _carry_out(call: batch.Call) -> batch.Outcome:
 
 
 def _add_bake_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("rig", type=Path, metavar="RIG.blend", help="file with the armature")
-    text = f"the recording ({' or '.join(SUFFIXES)}); several recordings are baked to a file each"
-    parser.add_argument("recordings", type=Path, nargs="+", metavar="MARKERS", help=text)
-    _add_files(parser, "CSV file for the errors of each marker and frame")
     group = parser.add_argument_group("Markers and their bones")
-    text = "map of the markers to bones; without it, markers are matched by their labels and calibrated"
-    group.add_argument("--map", dest="mapping", type=Path, metavar="MAP.json", help=text)
     text = f"the marker set: {', '.join(PRESETS)} (default: the one that fits best)"
     group.add_argument("--marker-set", dest="preset", choices=PRESETS, default="AUTO", metavar="NAME", help=text)
     text = "keep the animated markers in the output; without them, long takes need a third of the space (default: on)"
@@ -324,64 +319,53 @@ def _add_bake_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(group, {"start_frame": IMPORT_OPTIONS["start_frame"]})
     text = "first and last frame of the recording, counted from 1 (default: all)"
     group.add_argument("--samples", type=int, nargs=2, metavar=("A", "B"), help=text)
-    text = "first and last scene frame to bake (default: all imported frames)"
-    group.add_argument("--range", dest="frame_range", type=int, nargs=2, metavar=("A", "B"), help=text)
     text = "set the scene to the recording's rate (default), resample to the scene's rate, or keep one sample per frame"
     group.add_argument("--timing", choices=tuple(_TIMINGS), default="set-rate", help=text)
     group = parser.add_argument_group("Positions in the file")
-    add_options(group, {name: declared for name, declared in IMPORT_OPTIONS.items() if name != "start_frame"})
-    _add_rate(group)
+    add_options(group, {name: IMPORT_OPTIONS[name] for name in ("units", "keypoints")})
     text = "scale factor for positions, or auto to scale the person to the size of the rig (default: 1)"
     group.add_argument("--scale", type=_scale, default=1.0, metavar="auto|FACTOR", help=text)
     group = parser.add_argument_group("Poses and keys")
     add_options(group, _BAKED)
     roots = ("fixed", "free")
     group.add_argument("--root", choices=roots, default="free", help="whether the root bone moves (default: free)")
-    group.add_argument("--action-name", default="", metavar="NAME", help="name of the new action")
 
 
 def _add_retarget_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("rig", type=Path, metavar="RIG.blend", help="file with the armature")
-    text = "the motion (.bvh, .fbx, .glb, .usd, .npz or .mvnx); several motions are written to a file each"
-    parser.add_argument("recordings", type=Path, nargs="+", metavar="MOTION", help=text)
-    _add_files(parser, "CSV file for the errors of bones, hips, hands and feet")
-    text = "map of the source bones to the bones of the rig; without it, bones are matched by name"
-    parser.add_argument("--map", dest="mapping", type=Path, metavar="MAP.json", help=text)
-    text = "first and last frame (default: the whole motion)"
-    parser.add_argument("--range", dest="frame_range", type=int, nargs=2, metavar=("A", "B"), help=text)
-    add_options(parser, {"up_axis": IMPORT_OPTIONS["up_axis"]})
-    _add_rate(parser)
     add_options(parser.add_argument_group("Poses"), RETARGET_OPTIONS)
     add_options(parser.add_argument_group("Keys"), KEY_OPTIONS)
-    parser.add_argument("--action-name", default="", metavar="NAME", help="name of the new action")
 
 
-def _add_files(parser: argparse.ArgumentParser, report: str) -> None:
+def add_arguments(parser: argparse.ArgumentParser, command: Command) -> None:
+    """Add the arguments of both commands, then those of one."""
+    parser.add_argument("rig", type=Path, metavar="RIG.blend", help="file with the armature")
+    text = "the recording; several recordings are written to a file each"
+    parser.add_argument("recordings", type=Path, nargs="+", metavar="RECORDING", help=text)
     text = "file to write; a folder if there are several recordings or it ends with /"
     parser.add_argument("--output", required=True, metavar="OUT", help=text)
-    parser.add_argument("--report", metavar="OUT.csv", help=f"{report}; a folder as for --output")
+    text = "CSV file for the errors of markers or bones; a folder as for --output"
+    parser.add_argument("--report", metavar="OUT.csv", help=text)
     text = "let the output replace the rig's own file"
     parser.add_argument("--overwrite", action="store_true", help=text)
     parser.add_argument("--armature", default="", metavar="NAME", help="the armature object, if there are several")
+    text = "map of markers or source bones to the rig's bones; without it, they are matched by name"
+    parser.add_argument("--map", dest="mapping", type=Path, metavar="MAP.json", help=text)
+    text = "first and last scene frame to write (default: all frames of the recording)"
+    parser.add_argument("--range", dest="frame_range", type=int, nargs=2, metavar=("A", "B"), help=text)
+    add_options(parser, {"up_axis": IMPORT_OPTIONS["up_axis"]})
+    text = "frames per second of the recording (default: the file's rate, or 30)"
+    parser.add_argument("--rate", type=_positive, metavar="HZ", help=text)
+    parser.add_argument("--action-name", default="", metavar="NAME", help="name of the new action")
     text = "exit with status 1 if there are warnings, for example about unassigned markers; files are still written"
     parser.add_argument("--strict", action="store_true", help=text)
     text = "number of takes to process at the same time, each in its own process (default: 1)"
-    parser.add_argument("--jobs", type=_count, default=1, metavar="N", help=text)
+    count = partial(_positive, kind=int, wanted="a whole number above zero")
+    parser.add_argument("--jobs", type=count, default=1, metavar="N", help=text)
     text = (
         "process the takes on a Dask cluster with this scheduler, such as tcp://host:8786; its workers need the files"
     )
     parser.add_argument("--dask", default="", metavar="ADDRESS", help=text)
-
-
-def _count(text: str) -> int:
-    if not (text.isdecimal() and int(text)):
-        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number above zero")
-    return int(text)
-
-
-def _add_rate(group: Any) -> None:
-    text = "frames per second of the recording (default: the file's rate, or 30)"
-    group.add_argument("--rate", type=_rate, metavar="HZ", help=text)
+    command.add_own(parser)
 
 
 def add_options(group: Any, options: Mapping[str, Any]) -> None:
@@ -414,19 +398,19 @@ def _word(identifier: str) -> str:
     return identifier.lower().replace("_", "-")
 
 
-def _rate(text: str, wanted: str = "a number above zero") -> float:
+def _positive(text: str, kind: type[float] = float, wanted: str = "a number above zero") -> float:
     """Parse a positive number; wanted: its description in the error message."""
     try:
-        rate = float(text)
+        number = kind(text)
     except ValueError:
-        rate = math.nan
-    if not (math.isfinite(rate) and rate > 0.0):
+        number = kind(0)
+    if not (math.isfinite(number) and number > 0):
         raise argparse.ArgumentTypeError(f"{text!r} must be {wanted}")
-    return rate
+    return number
 
 
 def _scale(text: str) -> float | None:
-    return None if text == "auto" else _rate(text, "auto or a number above zero")
+    return None if text == "auto" else _positive(text, wanted="auto or a number above zero")
 
 
 def chosen_options(chosen: argparse.Namespace, declared: Mapping[str, Any]) -> dict[str, Any]:
@@ -461,11 +445,15 @@ def _retarget(chosen: argparse.Namespace, take: batch.BatchTake) -> tuple[BakeRe
     return result.noted(*notes), []
 
 
-_BAKE: Final = "Bake mocap recordings to keyframes on a rig, in new .blend files, and report the errors."
-_RETARGET: Final = (
-    "Retarget .bvh, .fbx, .glb, .usd, .npz (SMPL) or .mvnx files to keyframes on a rig, in new .blend files."
-)
 COMMANDS: Final = {
-    "bake": Command(_BAKE, _add_bake_arguments, bake_file),
-    "retarget": Command(_RETARGET, _add_retarget_arguments, _retarget),
+    "bake": Command(
+        f"Bake mocap recordings ({' or '.join(SUFFIXES)}) to keyframes on a rig in new .blend files and report errors.",
+        _add_bake_arguments,
+        bake_file,
+    ),
+    "retarget": Command(
+        "Retarget .bvh, .fbx, .glb, .usd, .npz (SMPL) or .mvnx files to keyframes on a rig, in new .blend files.",
+        _add_retarget_arguments,
+        _retarget,
+    ),
 }

@@ -11,7 +11,8 @@ import bpy
 
 from .posing import live
 from .settings import rig as settings
-from .settings.in_use import CONTEXT, Pointer, keep_overrides
+from .settings.declare import CONTEXT, Pointer
+from .settings.in_use import UNSET, keep_overrides
 from .ui import entries, operators, panels, translations
 from .ui.overlays import handlers as drawing_handlers
 from .ui.panels import motion, pose
@@ -20,6 +21,7 @@ CLASSES = (*settings.CLASSES, *operators.CLASSES, *panels.CLASSES, *entries.CLAS
 # The properties that are added to Blender's types: type, name, declaration.
 PROPERTIES: Final[tuple[tuple[Any, str, Any], ...]] = (
     (bpy.types.Object, "fabrik", Pointer(type=settings.FabrikRig)),
+    (bpy.types.WindowManager, UNSET, Pointer(type=settings.FabrikRig)),
     (bpy.types.Object, pose.STIFFNESS_SLIDER, pose.STIFFNESS),
     (bpy.types.Object, motion.INFLUENCES_OF_LAYERS, motion.INFLUENCES),
     *((bpy.types.Scene, name, switch) for name, switch in drawing_handlers.SWITCHES.items()),

@@ -34,16 +34,12 @@ import numpy as np
 
 from ..core import Status
 from ..core.arrays import BoolArray, FloatArray
-from ..core.errors import FabrikError, first_few
+from ..core.errors import first_few
 from .clip import true_spans
 from .solving.course import FilledSpan
 
 # Frames whose rows are made together, so that memory does not grow with the take.
 _TOGETHER: Final = 1000
-
-
-class ReportError(FabrikError):
-    """A report that does not exist."""
 
 
 class Row(NamedTuple):

@@ -3,14 +3,12 @@
 The scene is changed only at the end, after everything has succeeded.
 """
 
-import os
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
-from pathlib import Path
 from typing import Any, Final
 
 import bpy
@@ -28,12 +26,11 @@ from ...human.naming_schemes import match
 from ...markers.doubts import listed, posture_doubts, result_doubts
 from ...markers.feet import Stance
 from ...markers.gaps import fill_points, fill_rotations
-from ...markers.report import Report, ReportError, csv_text, rotations_line
+from ...markers.report import Report, csv_text, rotations_line
 from ...markers.signals import low_pass
 from ...markers.solving.course import FilledSpan
 from ...markers.steps import finish, within
 from ...markers.take import TakeSettings, solve_take_steps
-from ...markers.whole_files import write_text
 from ..capture.matching import matching_doubts_of, of_take, recorded_range, scene_rate, why_another_speed
 from ..control.posed_rig import posed_rig
 from ..control.writer import TakeChannels
@@ -740,14 +737,3 @@ def animated_limits(armature: Object, bones: Sequence[str], frames: IntArray) ->
             animated[bone, name] = None
     for bone, name in animated:
         yield f"Bone {bone!r} has an animated limit ({name}): its values on frame {frames[0]} were used"
-
-
-def export_report(rig: Object, path: str | os.PathLike[str]) -> None:
-    """Write the report of the rig's last bake as CSV.
-
-    Raises ReportError if there is none, and WriteError if it can't be written.
-    """
-    text = rig_settings(rig).capture.report
-    if text is None:
-        raise ReportError(f"{rig.name!r} has no report: bake its markers first")
-    write_text(Path(path), text.as_string())

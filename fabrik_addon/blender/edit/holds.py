@@ -30,17 +30,7 @@ from ..rig.pose_writer import PoseKeeper
 from ..settings.control import solved_bone
 from ..settings.rig import FabrikHold, rig_settings
 from .spread_drag import Span, check_on_ik, contacts_on, span_over
-from .take import (
-    EditedTake,
-    Shift,
-    changed_channels,
-    changes_of,
-    is_animated,
-    recorded,
-    restore_keys,
-    tree_of,
-    write_changes,
-)
+from .take import EditedTake, Shift, changed_channels, changes_of, is_animated, recorded, restore_keys, write_changes
 
 # Fraction of the rig's size. A human's foot visibly slides if its error exceeds a millimeter or two.
 _MISSED: Final = 1e-3
@@ -197,7 +187,7 @@ def _add(
         for contact, _ in held
     ]
     setup = DragSetup(armature, bone, settings.point, DragSettings(), over_time=True)
-    take = EditedTake(armature, tree_of(armature, bone))
+    take = EditedTake.of_bone(armature, bone)
     names = take.skeleton.names
     keys = take.key_frames(names)
     if len(keys) and np.isinf(take.round_length(names)):

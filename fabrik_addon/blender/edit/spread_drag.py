@@ -37,16 +37,7 @@ from ..rig.keying import is_auto_keying
 from ..rig.pose_writer import OTHERWISE
 from ..settings.control import solved_parents
 from ..settings.rig import rig_settings
-from .take import (
-    EditedTake,
-    changed_channels,
-    changes_of,
-    copies_in_holds,
-    is_animated,
-    tree_of,
-    write_changes,
-    write_layer,
-)
+from .take import EditedTake, changed_channels, changes_of, copies_in_holds, is_animated, write_changes, write_layer
 
 # Seconds to examine before and after a frame: enough for a foot's lowest position and a few steps.
 _LOOK = 3.0
@@ -187,7 +178,7 @@ def make_span(scene: Scene, setup: DragSetup, spread: Spread, frame: float) -> S
     Raises RigError if no bone can follow.
     """
     armature, bone = setup.armature, next(iter(setup.dragged))
-    take = EditedTake(armature, tree_of(armature, bone))
+    take = EditedTake.of_bone(armature, bone)
     foot = foot_of(match(take.skeleton.names), bone)
     contacts = contacts_near(scene, armature, take, frame) if foot or "CONTACTS" in spread.to else []
     first, last = span_of_contact(contacts, foot, frame)

@@ -9,7 +9,7 @@ removed first, and added again afterwards. Keys that were moved in time are foun
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from types import MappingProxyType
@@ -29,7 +29,7 @@ from ..control.posed_rig import posed_rig
 from ..control.writer import RigMotion
 from ..rig import keyframes
 from ..rig.armature import RigError, Tree, matrices, property_name, root_place
-from ..rig.keyframes import SAME_FRAME, RigCurves, cycle_of, every_curve, key_times
+from ..rig.keyframes import RigCurves, cycle_of, every_curve, key_times
 from ..rig.pose_writer import PoseKeeper, unlocked
 from ..settings.rig import FabrikHold, rig_settings
 from ..settings.why_not import is_layered, is_played
@@ -63,6 +63,11 @@ class EditedTake:
         if animation.action_influence != 1.0 or animation.action_blend_type != "REPLACE":
             raise RigError(f"The action of {armature.name!r} is blended with others: set its influence to 1 to edit it")
         keyframes.check_not_tweaked(armature)
+
+    @classmethod
+    def of_bone(cls, armature: Object, bone: str) -> "EditedTake":
+        """The motion of the tree that contains a bone."""
+        return cls(armature, tree_of(armature, bone))
 
     def _posing(self, bone: str) -> list[FCurve]:
         """The curves of the rotation of a bone or of its control, or those of the controls of its limb on IK."""
@@ -152,24 +157,19 @@ _MOST: Final = 500
 _NEAR_THE_END: Final = 250
 
 
-@dataclass(frozen=True, eq=False)
-class Paths:
-    """The positions of a rig's bones on F whole frames, in armature space.
+class Path(NamedTuple):
+    """The path of a bone's tail: the bone's length, (F, 3) in armature space, and (F,) whether it has a key."""
 
-    Attributes:
-        frames: (F,). names: the N bones. lengths: (N,) of the bones. tails: (F, N, 3). keyed: (F, N) whether a bone has
-            a key on a frame.
-    """
+    length: float
+    tails: FloatArray
+    keyed: BoolArray
+
+
+class Paths(NamedTuple):
+    """The paths of a rig's bones by name, on whole frames (F,)."""
 
     frames: FloatArray
-    names: tuple[str, ...]
-    lengths: FloatArray = field(repr=False)
-    tails: FloatArray = field(repr=False)
-    keyed: BoolArray = field(repr=False)
-
-    def rows(self, first: float, last: float) -> slice:
-        """The indices of the frames from the first to the last."""
-        return slice(*np.searchsorted(self.frames, (first, last + 1.0 - SAME_FRAME)).tolist())
+    bones: dict[str, Path]
 
 
 class PathKeeper:
@@ -234,16 +234,14 @@ def _sampled(rig: Object, frame: float, about: float) -> Paths | None:
         return None
     first, last = max(np.floor(every.min()), frame - about), min(np.ceil(every.max()), frame + about)
     frames = np.arange(first, last + 1.0)
-    parts = []
+    bones: dict[str, Path] = {}
     for take in takes:
         skeleton, motion = take.skeleton, take.motion(frames)
-        posed = forward_kinematics(skeleton, motion.rotations, motion.roots)
-        own = [take.key_frames([name], root=index == 0) for index, name in enumerate(skeleton.names)]
-        keyed = np.stack([np.isin(frames, np.round(each)) for each in own], axis=1)
-        parts.append(Paths(frames, skeleton.names, skeleton.lengths, tails(skeleton, posed), keyed))
-    names = tuple(name for part in parts for name in part.names)
-    joined = (np.concatenate([getattr(part, name) for part in parts], axis=1) for name in ("tails", "keyed"))
-    return Paths(frames, names, np.concatenate([part.lengths for part in parts]), *joined)
+        ends = tails(skeleton, forward_kinematics(skeleton, motion.rotations, motion.roots))
+        for index, name in enumerate(skeleton.names):
+            keyed = np.isin(frames, np.round(take.key_frames([name], root=index == 0)))
+            bones[name] = Path(float(skeleton.lengths[index]), ends[:, index], keyed)
+    return Paths(frames, bones)
 
 
 Curves: TypeAlias = Mapping[tuple[str, int], FCurve]

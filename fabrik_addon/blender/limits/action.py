@@ -10,7 +10,7 @@ from bpy.types import Context, Object, PoseBone
 
 from ...core.arrays import FloatArray, IntArray
 from ...core.channels import channel_count, to_channels
-from ...core.errors import bones_of
+from ...core.errors import bones_of, first_few
 from ...core.limits import Limit, excess, fitted_limit, legal_rotations
 from ...core.rotations import angle_between
 from ..control.posed_rig import Changed, PosedRig, posed_rig
@@ -65,7 +65,7 @@ def rotations_of_action(
         every = [(bone, frames, np.array([pose[bone.name] for pose in poses])) for bone in bones]
         moving += [row for row in every if angle_between(row[2], row[2][:1]).max() > _STILL]
     if not moving:
-        shown = ", ".join(map(repr, names[:3])) + (", …" if len(names) > 3 else "")
+        shown = first_few([*map(repr, names)])
         raise RigError(f"None of the bones ({shown}) is rotated by {what_plays(rig)}: select others")
     return moving
 
@@ -259,6 +259,6 @@ def limits_from_action(
     turned = {bone: rotations for bone, _, rotations in rotations_of_action(context, rig, bones)}
     limits = {bone: fitted_limit(rotations, margin, _HINGE_TOLERANCE, shape) for bone, rotations in turned.items()}
     write_all([(bone, settings_of(limit, read_settings(bone))) for bone, limit in limits.items()])
-    still = ", ".join(repr(bone.name) for bone in bones if bone not in turned)
-    left = [f"These bones are not rotated by {what_plays(rig)}: {still}"] if still else []
+    still = [repr(bone.name) for bone in bones if bone not in turned]
+    left = [f"These bones are not rotated by {what_plays(rig)}: {first_few(still)}"] if still else []
     return f"Limited {bones_of(len(turned))} to the rotations in {what_plays(rig)}", left

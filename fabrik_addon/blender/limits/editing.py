@@ -50,17 +50,7 @@ from ..settings.limit_properties import (
     read_settings,
     write_settings,
 )
-from ..settings.limit_values import (
-    ALL_ROUND,
-    EXTRA_FIELDS,
-    FIELDS,
-    FREE,
-    NO_SLIDE,
-    LimitSettings,
-    flat,
-    points,
-    settings_of,
-)
+from ..settings.limit_values import ALL_ROUND, EXTRA_FIELDS, FIELDS, FREE, NO_SLIDE, LimitSettings, flat, settings_of
 from ..settings.selection import active_bone
 
 Bones = Sequence[PoseBone]
@@ -273,11 +263,9 @@ def _edges(corners: Corners) -> list[float]:
 
 def _corners(bone: PoseBone, index: int = 0) -> Corners:
     """The points of a polygon limit; raises RigError if it has no point with this index."""
-    settings = read_settings(bone)
-    if settings.type != "POLYGON":
+    if read_settings(bone).type != "POLYGON":
         raise RigError(f"The limit of bone {bone.name!r} is not a polygon: set its type to Polygon first")
-    read_limit(bone)
-    corners = list(points(settings.window))
+    corners = [*cast("Polygon", read_limit(bone)).points]
     if not 0 <= index < len(corners):
         raise RigError(
             f"The outline of {bone.name!r} has no point number {index}: choose one from 0 to {len(corners) - 1}"
@@ -303,7 +291,7 @@ def mirror_limits(rig: Object, bones: Sequence[PoseBone]) -> tuple[str, list[str
     """
     pairs = _pairs(rig, bones)
     if not pairs:
-        names = ", ".join(repr(bone.name) for bone in bones)
+        names = first_few([repr(bone.name) for bone in bones])
         raise RigError(f"No bone on the other side found for {names}: names such as 'arm.L' and 'arm.R' are needed")
     wanted, left = list[tuple[PoseBone, LimitSettings | None]](), list[str]()
     for bone, other in pairs:

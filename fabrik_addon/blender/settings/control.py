@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from bpy.types import Object, PropertyGroup
 
-from .in_use import Bool, Enum, Float, Int, List, String, seen
+from .declare import Bool, Enum, Float, Int, List, String
+from .in_use import seen
 
 # Constraints that only restrict poses.
 _BOUNDS: Final = ("LIMIT_ROTATION", "LIMIT_LOCATION", "LIMIT_SCALE", "LIMIT_DISTANCE", "MAINTAIN_VOLUME", "COPY_SCALE")

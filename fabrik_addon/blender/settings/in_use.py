@@ -1,6 +1,4 @@
-"""Declares settings and stored data, reads them without creating them, and tracks features that need handlers.
-
-Properties are declared like those of `bpy.props`, with their names and tooltips first; other keywords are Blender's.
+"""Reads settings and stored data without creating them, and tracks features that need handlers.
 
 Some features need Blender handlers or draw callbacks. These are added at the first use, and stay until another file is
 opened, because undo can restore a feature that was switched off. Settings can be changed on library overrides, and are
@@ -9,43 +7,20 @@ kept when the file is saved.
 
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from typing import Any, Final, TypeVar
 
 import bpy
-from bpy import props
 from bpy.app.handlers import persistent
 from bpy.props import CollectionProperty
 from bpy.types import Context, PropertyGroup
 
-# The context of all labels. Blender's own translations have priority over those of add-ons: without a separate context,
-# the German for "Manual" would be a handbook.
-CONTEXT: Final = "FABRIK"
-
-
-class Unset:
-    """The defaults of a property group: numbers, texts, other groups, and empty lists."""
-
-    def __init__(self, group: Any) -> None:
-        """Read the defaults from `group`, the `Struct` of a property group's class."""
-        self._group = group
-
-    def __getattr__(self, name: str) -> Any:
-        found = self._group.properties[name]
-        if found.type == "COLLECTION":
-            return ()
-        if found.type != "POINTER":
-            return tuple(found.default_array) if getattr(found, "is_array", False) else found.default
-        is_group = found.fixed_type.base is not None and found.fixed_type.base.identifier == "PropertyGroup"
-        return Unset(found.fixed_type) if is_group else None
+# The window manager's settings of this name always have their defaults.
+UNSET: Final = "fabrik_unset"
 
 
 def seen(rig: Any) -> Any:
     """The settings of an object, or their defaults, for reading only."""
-    if rig.is_property_set("fabrik"):
-        return rig.fabrik
-    group: Any = bpy.types.Object.bl_rna.properties["fabrik"]
-    return Unset(group.fixed_type)
+    return rig.fabrik if rig.is_property_set("fabrik") else getattr(bpy.data.window_managers[0], UNSET)
 
 
 # Functions that are called once, when the file first uses a feature that needs handlers; empty from then on.
@@ -163,39 +138,3 @@ def _lend(holder: Any, name: str) -> None:
         is_group = inner.type == "POINTER" and inner.identifier != "rna_type"
         if is_group and isinstance(getattr(group, inner.identifier), PropertyGroup):
             _lend(group, inner.identifier)
-
-
-def _with_texts(declare: Any) -> Callable[..., Any]:
-    """A function that declares a property by its name, its tooltip and more keywords; without a name it is hidden.
-
-    All properties can be changed on library overrides, and items can be added to lists there.
-    """
-    override = {"LIBRARY_OVERRIDABLE"} | ({"USE_INSERTION"} if declare is CollectionProperty else set())
-    usual = {"override": override, "translation_context": CONTEXT}
-
-    def declared(name: str = "", description: str = "", **more: Any) -> Any:
-        hidden = {} if name else {"options": {"HIDDEN", "ANIMATABLE"}}
-        return declare(name=name, description=description, **(usual | hidden | more))
-
-    return declared
-
-
-Bool, Int, IntVector, Float, FloatVector, Enum, String, List, Pointer = map(
-    _with_texts,
-    (
-        props.BoolProperty,
-        props.IntProperty,
-        props.IntVectorProperty,
-        props.FloatProperty,
-        props.FloatVectorProperty,
-        props.EnumProperty,
-        props.StringProperty,
-        props.CollectionProperty,
-        props.PointerProperty,
-    ),
-)
-# A number from 0 to 1, a length, a position, and a rotation (w, x, y, z).
-Factor = partial(Float, subtype="FACTOR", min=0.0, max=1.0)
-Length = partial(Float, unit="LENGTH", precision=4)
-Place = partial(FloatVector, subtype="XYZ", unit="LENGTH", precision=4)
-Quaternion = partial(FloatVector, size=4, subtype="QUATERNION", default=(1.0, 0.0, 0.0, 0.0))

@@ -16,16 +16,7 @@ from bpy.types import Object, PoseBone
 
 from ...core import FabrikError, LimitError
 from ...core.limits import Limit
-from .limit_values import (
-    AXES,
-    EXTRA_FIELDS,
-    FIELDS,
-    FREE,
-    KINDS,
-    NAMES,
-    LimitSettings,
-    check_extra,
-)
+from .limit_values import AXES, EXTRA_FIELDS, FIELDS, FREE, KINDS, NAMES, LimitSettings, check_extra
 from .why_not import why_not_editable
 
 

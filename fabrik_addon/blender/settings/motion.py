@@ -10,21 +10,8 @@ from typing import Any, Final
 from bpy.types import Action, Collection, Object, PropertyGroup, Text
 
 from ...markers.files import LAYOUTS
-from .in_use import (
-    Bool,
-    Enum,
-    Factor,
-    Float,
-    Int,
-    IntVector,
-    List,
-    Place,
-    Pointer,
-    String,
-    note_use,
-    poses_live_rigs,
-    update_live_pose,
-)
+from .declare import Bool, Enum, Factor, Float, Int, IntVector, List, Place, Pointer, String
+from .in_use import note_use, poses_live_rigs, update_live_pose
 
 ACTIONS = (
     (
@@ -145,12 +132,8 @@ class RetargetOptions:
 
 
 # All options by name, each with the function that declares it and the function's keywords.
-OPTIONS: Final[dict[str, Any]] = {
-    name: declared
-    for kind in (KeyOptions, BakeOptions, MarkerOptions)
-    for name, declared in get_annotations(kind).items()
-}
 KEY_OPTIONS: Final[dict[str, Any]] = get_annotations(KeyOptions)
+OPTIONS: Final[dict[str, Any]] = KEY_OPTIONS | get_annotations(BakeOptions) | get_annotations(MarkerOptions)
 RETARGET_OPTIONS: Final[dict[str, Any]] = get_annotations(RetargetOptions)
 
 
@@ -368,4 +351,4 @@ class ImportOptions:
 
 IMPORT_OPTIONS: Final[dict[str, Any]] = get_annotations(ImportOptions)
 
-CLASSES = (FabrikMarker, FabrikFactor, FabrikTake, FabrikCapture)
+CLASSES = (FabrikMarker, FabrikFactor, FabrikTake, FabrikCapture, FabrikBakeSettings, FabrikBonePair, FabrikRetarget)

@@ -10,39 +10,9 @@ from typing import Any, Final
 import bpy
 from bpy.types import Action, Context, Object, PropertyGroup, Scene
 
-from .control import CLASSES as CONTROL_CLASSES
-from .control import FabrikControlRig
-from .in_use import (
-    Bool,
-    Enum,
-    Factor,
-    Float,
-    FloatVector,
-    Int,
-    Length,
-    List,
-    Place,
-    Pointer,
-    Quaternion,
-    String,
-    add_item,
-    note_use,
-    poses_live_rigs,
-    seen,
-    update_live_pose,
-    values_of,
-)
-from .motion import CLASSES as MARKER_CLASSES
-from .motion import (
-    TAKE_STATIC,
-    FabrikBakeSettings,
-    FabrikBonePair,
-    FabrikCapture,
-    FabrikRetarget,
-    FabrikTake,
-    OfATake,
-    PointOnBone,
-)
+from . import control, motion
+from .declare import Bool, Enum, Factor, Float, FloatVector, Int, Length, List, Place, Pointer, Quaternion, String
+from .in_use import add_item, note_use, poses_live_rigs, seen, update_live_pose, values_of
 
 # Functions that are called with an armature whose Live setting changes. The module for live posing adds its own.
 LIVE_LISTENERS: Final[list[Callable[[Object], None]]] = []
@@ -56,7 +26,7 @@ def live_switched(settings: PropertyGroup, _context: Context) -> None:
 
 
 @poses_live_rigs
-class FabrikEffector(PointOnBone, PropertyGroup):
+class FabrikEffector(motion.PointOnBone, PropertyGroup):
     """A point on a bone, and its target object or the location at which it is pinned."""
 
     # Whether bones may stretch to reach it.
@@ -248,13 +218,13 @@ class FabrikRig(PostureSettings, PropertyGroup):
         default="AUTO",
         update=update_live_pose,
     )
-    bake: Pointer(type=FabrikBakeSettings)
-    capture: Pointer(type=FabrikCapture)
-    retarget: Pointer(type=FabrikRetarget)
+    bake: Pointer(type=motion.FabrikBakeSettings)
+    capture: Pointer(type=motion.FabrikCapture)
+    retarget: Pointer(type=motion.FabrikRetarget)
     key_bones: Enum("Bones to Key", "Bones that get keys from Keyframe Solved Bones", items=KEY_BONES)
     unkeyed: List(type=FabrikStoredBone)  # the last keyed transforms of bones that were dragged since
     drag: Pointer(type=FabrikDragSettings)
-    control: Pointer(type=FabrikControlRig)
+    control: Pointer(type=control.FabrikControlRig)
     holds: List(type=FabrikHold)
     show_trails: Bool(
         "Trails",
@@ -286,14 +256,11 @@ def rig_settings(rig: Object) -> FabrikRig:
 
 
 CLASSES = (
-    *MARKER_CLASSES,
-    *CONTROL_CLASSES,
+    *motion.CLASSES,
+    *control.CLASSES,
     FabrikEffector,
-    FabrikBakeSettings,
     FabrikDragSettings,
     FabrikStoredBone,
-    FabrikBonePair,
-    FabrikRetarget,
     FabrikHold,
     FabrikRig,
 )
@@ -301,7 +268,7 @@ CLASSES = (
 
 def imported_takes(scene: Scene) -> list[bpy.types.Collection]:
     """The collections of a scene with imported recordings, in the order of their import."""
-    return [each for each in scene.collection.children_recursive if each.get(TAKE_STATIC) is not None]
+    return [each for each in scene.collection.children_recursive if each.get(motion.TAKE_STATIC) is not None]
 
 
 def take_name(rig: Object) -> str:
@@ -311,7 +278,7 @@ def take_name(rig: Object) -> str:
     return "" if take is None else take.name
 
 
-def _record_of(rig: Object, collection: bpy.types.Collection | None) -> FabrikTake | None:
+def _record_of(rig: Object, collection: bpy.types.Collection | None) -> motion.FabrikTake | None:
     return next((each for each in seen(rig).capture.takes if each.collection == collection), None)
 
 
@@ -335,7 +302,7 @@ def _copy(rig: Object, *, to_record: bool) -> None:
     record = _record_of(rig, capture.take) or capture.takes.add()
     record.collection, record.name = capture.take, take_name(rig)
     source, target = (capture, record) if to_record else (record, capture)
-    for name in get_annotations(OfATake):
+    for name in get_annotations(motion.OfATake):
         value: Any = getattr(source, name)
         if hasattr(value, "add"):
             rows = getattr(target, name)
@@ -354,4 +321,4 @@ def state_of_take(rig: Object, collection: bpy.types.Collection) -> str:
         return "BAKED"
     if own is not None and any(marker.bone for marker in own.markers):
         return "CALIBRATED" if own.calibrated else "MATCHED"
-    return "STATIC" if collection.get(TAKE_STATIC) else "NEW"
+    return "STATIC" if collection.get(motion.TAKE_STATIC) else "NEW"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fabrik_addon.batch import planned
-from fabrik_addon.blender.command_line import COMMANDS, Parser, bake_file
+from fabrik_addon.blender.command_line import COMMANDS, Parser, add_arguments, bake_file
 from fabrik_addon.markers.clip import to_z_up
 from fabrik_addon.markers.feet import StandingSettings, find_stances, lift_off_floor
 from fabrik_addon.markers.files.any_file import read_markers
@@ -36,7 +36,7 @@ def balancing(tmp_path):
 def baked(recording, output, *flags):
     """The result of the command bake on the sample person."""
     parser = Parser()
-    COMMANDS["bake"].add_arguments(parser)
+    add_arguments(parser, COMMANDS["bake"])
     chosen = parser.parse_args([str(each) for each in (SAMPLES / "human.blend", recording, "--output", output, *flags)])
     (take,) = planned(chosen, chosen.recordings)
     result, lines = bake_file(chosen, take)

@@ -183,7 +183,7 @@ def test_trails_of_controls_are_those_of_their_bones(human):
     human.fabrik.show_trails, human.fabrik.trail_frames = True, 5
     select(human, ("hand_fk.R",), "hand_fk.R")
     bpy.ops.fabrik.work_out_trails()
-    ((bone, frames, points),) = drawing.trail_points(bpy.context, human)
+    ((bone, frames, points, *_),) = drawing.trails(bpy.context, human)
     assert bone == human.fabrik.control.controls["hand_fk.R"].stands_for
     assert frames.tolist() == list(range(HERE - 5, HERE + 6))
     for frame in (HERE - 3, HERE, HERE + 5):
@@ -195,21 +195,18 @@ def test_trails_of_controls_follow_their_keys(human):
     """Fixed: they stayed as they were when keys changed."""
     human.fabrik.show_trails, human.fabrik.trail_frames = True, 5
     select(human, ("hand_fk.R",), "hand_fk.R")
-    assert drawing.trails(bpy.context, human) is None
+    assert drawing.trails(bpy.context, human) == []
     assert bpy.app.timers.is_registered(drawing.refresh_trails), "nobody has to ask for the trails"
     drawing.refresh_trails()
-    ((_, _, before),) = drawing.trail_points(bpy.context, human)
-    drawn = drawing.trails(bpy.context, human)
+    (before,) = (trail.points for trail in drawing.trails(bpy.context, human))
     go_to(HERE)
     hand = human.pose.bones["hand_fk.R"].parent
     hand.rotation_quaternion = (0.8, 0.6, 0.0, 0.0)
     hand.keyframe_insert(property_name(hand.rotation_mode))
-    assert drawing.trails(bpy.context, human) is None, "what is not so any more is not drawn"
+    assert drawing.trails(bpy.context, human) == [], "what is not so any more is not drawn"
     assert drawing.refresh_trails() is None
-    ((_, _, after),) = drawing.trail_points(bpy.context, human)
+    (after,) = (trail.points for trail in drawing.trails(bpy.context, human))
     assert np.abs(after - before).max() > 0.01
-    assert drawing.trails(bpy.context, human) is not drawn
-    assert drawing.trails(bpy.context, human) is drawing.trails(bpy.context, human)
 
 
 def without_keys(rig):

@@ -10,7 +10,7 @@ from support.takes import go_to
 from fabrik_addon.blender.edit import holds
 from fabrik_addon.blender.edit.holds import remove_hold
 from fabrik_addon.blender.edit.spread_drag import contacts_on
-from fabrik_addon.blender.edit.take import EditedTake, tree_of
+from fabrik_addon.blender.edit.take import EditedTake
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.core.rotations import angle_between, quaternion_from_matrix
 
@@ -344,7 +344,7 @@ def test_held_points_stay_while_other_bones_are_dragged(walk):
 
 
 def test_planted_feet_become_holds(walk):
-    take = EditedTake(walk, tree_of(walk, "hips"))
+    take = EditedTake.of_bone(walk, "hips")
     scene = bpy.context.scene
     scene.frame_start, scene.frame_end = 1, 101
     contacts = contacts_on(scene, walk, take, FRAMES.astype(float))

@@ -144,12 +144,12 @@ def test_trails_include_nla_strips(walk):
     assert PathKeeper().paths(walk, HERE) is None
     paths = drawing.KEEPER.paths(walk, HERE)
     assert paths.frames.tolist() == list(range(11, 72))
-    assert np.abs(paths.tails[30, paths.names.index("hand.R")] - hand(walk)).max() < 1e-5
+    assert np.abs(paths.bones["hand.R"].tails[30] - hand(walk)).max() < 1e-5
     walk.animation_data.nla_tracks[-1].mute = True
     assert bpy.ops.fabrik.work_out_trails() == {"FINISHED"}
     lower = drawing.KEEPER.paths(walk, HERE)
     assert lower is not paths
-    assert np.abs((paths.tails - lower.tails)[30, paths.names.index("hand.R")] - UP).max() < 1e-4
+    assert np.abs((paths.bones["hand.R"].tails - lower.bones["hand.R"].tails)[30] - UP).max() < 1e-4
     assert bpy.context.scene.frame_current == HERE
     view.show_trails = False
     with pytest.raises(RuntimeError, match="turn on Trails first"):

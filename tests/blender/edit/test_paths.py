@@ -12,7 +12,7 @@ from support.takes import go_to
 from fabrik_addon.blender.edit.take import PathKeeper
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.ui.overlays import drawing
-from fabrik_addon.blender.ui.overlays.drawing import HELD, KEY, TICK, TRAIL, Drawing, trail_lines
+from fabrik_addon.blender.ui.overlays.drawing import HELD, KEY, TICK, TRAIL, Drawing, trail_lines, trails
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -34,11 +34,11 @@ def test_paths_agree_with_blender(walk):
     paths = PathKeeper().paths(walk, 21)
     assert paths.frames.tolist() == list(range(1, 42))
     posed = takes.poses(walk, paths.frames)
-    order = [paths.names.index(bone.name) for bone in walk.pose.bones]
     lengths = np.array([bone.length for bone in walk.pose.bones])
-    assert np.abs(paths.lengths[order] - lengths).max() < 1e-6
+    found = [paths.bones[bone.name] for bone in walk.pose.bones]
+    assert [path.length for path in found] == pytest.approx(lengths, abs=1e-6)
     ends = posed[..., :3, 3] + lengths[:, None] * posed[..., :3, 1]
-    assert np.abs(paths.tails[:, order] - ends).max() < 1e-5
+    assert np.abs(np.stack([path.tails for path in found], axis=1) - ends).max() < 1e-5
 
 
 def test_paths_are_cached_until_a_key_changes(walk):
@@ -48,18 +48,18 @@ def test_paths_are_cached_until_a_key_changes(walk):
     curve = next(curve for curve in keyframes.curves(walk) if "forearm.R" in curve.data_path)
     curve.keyframe_points[10].co[1] += 0.3
     second = keeper.paths(walk, 30)
-    assert np.abs(second.tails - first.tails).max() > 1e-3
+    assert np.abs(second.bones["hand.R"].tails - first.bones["hand.R"].tails).max() > 1e-3
     curve.keyframe_points[10].co[1] -= 0.3
     third = keeper.paths(walk, 34)
     assert third is not second
-    assert np.abs(third.tails - first.tails).max() == 0.0
+    assert all(np.array_equal(path.tails, first.bones[name].tails) for name, path in third.bones.items())
 
 
 def test_a_rig_without_keys_has_no_paths(clean_scene):
     rig = takes.active_human()
     assert PathKeeper().paths(rig, 1) is None
     rig.fabrik.show_trails = True
-    assert drawing.trails(bpy.context, rig) is None
+    assert trails(bpy.context, rig) == []
 
 
 @pytest.mark.parametrize("layered", [False, True])
@@ -73,37 +73,42 @@ def test_a_rig_that_cannot_be_read_has_no_trails(walk, layered):
         animation.action = None
     walk.scale = (1.0, 2.0, 1.0)
     bpy.context.view_layer.update()
-    assert drawing.trails(bpy.context, walk) is None
+    assert trails(bpy.context, walk) == []
     drawing.refresh_trails()
-    assert drawing.trail_points(bpy.context, walk) == []
+    assert trails(bpy.context, walk) == []
+
+
+def lines_of_trails(rig):
+    """Width of lines to their (2 L, 3) ends."""
+    return {width: ends for width, (ends, _) in Drawing.of(trail_lines(bpy.context, rig)).lines.items()}
 
 
 def test_keys_have_dots_and_other_frames_ticks():
     rig = takes.walking_human(41, step=8)
-    paths = PathKeeper().paths(rig, 21)
-    lines = {width: ends for width, (ends, _) in Drawing.of(trail_lines(paths, ["hand.R"], 21, 12)).lines.items()}
+    go_to(21)
+    select(rig, "hand.R")
+    rig.fabrik.show_trails, rig.fabrik.trail_frames = True, 12
+    lines = lines_of_trails(rig)
     assert {width: len(ends) for width, ends in lines.items()} == {TRAIL: 2 * 24, TICK: 4 * 21, KEY: 4 * 4}
     middle = lines[TRAIL].reshape(-1, 2, 3)[12, 0]
-    assert np.abs(middle - paths.tails[20, paths.names.index("hand.R")]).max() < 1e-6
+    assert np.abs(middle - world(rig, "hand.R")).max() < 1e-5
 
 
 def test_held_frames_are_drawn_on_their_trail(walk):
     select(walk, "hand.R")
     walk.fabrik.show_trails = True
-    assert HELD not in drawing.trails(bpy.context, walk).lines
+    assert HELD not in lines_of_trails(walk)
     bpy.ops.fabrik.add_hold(bone="hand.R", first=15, last=25, ease=5)
-    ends, _ = drawing.trails(bpy.context, walk).lines[HELD]
+    ends = lines_of_trails(walk)[HELD]
     assert len(ends) == 2 * 10 + 2 * 4
     assert np.linalg.norm(ends - world(walk, "hand.R"), axis=1).max() < 0.02
 
 
 def test_trails_are_drawn_only_if_enabled_and_for_selected_bones(walk):
     select(walk, "hand.R", "hand.L")
-    assert not drawing.trails(bpy.context, walk).lines
+    assert not trails(bpy.context, walk)
     walk.fabrik.show_trails = True
-    trails = drawing.trails(bpy.context, walk)
-    assert drawing.trails(bpy.context, walk) is trails
-    points = {bone: places for bone, _, places in drawing.trail_points(bpy.context, walk)}
+    points = {trail.bone: trail.points for trail in trails(bpy.context, walk)}
     assert set(points) == {"hand.R", "hand.L"}
     assert np.abs(points["hand.R"][20] - world(walk, "hand.R")).max() < 1e-5
 
@@ -118,10 +123,10 @@ def test_another_file_has_its_own_trail(tmp_path):
     select(rig, "hand.R")
     rig.fabrik.show_trails = True
     bpy.ops.fabrik.work_out_trails()
-    assert drawing.trail_points(bpy.context, rig)
+    assert trails(bpy.context, rig)
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "walk.blend"))
     bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "walk.blend"))
-    assert not drawing.trail_points(bpy.context, bpy.data.objects["Rig"])
+    assert not trails(bpy.context, bpy.data.objects["Rig"])
 
 
 @pytest.mark.parametrize("bone", ["foot.L", "hand.R"])
@@ -134,7 +139,7 @@ def test_the_current_frame_is_dragged_where_the_trail_passes_the_same_point_agai
     context = SimpleNamespace(
         **bpy.context.copy() | {"preferences": SimpleNamespace(system=SimpleNamespace(ui_scale=1.0))}
     )
-    ((_, frames, points),) = drawing.trail_points(bpy.context, walk)
+    ((_, frames, points, *_),) = trails(bpy.context, walk)
     for frame in range(5, 37):
         go_to(frame)
         mouse = np.rint(view.on_screen(world(walk, bone)))

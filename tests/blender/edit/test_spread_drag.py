@@ -9,7 +9,7 @@ from support.takes import go_to
 
 from fabrik_addon.blender.edit.holds import add_hold
 from fabrik_addon.blender.edit.spread_drag import Spread, begin_spread, contacts_near, contacts_on
-from fabrik_addon.blender.edit.take import EditedTake, tree_of
+from fabrik_addon.blender.edit.take import EditedTake
 from fabrik_addon.blender.goals.body import floor_of
 from fabrik_addon.blender.goals.effectors import pin_bones
 from fabrik_addon.blender.posing.drag import DragSettings
@@ -270,7 +270,7 @@ def test_the_contact_moves_with_a_planted_foot(walk):
     foot, other = places(walk, ("foot.R", "foot.L"))
     before, here, spread = takes.poses(walk, FRAMES), 42, 46
     go_to(here)
-    contacts = contacts_near(bpy.context.scene, walk, EditedTake(walk, tree_of(walk, "hips")), here)
+    contacts = contacts_near(bpy.context.scene, walk, EditedTake.of_bone(walk, "hips"), here)
     first, last = span_of_contact(contacts, "foot.R", here)
     assert here - spread < first < here < last < here + spread
     drag(bone="foot.R", point="HEAD", translation=(-0.05, 0.0, 0.0), spread=spread)
@@ -334,7 +334,7 @@ def test_the_next_markers_and_contacts_end_a_spread(walk):
     drag(bone="hand.R", translation=(0.0, 0.0, 0.1))
     moved = np.abs(takes.poses(walk, FRAMES)[:, hand, :3, 3] - before).max(axis=1) > 1e-6
     assert FRAMES[moved].tolist() == list(range(46, 70))
-    take = EditedTake(walk, tree_of(walk, "hips"))
+    take = EditedTake.of_bone(walk, "hips")
     contacts = contacts_on(bpy.context.scene, walk, take, FRAMES.astype(float))
     ends = sorted(end for contact in contacts for end in (contact.first, contact.last))
     first, last = max(end for end in ends if end < HERE), min(end for end in ends if end > HERE)

@@ -12,7 +12,8 @@ import bpy
 from bpy.types import Context, Event, Object, PoseBone, Timer, UILayout
 
 from ... import OnUse
-from ...settings.in_use import String, listen
+from ...settings.declare import String
+from ...settings.in_use import listen
 from ...settings.rig import ASIDE
 from ...settings.why_not import rig_at_hand, why_no_rig
 from ..translations import ui_message, ui_text

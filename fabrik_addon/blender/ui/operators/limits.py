@@ -7,7 +7,7 @@ import bpy
 from bpy.types import Context, Event, Object, Operator
 
 from ... import OnUse
-from ...settings.in_use import Bool, Enum, Float, FloatVector, Int, String
+from ...settings.declare import Bool, Enum, Float, FloatVector, Int, String
 from ...settings.limit_values import FIELDS, LIMIT_AXES, LIMIT_TYPES
 from ...settings.rig import ASIDE
 from ...settings.why_not import rig_at_hand

@@ -13,57 +13,35 @@ from bpy_extras.io_utils import ExportHelper, ImportHelper
 from ....markers.files import POSE_SUFFIXES, SUFFIXES
 from ....markers.mapping.marker_sets import PRESETS
 from ... import OnUse
-from ...settings.in_use import Bool, Enum, Float, Int, List, String, seen
-from ...settings.motion import (
-    CALIBRATION_OPTIONS,
-    KEY_OPTIONS,
-    POINTS,
-    RETARGET_OPTIONS,
-    TAKE_STATIC,
-    BakeOptions,
-    ImportOptions,
-    MarkerOptions,
-)
+from ...settings import motion
+from ...settings.declare import Bool, Enum, Float, Int, List, String
+from ...settings.in_use import seen
 from ...settings.rig import ASIDE, follow_take, imported_takes, rig_settings, take_name
 from ...settings.why_not import rig_at_hand, why_no_bake, why_no_mapped, why_no_rig
 from ..translations import ui_message, ui_text
-from .base import (
-    Done,
-    InSteps,
-    OnJson,
-    OnRig,
-    ask_first,
-    chosen_path,
-    folded,
-    report_all,
-    reports_errors,
-    set_up_first,
-    takes,
-)
+from . import base
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from ....core import errors
     from ....markers import clip as clips
-    from ....markers.files import any_file as marker_files
-    from ....markers.files import keypoints
+    from ....markers import whole_files
+    from ....markers.files import any_file, keypoints
     from ....retarget import files as pose_files
     from ....retarget.motion import Recorded
     from ... import retarget as retargeting
     from ...bake import bake as baking
-    from ...capture import calibrate as calibrating
-    from ...capture import import_markers as importing
-    from ...capture import matching
+    from ...capture import calibrate, import_markers, matching
     from ...edit import holds as holding
     from ...settings import selection
     from ..overlays import drawing
 else:
-    errors, clips = map(OnUse, ("..core.errors", "..markers.clip"))
-    marker_files, keypoints = map(OnUse, ("..markers.files.any_file", "..markers.files.keypoints"))
+    errors, clips, whole_files = map(OnUse, ("..core.errors", "..markers.clip", "..markers.whole_files"))
+    any_file, keypoints = map(OnUse, ("..markers.files.any_file", "..markers.files.keypoints"))
     pose_files, retargeting, baking = map(OnUse, ("..retarget.files", ".retarget", ".bake.bake"))
-    calibrating, importing, matching = (
-        OnUse(f".capture.{name}") for name in ("calibrate", "import_markers", "matching")
+    calibrate, import_markers, matching = map(
+        OnUse, (".capture.calibrate", ".capture.import_markers", ".capture.matching")
     )
     holding, selection, drawing = map(OnUse, (".edit.holds", ".settings.selection", ".ui.overlays.drawing"))
 
@@ -88,7 +66,7 @@ MOTION_SUFFIXES: Final = (*SUFFIXES, *(suffix for suffix in POSE_SUFFIXES if suf
 _SELDOM: Final = ("holds", "units", "up_axis", "keypoints", "rate", "start_frame", "first", "last", "scale")
 
 
-class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
+class FABRIK_OT_import_markers(motion.ImportOptions, Operator, ImportHelper):
     """Import motion capture markers as animated empties"""
 
     bl_idname = "fabrik.import_markers"
@@ -129,7 +107,7 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
         asked = ("performer", "timing") if self.keypoints == "AUTO" else ("keypoints", "performer", "timing")
         for name in asked:
             layout.prop(self, name)
-        advanced = folded(layout, "Advanced", "import")
+        advanced = base.folded(layout, "Advanced", "import")
         for name in _SELDOM if advanced is not None else ():
             if name not in asked:
                 advanced.prop(self, name)
@@ -140,12 +118,12 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
             return set(self.invoke_popup(context))
         return set(super().invoke(context, event))
 
-    @reports_errors
+    @base.reports_errors
     def execute(self, context: Context) -> set[str]:
         """Read all files, then import them. If a file can't be read, the scene does not change."""
         try:
             recordings = [(path, self._read(path)) for path in _paths(self)]
-        except (importing.SeveralPerformersError, keypoints.LayoutError) as error:
+        except (import_markers.SeveralPerformersError, keypoints.LayoutError) as error:
             if bpy.app.background or not self.options.is_invoke:
                 raise
             if isinstance(error, keypoints.LayoutError):
@@ -162,14 +140,14 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
             still = {
                 empty.animation_data.action
                 for take in imported_takes(context.scene)
-                if take[TAKE_STATIC]
+                if take[motion.TAKE_STATIC]
                 for empty in take.objects
                 if empty.animation_data is not None
             }
             moving = any(action.users for action in bpy.data.actions if action not in still)
             timing = "KEEP_TIME" if moving else "SET_SCENE_RATE"
         if timing == "SET_SCENE_RATE" and len(rates) > 1:
-            raise importing.ImportMarkersError(
+            raise import_markers.ImportMarkersError(
                 f"The files have different frame rates ({rates[0]:g} to {rates[-1]:g} fps): choose Keep Time"
             )
         before = matching.scene_rate(context.scene)
@@ -186,11 +164,11 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
         is_rig = not why_no_rig(rig)
         notes = [f"{path.name}: {ui_message(note)}" for note in (*recording.notes, *recording.doubts)]
         if isinstance(recording, clips.Clip):
-            take = importing.import_clip(context, recording, **how)
+            take = import_markers.import_clip(context, recording, **how)
             if self.performer:
                 take.name += f" {self.performer}"
             # A static trial is only used to calibrate another take.
-            if is_rig and not take[TAKE_STATIC]:
+            if is_rig and not take[motion.TAKE_STATIC]:
                 follow_take(rig, take)
             done = (
                 f"{recording.source}: {len(recording.names)} markers, {recording.frame_count} frames at "
@@ -206,7 +184,7 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
                 f"{path.name}: {len(recording.names)} bones, {len(recording.frames)} frames at {recording.rate:g} fps, "
                 f"imported as {source.name!r}"
             )
-        report_all(self, ui_message(done), notes)
+        base.report_all(self, ui_message(done), notes)
 
     def _ask(self, message: str, **values: str) -> set[str]:
         self.report({"INFO"}, ui_message(message))
@@ -222,7 +200,9 @@ class FABRIK_OT_import_markers(ImportOptions, Operator, ImportHelper):
         rate = self.rate or None
         if self.holds == "ARMATURE" or (self.holds == "AUTO" and pose_files.holds_poses(path)):
             return pose_files.read_recorded(path, up_axis, rate).part(self.first, self.last)
-        clip = importing.choose_performer(marker_files.read_markers(path, units, up_axis, layout, rate), self.performer)
+        clip = import_markers.choose_performer(
+            any_file.read_markers(path, units, up_axis, layout, rate), self.performer
+        )
         return clips.part_of(clip, self.first, self.last)
 
 
@@ -230,7 +210,7 @@ def _paths(chosen: Any) -> list[Path]:
     """The files that were chosen in the file browser, or the file that a script has set."""
     if names := [file.name for file in chosen.files if file.name]:
         return [Path(bpy.path.abspath(chosen.directory)) / name for name in names]
-    return [chosen_path(chosen)]
+    return [base.chosen_path(chosen)]
 
 
 def performers_at_hand(chosen: Any, context: Context) -> list[str]:
@@ -245,7 +225,7 @@ def _performers_in(path: Path, _changed: int) -> tuple[str, ...]:
     """The performers in one file, cached until the file changes; _changed: its modification time in nanoseconds."""
     # The import will report errors in a file.
     with suppress(errors.FabrikError):
-        return marker_files.performers(marker_files.read_markers(path))
+        return any_file.performers(any_file.read_markers(path))
     return ()
 
 
@@ -257,7 +237,7 @@ _PRESETS = (
 _NAMED = 6
 
 
-class FABRIK_OT_match_markers(OnRig, Operator):
+class FABRIK_OT_match_markers(base.OnRig, Operator):
     """Add the scene's markers to the rig's list, and find the bone of each marker by its label"""
 
     bl_label = "Match Markers to Bones"
@@ -280,8 +260,8 @@ class FABRIK_OT_match_markers(OnRig, Operator):
         default=True,
     )
 
-    def run(self, context: Context, rig: Object) -> Done:
-        set_up_first(self, context)
+    def run(self, context: Context, rig: Object) -> base.Done:
+        base.set_up_first(self, context)
         objects, is_object = context.scene.objects, self.take not in bpy.data.collections
         holder = selection.named(objects, self.take, "object") if is_object and self.take in objects else None
         take = None if holder is not None else selection.named(bpy.data.collections, self.take, "collection")
@@ -302,19 +282,19 @@ class FABRIK_OT_match_markers(OnRig, Operator):
         return what, doubts
 
 
-class FABRIK_OT_follow_take(OnRig, Operator):
+class FABRIK_OT_follow_take(base.OnRig, Operator):
     """Use another take in the panels below. The settings of the current take are kept"""
 
     bl_label = "Choose Take"
 
     take: String("Take", "Collection of the take's markers", options=ASIDE)
 
-    def run(self, _context: Context, rig: Object) -> Done:
+    def run(self, _context: Context, rig: Object) -> base.Done:
         follow_take(rig, selection.named(bpy.data.collections, self.take, "collection"))
         return f"{rig.name!r} now follows {self.take!r}", []
 
 
-class FABRIK_OT_marker_bone(OnRig, Operator):
+class FABRIK_OT_marker_bone(base.OnRig, Operator):
     """Assign the marker selected in the list to the active bone"""
 
     bl_label = "Assign Marker to Active Bone"
@@ -325,36 +305,36 @@ class FABRIK_OT_marker_bone(OnRig, Operator):
             return "There is no marker in the list: match the markers first"
         return "" if rig.data.bones.active is not None else "No bone is active: click one in Pose mode first"
 
-    def run(self, context: Context, rig: Object) -> Done:
+    def run(self, context: Context, rig: Object) -> base.Done:
         capture = rig_settings(rig).capture
         marker = capture.markers[min(max(capture.active_marker, 0), len(capture.markers) - 1)]
         marker.bone, marker.enabled, marker.guess = rig.data.bones.active.name, True, -1.0
         return f"{marker.name!r} is now assigned to bone {marker.bone!r}", []
 
 
-class FABRIK_OT_save_marker_map(OnJson, Operator, ExportHelper):
+class FABRIK_OT_save_marker_map(base.OnJson, Operator, ExportHelper):
     """Save the marker mapping to a JSON file"""
 
     bl_label = "Save Marker Map"
     bl_options = {"REGISTER"}
     why_not = staticmethod(why_no_mapped)
 
-    def run(self, context: Context, rig: Object) -> Done:
-        return f"{matching.save_map(rig, chosen_path(self))} markers saved to {chosen_path(self).name}", []
+    def run(self, context: Context, rig: Object) -> base.Done:
+        return f"{matching.save_map(rig, base.chosen_path(self))} markers saved to {base.chosen_path(self).name}", []
 
 
-class FABRIK_OT_load_marker_map(OnJson, Operator, ImportHelper):
+class FABRIK_OT_load_marker_map(base.OnJson, Operator, ImportHelper):
     """Load the marker mapping from a JSON file"""
 
     bl_label = "Load Marker Map"
 
-    def run(self, context: Context, rig: Object) -> Done:
-        found, count = matching.load_map(rig, chosen_path(self))
+    def run(self, context: Context, rig: Object) -> base.Done:
+        found, count = matching.load_map(rig, base.chosen_path(self))
         return f"Assigned {found} of the map's {count} markers to bones", []
 
 
-@takes(CALIBRATION_OPTIONS)
-class FABRIK_OT_calibrate_markers(InSteps, Operator):
+@base.takes(motion.CALIBRATION_OPTIONS)
+class FABRIK_OT_calibrate_markers(base.InSteps, Operator):
     """Measure the marker positions on their bones and the person's size"""
 
     bl_label = "Calibrate Markers"
@@ -367,17 +347,17 @@ class FABRIK_OT_calibrate_markers(InSteps, Operator):
         options={*ASIDE, "HIDDEN"},
     )
 
-    def steps(self, context: Context) -> "Generator[float, None, calibrating.CalibrationResult]":
+    def steps(self, context: Context) -> "Generator[float, None, calibrate.CalibrationResult]":
         settings = rig_settings(rig_at_hand(context)).capture
-        options = self.given_or(settings, CALIBRATION_OPTIONS)
+        options = self.given_or(settings, motion.CALIBRATION_OPTIONS)
         static = selection.named(bpy.data.collections, self.static, "collection") or settings.static
-        return calibrating.calibrate_markers_steps(context, rig_at_hand(context), static=static, **options)
+        return calibrate.calibrate_markers_steps(context, rig_at_hand(context), static=static, **options)
 
-    def done(self, result: "calibrating.CalibrationResult") -> set[str]:
-        return report_all(self, ui_message(result.line), map(ui_message, result.doubts))
+    def done(self, result: "calibrate.CalibrationResult") -> set[str]:
+        return base.report_all(self, ui_message(result.line), map(ui_message, result.doubts))
 
 
-class OnReport(OnRig):
+class OnReport(base.OnRig):
     """An operator on the report of the rig's last bake."""
 
     @staticmethod
@@ -394,9 +374,9 @@ class FABRIK_OT_export_report(OnReport, Operator, ExportHelper):
     filename_ext = ".csv"
     filter_glob: String(default="*.csv")
 
-    def run(self, context: Context, rig: Object) -> Done:
-        path = chosen_path(self)
-        baking.export_report(rig, path)
+    def run(self, context: Context, rig: Object) -> base.Done:
+        path = base.chosen_path(self)
+        whole_files.write_text(path, rig_settings(rig).capture.report.as_string())
         return f"Report saved to {path.name}", []
 
 
@@ -407,7 +387,7 @@ class FABRIK_OT_worst_frame(OnReport, Operator):
 
     marker: String("Marker", "Go to the worst frame of this marker instead of the whole rig", options=ASIDE)
 
-    def run(self, context: Context, rig: Object) -> Done:
+    def run(self, context: Context, rig: Object) -> base.Done:
         capture = rig_settings(rig).capture
         if self.marker and self.marker not in capture.markers:
             raise errors.FabrikError(f"Marker {self.marker!r} is not in the list: choose another")
@@ -416,7 +396,7 @@ class FABRIK_OT_worst_frame(OnReport, Operator):
         return f"Frame {frame}", []
 
 
-@takes(KEY_OPTIONS)
+@base.takes(motion.KEY_OPTIONS)
 class ReportsBake:
     """An operator whose steps return the result of a bake. Keywords that are not given use the rig's settings."""
 
@@ -426,11 +406,11 @@ class ReportsBake:
 
     def done(self, result: "baking.BakeResult") -> set[str]:
         remarks = (*result.report.notes, *result.report.doubts)
-        return report_all(self, "{}: {} ({})".format(*map(ui_message, result.lines)), map(ui_message, remarks))
+        return base.report_all(self, "{}: {} ({})".format(*map(ui_message, result.lines)), map(ui_message, remarks))
 
 
-@takes(BakeOptions.__annotations__ | MarkerOptions.__annotations__)
-class FABRIK_OT_bake(ReportsBake, InSteps, Operator):
+@base.takes(motion.BakeOptions.__annotations__ | motion.MarkerOptions.__annotations__)
+class FABRIK_OT_bake(ReportsBake, base.InSteps, Operator):
     """Bake the rig's targets or markers to keyframes"""
 
     bl_label = "Bake to Keyframes"
@@ -440,44 +420,44 @@ class FABRIK_OT_bake(ReportsBake, InSteps, Operator):
     def steps(self, context: Context) -> "baking.Steps":
         rig = rig_at_hand(context)
         settings = rig_settings(rig)
-        options = self.given_or(settings.bake, BakeOptions.__annotations__ | KEY_OPTIONS)
-        options |= self.given_or(settings.capture, MarkerOptions.__annotations__)
+        options = self.given_or(settings.bake, motion.BakeOptions.__annotations__ | motion.KEY_OPTIONS)
+        options |= self.given_or(settings.capture, motion.MarkerOptions.__annotations__)
         first, last = baking.chosen_range(context.scene, rig, options["source"])
         frames = {"frame_start": first, "frame_end": last} | self.given("frame_start", "frame_end")
         return baking.bake_steps(context, rig, baking.BakeSettings(**frames, action_name=self.action_name, **options))
 
 
-class FABRIK_OT_match_bones(OnRig, Operator):
+class FABRIK_OT_match_bones(base.OnRig, Operator):
     """Map the source's bones to the rig's bones by name"""
 
     bl_label = "Map Bones"
 
-    def run(self, context: Context, rig: Object) -> Done:
-        set_up_first(self, context)
+    def run(self, context: Context, rig: Object) -> base.Done:
+        base.set_up_first(self, context)
         return f"{len(retargeting.match_bones(context, rig))} bones mapped", []
 
 
-class FABRIK_OT_save_bone_map(OnJson, Operator, ExportHelper):
+class FABRIK_OT_save_bone_map(base.OnJson, Operator, ExportHelper):
     """Save the bone mapping to a JSON file"""
 
     bl_label = "Save Bone Map"
     bl_options = {"REGISTER"}
 
-    def run(self, _context: Context, rig: Object) -> Done:
-        return f"{retargeting.save_pairs(rig, chosen_path(self))} bones saved to {chosen_path(self).name}", []
+    def run(self, _context: Context, rig: Object) -> base.Done:
+        return f"{retargeting.save_pairs(rig, base.chosen_path(self))} bones saved to {base.chosen_path(self).name}", []
 
 
-class FABRIK_OT_load_bone_map(OnJson, Operator, ImportHelper):
+class FABRIK_OT_load_bone_map(base.OnJson, Operator, ImportHelper):
     """Load the bone mapping from a JSON file"""
 
     bl_label = "Load Bone Map"
 
-    def run(self, _context: Context, rig: Object) -> Done:
-        return f"{retargeting.load_pairs(rig, chosen_path(self))} bones loaded", []
+    def run(self, _context: Context, rig: Object) -> base.Done:
+        return f"{retargeting.load_pairs(rig, base.chosen_path(self))} bones loaded", []
 
 
-@takes(RETARGET_OPTIONS)
-class FABRIK_OT_retarget(ReportsBake, InSteps, Operator):
+@base.takes(motion.RETARGET_OPTIONS)
+class FABRIK_OT_retarget(ReportsBake, base.InSteps, Operator):
     """Copy another armature's motion to the rig as keyframes"""
 
     bl_label = "Retarget Animation"
@@ -492,8 +472,8 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, Operator):
     def steps(self, context: Context) -> "baking.Steps":
         rig = rig_at_hand(context)
         settings = rig_settings(rig)
-        how = self.given_or(settings.retarget, RETARGET_OPTIONS)
-        bake = self.given_or(settings.bake, KEY_OPTIONS) | {"action_name": self.action_name}
+        how = self.given_or(settings.retarget, motion.RETARGET_OPTIONS)
+        bake = self.given_or(settings.bake, motion.KEY_OPTIONS) | {"action_name": self.action_name}
         given = self.given("frame_start", "frame_end")
         first, last = baking.preview_range(context.scene) or (None, None)
         frames = given.get("frame_start", first), given.get("frame_end", last)
@@ -503,13 +483,13 @@ class FABRIK_OT_retarget(ReportsBake, InSteps, Operator):
         return retargeting.retarget_from(context, rig, source, frames, how, bake, pairs)
 
 
-class FABRIK_OT_add_hold(OnRig, Operator):
+class FABRIK_OT_add_hold(base.OnRig, Operator):
     """Keep a hand or foot in place over a range of frames by changing keys within the joint limits"""
 
     bl_label = "Add Hold"
 
     bone: String("Bone", "The bone to hold. Defaults to the active bone", options=ASIDE)
-    point: Enum("Point", "The end of the bone that is held", items=POINTS[:2])
+    point: Enum("Point", "The end of the bone that is held", items=motion.POINTS[:2])
     hold_rotation: Bool("Hold Rotation", "Hold the rotation as well", default=True)
     first: Int("First", "First frame of the hold. Defaults to the current frame")
     last: Int("Last", "Last frame of the hold. Defaults to 20 frames after the first")
@@ -517,7 +497,7 @@ class FABRIK_OT_add_hold(OnRig, Operator):
     target: String("Object", "The object that the bone stays with. Defaults to world space")
     target_bone: String("Object's Bone", "If the object is an armature, the bone to stay with")
 
-    @reports_errors
+    @base.reports_errors
     def invoke(self, context: Context, event: Event) -> set[str]:
         """Show a dialog for the frames that names the bone."""
         bone = self.bone or selection.clicked_bone(rig_at_hand(context)).name
@@ -534,7 +514,7 @@ class FABRIK_OT_add_hold(OnRig, Operator):
         target: Object | None = bpy.data.objects.get(self.target)
         if target is not None and target.type == "ARMATURE":
             layout.prop_search(self, "target_bone", target.data, "bones")
-        if (advanced := folded(layout, "Advanced", "hold")) is not None:
+        if (advanced := base.folded(layout, "Advanced", "hold")) is not None:
             advanced.prop(self, "point")
             advanced.prop(self, "hold_rotation")
 
@@ -542,7 +522,7 @@ class FABRIK_OT_add_hold(OnRig, Operator):
         self.first = self.given("first").get("first", context.scene.frame_current)
         self.last = self.given("last").get("last", self.first + 20)
 
-    def run(self, context: Context, rig: Object) -> Done:
+    def run(self, context: Context, rig: Object) -> base.Done:
         self._set_frames(context)
         bone = self.bone or selection.clicked_bone(rig).name
         target = selection.named(bpy.data.objects, self.target, "object")
@@ -551,7 +531,7 @@ class FABRIK_OT_add_hold(OnRig, Operator):
         return f"{bone!r} is now held from frame {self.first} to {self.last}", [missed] if missed else []
 
 
-class FABRIK_OT_remove_hold(OnRig, Operator):
+class FABRIK_OT_remove_hold(base.OnRig, Operator):
     """Restore the keys that the hold replaced. Keys changed since then are kept"""
 
     bl_label = "Remove Hold"
@@ -562,26 +542,28 @@ class FABRIK_OT_remove_hold(OnRig, Operator):
 
     index: Int("Number", "Index of the hold, starting at 0", min=0)
 
-    def run(self, context: Context, rig: Object) -> Done:
+    def run(self, context: Context, rig: Object) -> base.Done:
         name, left = holding.remove_hold(context, rig, self.index)
         return f"Removed hold {name!r}", [left] if left else []
 
 
-class FABRIK_OT_hold_contacts(OnRig, Operator):
+class FABRIK_OT_hold_contacts(base.OnRig, Operator):
     """Hold the feet while they touch the floor in the scene's frame range. Replaces holds that it added there before"""
 
     bl_label = "Hold Planted Feet"
 
     def invoke(self, context: Context, event: Event) -> set[str]:
         """Ask for confirmation before keys are changed."""
-        return ask_first(self, context, event, ui_text("Hold Planted Feet?"), ui_text("This changes keys of the legs"))
+        return base.ask_first(
+            self, context, event, ui_text("Hold Planted Feet?"), ui_text("This changes keys of the legs")
+        )
 
-    def run(self, context: Context, rig: Object) -> Done:
+    def run(self, context: Context, rig: Object) -> base.Done:
         warnings = holding.hold_feet(context, rig)
         return f"Holds added: {len(warnings)}", list(filter(None, warnings))
 
 
-class FABRIK_OT_work_out_trails(OnRig, Operator):
+class FABRIK_OT_work_out_trails(base.OnRig, Operator):
     """Recalculate trails of control rigs and NLA strips by playing the frames"""
 
     bl_label = "Update Trails"
@@ -590,7 +572,7 @@ class FABRIK_OT_work_out_trails(OnRig, Operator):
     def why_not(rig: Object) -> str:
         return "" if seen(rig).show_trails else f"No trails of {rig.name!r} are shown: turn on Trails first"
 
-    def run(self, context: Context, rig: Object) -> Done:
+    def run(self, context: Context, rig: Object) -> base.Done:
         if not drawing.update_trails(context, rig):
             raise errors.FabrikError(f"{rig.name!r} has no keys, so nothing moves: bake or key a motion first")
         return f"Updated the trails of {rig.name!r}", []

@@ -12,7 +12,7 @@ from mathutils import Quaternion, Vector
 from ... import OnUse
 from ...posing import live
 from ...settings.control import solved_bone
-from ...settings.in_use import Bool, Enum, FloatVector, Int, String
+from ...settings.declare import Bool, Enum, FloatVector, Int, String
 from ...settings.motion import POINTS
 from ...settings.rig import ASIDE, FabrikDragSettings, FabrikRig, rig_settings
 from ...settings.why_not import is_played, rig_at_hand, shared_targets, shown_motion, why_no_solve
@@ -27,18 +27,14 @@ if TYPE_CHECKING:
     from ...control import set_up
     from ...edit import spread_drag
     from ...goals import effectors
-    from ...posing import drag as dragging
-    from ...posing import key_pose as keying
-    from ...posing import mouse
-    from ...posing import snap_targets as snapping
-    from ...posing import solve as solving
+    from ...posing import drag, key_pose, mouse, snap_targets, solve
     from ...rig import armature, pose_writer
     from ...settings import selection
     from ..overlays import drawing
 else:
     np, errors, set_up = map(OnUse, ("numpy", "..core.errors", ".control.set_up"))
     spread_drag, effectors = map(OnUse, (".edit.spread_drag", ".goals.effectors"))
-    dragging, keying, mouse, snapping, solving = (
+    drag, key_pose, mouse, snap_targets, solve = (
         OnUse(f".posing.{name}") for name in ("drag", "key_pose", "mouse", "snap_targets", "solve")
     )
     armature, pose_writer, selection = map(OnUse, (".rig.armature", ".rig.pose_writer", ".settings.selection"))
@@ -189,7 +185,7 @@ class FABRIK_OT_solve(OnRig, Operator):
     start: Enum("Start From", "The pose from which to solve", items=STARTS)
 
     def run(self, context: Context, rig: Object) -> Done:
-        result = solving.solve_frame(context, rig, self.start)
+        result = solve.solve_frame(context, rig, self.start)
         return result.line, result.left_alone
 
 
@@ -201,7 +197,7 @@ class FABRIK_OT_key_pose(OnRig, Operator):
     bones: keyword(_RIG.key_bones)
 
     def run(self, context: Context, rig: Object) -> Done:
-        keyed = keying.key_pose(context, rig, self.given("bones").get("bones", rig_settings(rig).key_bones))
+        keyed = key_pose.key_pose(context, rig, self.given("bones").get("bones", rig_settings(rig).key_bones))
         return f"Keyed {errors.bones_of(len(keyed))} on frame {context.scene.frame_current}", []
 
 
@@ -216,7 +212,7 @@ class FABRIK_OT_snap_targets(OnRig, Operator):
     )
 
     def run(self, context: Context, rig: Object) -> Done:
-        count, stays = snapping.snap_targets(context, rig, clamp=self.clamp)
+        count, stays = snap_targets.snap_targets(context, rig, clamp=self.clamp)
         return f"Targets snapped to the pose: {count}", stays
 
 
@@ -226,7 +222,7 @@ class FABRIK_OT_keep_pose(OnRig, Operator):
     bl_label = "Store Preferred Pose"
 
     def run(self, context: Context, rig: Object) -> Done:
-        return solving.keep_pose(rig), []
+        return solve.keep_pose(rig), []
 
 
 class FABRIK_OT_use_control_rig(OnRig, Operator):
@@ -381,7 +377,7 @@ class FABRIK_OT_drag(OnControls, Operator):
             setattr(self, name, getattr(kept.drag, name))
         others = [bone.name for bone in selection.chosen_bones(context, rig, self.others)] if self.others else []
         how = self.given_or(kept, ["root"]) | self.given_or(kept.drag, ["reach", "bones", "spread_to"])
-        settings = dragging.DragSettings(how["reach"], how["bones"], how["root"], self.keep_orientation, tuple(others))
+        settings = drag.DragSettings(how["reach"], how["bones"], how["root"], self.keep_orientation, tuple(others))
         frame = self.given("frame").get("frame")
         spread = spread_drag.Spread(self.spread, frame, how["spread_to"])
         return spread_drag.begin_any_drag(context, rig, self.bone, self.point, settings, spread)

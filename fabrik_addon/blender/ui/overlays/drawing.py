@@ -1,21 +1,21 @@
 """The shapes and lines that overlays draw, the lines shown while a drag runs, and trails, the paths of bones."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import bpy
 import numpy as np
 import numpy.typing as npt
-from bpy.types import Context, Object, Region
+from bpy.types import Context, Object
 
-from ....core.arrays import FloatArray, IntArray
+from ....core.arrays import BoolArray, FloatArray, IntArray
 from ....core.errors import FabrikError
 from ...edit.spread_drag import SpreadDrag
-from ...edit.take import PathKeeper, Paths
+from ...edit.take import PathKeeper
 from ...posing.mouse import DragInput, DragView
+from ...rig.armature import object_scale
 from ...settings.control import solved_bone
 from ...settings.in_use import call_later, seen
 from ...settings.rig import rig_settings
@@ -84,35 +84,38 @@ def along(count: int) -> IntArray:
     return np.stack([np.arange(count - 1), np.arange(1, count)], axis=1)
 
 
-def draw_over(lines: Drawing | Iterable[Lines] | None) -> None:
+def draw_over(lines: Iterable[Lines]) -> None:
     """Draw lines into the current viewport, in front of everything."""
-    import gpu  # noqa: PLC0415
-
-    gpu.state.blend_set("ALPHA")
-    try:
-        draw(lines if isinstance(lines, Drawing) else Drawing.of(lines or ()), bpy.context.region)
-    finally:
-        gpu.state.blend_set("NONE")
+    draw((Drawing.of(lines), "NONE", 1.0))
 
 
-def draw(drawing: Drawing, region: Region, share: float = 1.0) -> None:
-    """Draw the triangles, then the lines of a drawing, with an opacity factor."""
-    import gpu  # noqa: PLC0415
+def draw(*layers: tuple[Drawing, str, float]) -> None:
+    """Draw into the current viewport: drawings, each with a depth test and an opacity factor."""
+    import gpu  # noqa: PLC0415  not to be had without a window
     from gpu_extras.batch import batch_for_shader  # noqa: PLC0415
 
-    if len(drawing.triangles):
-        shader = gpu.shader.from_builtin("FLAT_COLOR")
-        batch_for_shader(shader, "TRIS", _faded(drawing.triangles, drawing.colors, share)).draw(shader)
-    shader = gpu.shader.from_builtin("POLYLINE_FLAT_COLOR")
-    shader.bind()
-    shader.uniform_float("viewportSize", (region.width, region.height))
-    for width, (ends, colors) in drawing.lines.items():
-        shader.uniform_float("lineWidth", width * bpy.context.preferences.system.ui_scale)
-        batch_for_shader(shader, "LINES", _faded(ends, colors, share)).draw(shader)
+    def fill(kind: str, shader: Any, points: Single, colors: Single, share: float) -> None:
+        content: Any = {"pos": points, "color": colors * np.array((1.0, 1.0, 1.0, share), dtype=np.float32)}
+        batch_for_shader(shader, kind, content).draw(shader)
 
-
-def _faded(points: Single, colors: Single, share: float) -> dict[str, Any]:
-    return {"pos": points, "color": colors * np.array((1.0, 1.0, 1.0, share), dtype=np.float32)}
+    region, scale = bpy.context.region, bpy.context.preferences.system.ui_scale
+    gpu.state.blend_set("ALPHA")
+    gpu.state.depth_mask_set(False)
+    try:
+        for drawing, depth_test, share in layers:
+            gpu.state.depth_test_set(depth_test)
+            if len(drawing.triangles):
+                shader = gpu.shader.from_builtin("FLAT_COLOR")
+                fill("TRIS", shader, drawing.triangles, drawing.colors, share)
+            shader = gpu.shader.from_builtin("POLYLINE_FLAT_COLOR")
+            shader.bind()
+            shader.uniform_float("viewportSize", (region.width, region.height))
+            for width, (ends, colors) in drawing.lines.items():
+                shader.uniform_float("lineWidth", width * scale)
+                fill("LINES", shader, ends, colors, share)
+    finally:
+        gpu.state.depth_test_set("NONE")
+        gpu.state.blend_set("NONE")
 
 
 # Pixels: the length of the lines, larger than any screen.
@@ -144,42 +147,65 @@ def drag_lines(entered: DragInput, drag: object) -> Iterator[Lines]:
 
 # Widths in pixels: lines of trails, ticks of frames, dots of keys, lines of holds.
 TRAIL, TICK, KEY, HELD = 1.5, 3.0, 6.0, 4.0
-_WHITE: Final = (1.0, 1.0, 1.0)
 # Okabe and Ito's orange and blue.
 BEFORE, AFTER = (0.90, 0.62, 0.0), COLORS["met"][:3]
 # The opacity of a trail at its ends.
 _FAINT: Final = 0.25
 # Ticks and dots are short crosses with thick lines. Their length is this fraction of a bone's.
 _CROSS: Final = 0.01
+# Seconds between checks for changed keys.
+_PAUSE: Final = 0.3
+# The paths of the active rig.
+KEEPER = PathKeeper()
 
 
-def trail_lines(paths: Paths, bones: Sequence[str], frame: float, about: int) -> Iterator[Lines]:
-    """The paths of the tails of bones around a frame, in armature space: lines, ticks on frames, and dots on keys."""
-    rows = paths.rows(frame - about, frame + about)
-    frames = paths.frames[rows]
-    if len(frames) < 2:
-        return
-    share = 1.0 - (1.0 - _FAINT) * np.abs(frames - frame)[:, None] / about
-    tint = np.where((frames < frame)[:, None], BEFORE, AFTER)
-    rgba = np.concatenate([tint, share], axis=1)
-    white = np.concatenate([np.broadcast_to(_WHITE, (len(frames), 3)), share], axis=1)
-    for bone in bones:
-        place = paths.names.index(bone)
-        path = paths.tails[rows, place]
-        size = _CROSS * float(paths.lengths[place])
-        keyed = paths.keyed[rows, place]
-        yield Lines(TRAIL, path, along(len(path)), rgba)
-        yield Lines(TICK, *_crosses(path[~keyed], 0.5 * size, rgba[~keyed]))
-        yield Lines(TICK if keyed.all() else KEY, *_crosses(path[keyed], size, white[keyed]))
+class Trail(NamedTuple):
+    """The path of a bone's tail around the current frame, in world space.
+
+    frames: (F,). points: (F, 3). keyed: (F,) whether the bone has a key on a frame. length: that of the bone.
+    """
+
+    bone: str
+    frames: FloatArray
+    points: FloatArray
+    keyed: BoolArray
+    length: float
 
 
-def held_lines(paths: Paths, bone: str, first: float, last: float) -> Iterator[Lines]:
-    """The path of a bone's tail during a hold, in armature space, with a cross at each end."""
-    path = paths.tails[paths.rows(first, last), paths.names.index(bone)]
-    if len(path):
-        size = 2.0 * _CROSS * float(paths.lengths.max())
-        yield Lines(HELD, path, along(len(path)), COLORS["pinned"])
-        yield Lines(HELD, *_crosses(path[[0, -1]], size, np.tile(COLORS["pinned"], (2, 1))))
+def trails(context: Context, rig: Object) -> list[Trail]:
+    """The trails of the selected bones; none if they are off, or if the rig has no motion."""
+    settings, frame = seen(rig), context.scene.frame_current_final
+    paths = KEEPER.paths(rig, frame) if settings.show_trails else None
+    if paths is None:
+        if settings.show_trails and not KEEPER.is_current(rig):
+            # Update later, because the frame must not change while Blender draws.
+            call_later(refresh_trails, _PAUSE)
+        return []
+    rows, world = np.abs(paths.frames - frame) <= settings.trail_frames, np.array(rig.matrix_world)
+    chosen = dict.fromkeys(solved_bone(rig, bone.name) for bone in selected_bones(context, rig))
+    found = []
+    for bone, path in [(bone, paths.bones[bone]) for bone in chosen if bone in paths.bones]:
+        points = path.tails[rows] @ world[:3, :3].T + world[:3, 3]
+        length = path.length * float(object_scale(world))
+        found.append(Trail(bone, paths.frames[rows], points, path.keyed[rows], length))
+    return found
+
+
+def trail_lines(context: Context, rig: Object) -> Iterator[Lines]:
+    """The trails of a rig: lines, ticks on frames, dots on keys, and holds with a cross at each end."""
+    settings, frame = seen(rig), context.scene.frame_current_final
+    for bone, frames, points, keyed, length in trails(context, rig):
+        share = 1.0 - (1.0 - _FAINT) * np.abs(frames - frame)[:, None] / settings.trail_frames
+        rgba = np.concatenate([np.where((frames < frame)[:, None], BEFORE, AFTER), share], axis=1)
+        white = np.concatenate([np.ones((len(frames), 3)), share], axis=1)
+        yield Lines(TRAIL, points, along(len(points)), rgba)
+        yield Lines(TICK, *_crosses(points[~keyed], 0.5 * _CROSS * length, rgba[~keyed]))
+        yield Lines(TICK if keyed.all() else KEY, *_crosses(points[keyed], _CROSS * length, white[keyed]))
+        for hold in settings.holds:
+            held = points[(frames >= hold.first) & (frames <= hold.last)] if hold.bone == bone else points[:0]
+            if len(held):
+                yield Lines(HELD, held, along(len(held)), COLORS["pinned"])
+                yield Lines(HELD, *_crosses(held[[0, -1]], 4.0 * _CROSS * length, np.tile(COLORS["pinned"], (2, 1))))
 
 
 def _crosses(points: FloatArray, size: float, rgba: FloatArray) -> Part:
@@ -187,42 +213,6 @@ def _crosses(points: FloatArray, size: float, rgba: FloatArray) -> Part:
     arms = size * np.array([(-1, 0, 0), (1, 0, 0), (0, 0, -1), (0, 0, 1)], dtype=np.float64)
     ends = (points[:, None] + arms).reshape(-1, 3)
     return ends, np.arange(len(ends)), np.repeat(rgba, 4, axis=0)
-
-
-# Seconds between checks for changed keys.
-_PAUSE: Final = 0.3
-# The paths of the active rig. Drawings are cached until their data changes.
-KEEPER = PathKeeper()
-_DRAWN: dict[tuple[object, ...], Drawing] = {}
-
-
-def trails(context: Context, rig: Object) -> Drawing | None:
-    """The trails of a rig as arrays for the graphics card; None if it has no motion."""
-    about, frame = rig_settings(rig).trail_frames, context.scene.frame_current_final
-    paths = KEEPER.paths(rig, frame)
-    if paths is None:
-        if not KEEPER.is_current(rig):
-            # Update later, because the frame must not change while Blender draws.
-            call_later(refresh_trails, _PAUSE)
-        return None
-    bones = trail_bones(context, rig, paths)
-    world = np.array(rig.matrix_world)
-    holds = tuple((hold.bone, hold.first, hold.last) for hold in rig_settings(rig).holds if hold.bone in bones)
-    key = (paths, frame, about, *bones, *holds, world.tobytes())
-    if key not in _DRAWN:
-        _DRAWN.clear()
-        lines = chain(trail_lines(paths, bones, frame, about), *(held_lines(paths, *hold) for hold in holds))
-        turn, shift = world[:3, :3].T, world[:3, 3]
-        _DRAWN[key] = Drawing.of(each._replace(points=each.points @ turn + shift) for each in lines)
-    return _DRAWN[key]
-
-
-def trail_bones(context: Context, rig: Object, paths: Paths) -> list[str]:
-    """The names of the bones with trails: the selected bones, if trails are on."""
-    if not rig_settings(rig).show_trails:
-        return []
-    chosen = dict.fromkeys(solved_bone(rig, bone.name) for bone in selected_bones(context, rig))
-    return [name for name in chosen if name in paths.names]
 
 
 def update_trails(context: Context, rig: Object) -> bool:
@@ -249,20 +239,6 @@ def refresh_trails() -> float | None:
     return None
 
 
-def trail_points(context: Context, rig: Object) -> list[tuple[str, FloatArray, FloatArray]]:
-    """The name of each bone with a trail, its frames (F,), and the world positions (F, 3) of its tail."""
-    frame = context.scene.frame_current_final
-    paths = KEEPER.paths(rig, frame)
-    if paths is None:
-        return []
-    about = rig_settings(rig).trail_frames
-    rows, world = paths.rows(frame - about, frame + about), np.array(rig.matrix_world)
-    return [
-        (bone, paths.frames[rows], paths.tails[rows, paths.names.index(bone)] @ world[:3, :3].T + world[:3, 3])
-        for bone in trail_bones(context, rig, paths)
-    ]
-
-
 # The maximum distance of the mouse from a point, in pixels.
 _NEAR: Final = 10.0
 
@@ -273,14 +249,14 @@ def nearest_on_trails(context: Context, rig: Object, view: DragView, mouse: Floa
     The point on the current frame is on the bone itself, so it is never returned. But it has priority over points at
     most a pixel closer to the mouse, such as those of other frames on which a foot is planted.
     """
-    if not seen(rig).show_trails or context.mode != "POSE":
+    if context.mode != "POSE":
         return None
     best, found = _NEAR * context.preferences.system.ui_scale, None
     current = context.scene.frame_current
-    for bone, frames, points in trail_points(context, rig):
-        for frame, point in zip(frames.tolist(), points, strict=True):
+    for trail in trails(context, rig):
+        for frame, point in zip(trail.frames.tolist(), trail.points, strict=True):
             at = view.on_screen(point)
             away = np.inf if at is None else float(np.linalg.norm(at - mouse)) - (round(frame) == current)
             if away < best:
-                best, found = away, (bone, round(frame))
+                best, found = away, (trail.bone, round(frame))
     return None if found is None or found[1] == current else found

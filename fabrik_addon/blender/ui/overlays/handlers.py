@@ -13,7 +13,8 @@ from bpy.types import Context, Object, Panel
 
 from ... import OnUse
 from ...settings import in_use
-from ...settings.in_use import Bool, call_later, seen, stop_timers
+from ...settings.declare import Bool
+from ...settings.in_use import call_later, seen, stop_timers
 from ...settings.why_not import ARMATURES, shown_motion
 
 if TYPE_CHECKING:
@@ -81,37 +82,31 @@ def shows_limits(context: Context) -> bool:
     return context.mode == "POSE" and getattr(context.scene, LIMITS_SWITCH)
 
 
-def _error_rig(context: Any) -> Object | None:
-    """The active rig if the lines from its markers to their bones are drawn, else None."""
-    rig = context.active_object
-    return rig if rig is not None and rig.type == "ARMATURE" and seen(rig).capture.show_errors else None
+def draw_scene() -> None:
+    """Draw all overlays into the current viewport, except labels."""
+    context: Any = bpy.context
+    rig, overlay = context.active_object, context.space_data.overlay
+    if not overlay.show_overlays:
+        return
+    if overlay.show_bones and shows_limits(context):
+        limits.draw_limits(context)
+    if rig is not None and rig.type == "ARMATURE" and seen(rig).capture.show_errors:
+        drawing.draw_over(goals.error_lines(rig))
+    if moving := shown_motion(context):
+        drawing.draw_over(drawing.trail_lines(context, moving))
+    if rigs := shown_rigs(context):
+        drawing.draw_over(goals.lines_of(*rigs))
 
 
-def _handler(shown: Callable[[Any], Any], draw: Callable[[Any, Any], None]) -> Callable[[], None]:
-    """A draw handler. It calls `draw` with the result of `shown`, if there is any, unless overlays are off."""
-
-    def handler() -> None:
-        context: Any = bpy.context
-        if found := shown(context) if context.space_data.overlay.show_overlays else None:
-            draw(context, found)
-
-    return handler
+def draw_labels() -> None:
+    """Draw the labels of goals into the current viewport."""
+    context: Any = bpy.context
+    if rigs := shown_rigs(context) if context.space_data.overlay.show_overlays else None:
+        goals.draw_labels(rigs, context)
 
 
 # A type annotation would keep a reference to the class in `typing`, and Blender's module would hang at exit.
-OVERLAYS: Final = DrawingHandlers(
-    (
-        _handler(
-            lambda context: context.space_data.overlay.show_bones and shows_limits(context),
-            lambda context, _shown: limits.draw_limits(context),
-        ),
-        "POST_VIEW",
-    ),
-    (_handler(_error_rig, lambda _context, rig: drawing.draw_over(goals.error_lines(rig))), "POST_VIEW"),
-    (_handler(shown_motion, lambda context, rig: drawing.draw_over(drawing.trails(context, rig))), "POST_VIEW"),
-    (_handler(shown_rigs, lambda _context, rigs: drawing.draw_over(goals.lines_of(*rigs))), "POST_VIEW"),
-    (_handler(shown_rigs, lambda context, rigs: goals.draw_labels(rigs, context)), "POST_PIXEL"),
-)
+OVERLAYS: Final = DrawingHandlers((draw_scene, "POST_VIEW"), (draw_labels, "POST_PIXEL"))
 
 
 def start() -> None:

@@ -261,14 +261,10 @@ def _shapes_at(limit: Limit, rotation: _Numbers, length: float, frame: tuple[_Nu
 
 def carried_frame(bone: PoseBone) -> Matrix:
     """The frame of a bone's limit: its rest frame, moved by its parent, at the bone's head."""
-    rest = bone.bone.matrix_local
-    turn = rest.to_3x3()
-    if bone.parent is not None and bone.bone.use_inherit_rotation:
-        carrier = bone.parent.matrix.to_quaternion() @ bone.parent.bone.matrix_local.to_quaternion().inverted()
-        turn = carrier.to_matrix() @ turn
-    frame = turn.to_4x4()
-    frame.translation = bone.head
-    return frame
+    turn, parent = bone.bone.matrix_local.to_quaternion(), bone.parent
+    if parent is not None and bone.bone.use_inherit_rotation:
+        turn = parent.matrix.to_quaternion() @ parent.bone.matrix_local.to_quaternion().inverted() @ turn
+    return Matrix.LocRotScale(bone.head, turn, None)
 
 
 def gather(bones: Sequence[PoseBone], active: PoseBone | None) -> tuple[Drawing, Drawing]:
@@ -293,22 +289,6 @@ def _drawing(shares: Sequence[tuple[Shape, float]]) -> Drawing:
 
 def draw_limits(context: Context) -> None:
     """Draw limits into the current viewport. Bones are in front of meshes, and ranges behind a mesh are faint."""
-    bones = shown_bones(context)
-    if not bones:
-        return
-    import gpu  # noqa: PLC0415  not to be had without a window
-
-    ranges, markers = gather(bones, context.active_pose_bone)
-    gpu.state.blend_set("ALPHA")
-    gpu.state.depth_mask_set(False)
-    try:
-        for drawing, depth_test, share in (
-            (ranges, "NONE", _THROUGH),
-            (ranges, "LESS_EQUAL", 1.0 - _THROUGH),
-            (markers, "NONE", 1.0),
-        ):
-            gpu.state.depth_test_set(depth_test)
-            draw(drawing, context.region, share)
-    finally:
-        gpu.state.depth_test_set("NONE")
-        gpu.state.blend_set("NONE")
+    if bones := shown_bones(context):
+        ranges, markers = gather(bones, context.active_pose_bone)
+        draw((ranges, "NONE", _THROUGH), (ranges, "LESS_EQUAL", 1.0 - _THROUGH), (markers, "NONE", 1.0))

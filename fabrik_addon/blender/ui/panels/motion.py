@@ -5,7 +5,8 @@ from typing import Any, Final
 import bpy
 from bpy.types import Context, Menu, Object, Panel, Scene, UILayout, UIList
 
-from ...settings.in_use import CONTEXT, FloatVector, seen
+from ...settings.declare import CONTEXT, FloatVector
+from ...settings.in_use import seen
 from ...settings.motion import FabrikBakeSettings, FabrikBonePair, FabrikMarker
 from ...settings.rig import imported_takes, rig_settings, state_of_take
 from ...settings.why_not import (

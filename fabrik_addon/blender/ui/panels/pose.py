@@ -11,7 +11,8 @@ from bpy.types import Context, Object, Panel, PoseBone, UILayout, UIList
 from ... import OnUse
 from ...posing import live
 from ...settings.control import FabrikCarrier, may_be_control_rig
-from ...settings.in_use import CONTEXT, Factor, seen
+from ...settings.declare import CONTEXT, Factor
+from ...settings.in_use import seen
 from ...settings.limit_values import AXES, EXTRA_FIELDS, KINDS, NAMES, NO_SLIDE
 from ...settings.rig import FabrikEffector, rig_settings
 from ...settings.why_not import enabled_effectors, has_motion, rig_at_hand, shared_targets, why_no_rig, why_no_solve

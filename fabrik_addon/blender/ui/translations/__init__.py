@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 import bpy
 
-from ...settings.in_use import CONTEXT
+from ...settings.declare import CONTEXT
 
 _Table: TypeAlias = dict[tuple[str, str], str]
 
