@@ -20,9 +20,10 @@ from ..core.kernel.joint_limits import legal_pose
 from ..core.rotations import conjugate, matrix_from_quaternion, product, quaternion_from_matrix
 from ..human.naming_schemes import match
 from ..markers.doubts import listed
+from ..markers.files import POSE_SUFFIXES
 from ..markers.signals import Timing
 from ..markers.steps import finish, within
-from ..retarget.files import RECORDED_SUFFIXES, read_recorded
+from ..retarget.files import read_recorded
 from ..retarget.goals import RetargetSettings
 from ..retarget.motion import Motion, Recorded, RetargetError
 from ..retarget.pairs import Pair, check_bone_map, find_pairs, read_bone_map, two_bodies_error, write_bone_map
@@ -346,7 +347,7 @@ def retarget_from(
     path = Path(source) if isinstance(source, str) and is_file(source) else None
     with ExitStack() as until_done:
         notes, doubts, rate_of_file = tuple[str, ...](), tuple[str, ...](), 0.0
-        if path is not None and path.suffix.lower() in RECORDED_SUFFIXES:
+        if path is not None and path.suffix.lower() in POSE_SUFFIXES:
             body, name = read_recorded(path, up_axis, rate), path.stem
             notes, doubts, rate_of_file = body.notes, body.doubts, body.rate
             check_times(path.name, rate_of_file or scene_rate(context.scene), 1.0 + body.frames)
@@ -451,4 +452,4 @@ def _import(path: Path) -> None:
 
 def is_file(source: str) -> bool:
     """Whether a source is the name of a file that can be read, by its suffix."""
-    return Path(source).suffix.lower() in (*_IMPORTERS, *RECORDED_SUFFIXES)
+    return Path(source).suffix.lower() in (*_IMPORTERS, *POSE_SUFFIXES)
