@@ -337,19 +337,20 @@ def retarget_from(
     pairs: Sequence[Pair] = (),
     up_axis: str | None = None,
     rate: float | None = None,
+    notes: Sequence[str] = (),
 ) -> Steps:
     """Retarget the motion of an armature or a file to a rig, in small steps.
 
     frames: the first and the last frame, None for the source's frames. how: values of `RetargetOptions`. bake: values
     of `BakeSettings`. pairs: the pairs of bones; empty to find them. up_axis, rate: for our own readers, as in
-    `read_recorded`. Objects that are imported from a file are removed afterwards.
+    `read_recorded`. notes: for the report. Objects that are imported from a file are removed afterwards.
     """
     path = Path(source) if isinstance(source, str) and is_file(source) else None
     with ExitStack() as until_done:
-        notes, doubts, rate_of_file = tuple[str, ...](), tuple[str, ...](), 0.0
+        doubts, rate_of_file = tuple[str, ...](), 0.0
         if path is not None and path.suffix.lower() in POSE_SUFFIXES:
             body, name = read_recorded(path, up_axis, rate), path.stem
-            notes, doubts, rate_of_file = body.notes, body.doubts, body.rate
+            notes, doubts, rate_of_file = (*notes, *body.notes), body.doubts, body.rate
             check_times(path.name, rate_of_file or scene_rate(context.scene), 1.0 + body.frames)
             own, bones = tuple((1 + body.frames[[0, -1]]).tolist()), list(body.names)
             sample: Sample = partial(_sample_recorded, body, name, scene_rate(context.scene))
