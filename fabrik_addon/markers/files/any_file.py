@@ -39,8 +39,9 @@ _PARTS: Final = 10
 _APART: Final = 0.25
 # Seconds: shorter spans without motion are not examined. Coordinates are often rounded.
 _HELD: Final = 0.2
-# The number of nearest markers with which a marker that may be frozen is compared.
-_NEAREST: Final = 5
+# A marker that may be frozen is compared with this many nearest markers, of which a few may be frozen too.
+_NEAREST: Final = 7
+_FROZEN_TOO: Final = 2
 # The distance of two markers on neighboring bones changes by less than this fraction of the person's extent.
 _KEPT: Final = 0.1
 # Acceleration is measured over this many seconds before and after a frame.
@@ -144,7 +145,7 @@ def _without_frozen(clip: Clip) -> Clip:
     """The clip without positions at which a marker is frozen, and a note.
 
     Some systems repeat the last position of a marker that is lost. A real marker may stay in place too, on a planted
-    foot. But then its distances from most of the nearest markers hardly change.
+    foot. But then its distances from some of the nearest markers hardly change.
     """
     prefixed = _prefixed(clip.names)
     people = [_places_of(clip, prefixed, name) for name in performers(clip)] or [list(range(len(clip.names)))]
@@ -173,9 +174,9 @@ def _frozen_spans(clip: Clip, own: Sequence[int]) -> Iterator[tuple[int, slice]]
     for place, span in spans:
         points = clip.positions[span.start : span.stop : max(1, (span.stop - span.start) // LOOKED_AT), own]
         apart = lengths(points - clip.positions[span.start, place])
-        # The nearest markers are on its own bone or on neighboring ones. Some of them may be frozen too.
-        near = np.argsort(apart[0])[1 : 1 + _NEAREST]
-        if np.median(np.fmax.reduce(apart[:, near]) - np.fmin.reduce(apart[:, near])) > _KEPT * size:
+        # The nearest markers are on its own bone, on neighboring ones, or on the other foot.
+        near = apart[:, np.argsort(apart[0])[1 : 1 + _NEAREST]]
+        if np.sort(np.fmax.reduce(near) - np.fmin.reduce(near))[_FROZEN_TOO] > _KEPT * size:
             yield place, span
 
 

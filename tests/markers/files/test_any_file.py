@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support import walker
 from support.c3d_files import LABELS, C3d, standing
-from support.keypoints import array, csv_text
+from support.keypoints import array, csv_text, person
 from support.recordings import recording
 
 from fabrik_addon.markers.clip import Clip, ClipError, MarkerFileError, to_z_up
@@ -247,6 +247,10 @@ class TestFrozen:
         for points in (np.round(walk, decimals), still, bowing):
             path.write_text(trc_of(walker.marker_names(), points))
             assert read_markers(path).notes == ()
+        # Keypoints have few points on a foot, so the other foot is among the nearest.
+        names = [name for name in person() if not any(part in name for part in ("eye", "ball", "toe"))]
+        path.write_text(trc_of(names, np.round(array(names, 80), decimals)))
+        assert read_markers(path).notes == ()
 
 
 def labels_and_places(name: str, frames: int) -> tuple[list[str], np.ndarray]:
