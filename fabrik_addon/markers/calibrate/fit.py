@@ -452,10 +452,10 @@ def over_take(fit: Fit, positions: FloatArray, *, resize: bool) -> Search:
 def _search(fit: Fit, positions: FloatArray, shared: Sequence[Shared], poses: Solution | None = None) -> Search:
     """Improve the fit in rounds until a round gains too little; yields progress, 0 to 1.
 
-    If offsets are searched for, outliers get almost no weight, and the noise is estimated from the data. Distances from
-    guessed offsets show neither.
+    If offsets are searched for, outliers get almost no weight. Over a take, the noise is estimated from the data. A
+    reference does not show it, since its offsets are guesses at first.
 
-    poses: F initial poses; None: rest.
+    poses: F initial poses of a reference; None: rest.
     """
     weights = np.where(np.isnan(positions).any(axis=2), 0.0, fit.weights)
     solution, legal = fit.solve(positions, weights, poses), fit.solver().problem.legal
@@ -466,7 +466,8 @@ def _search(fit: Fit, positions: FloatArray, shared: Sequence[Shared], poses: So
             usual = medians(distances)
             allowed = np.maximum(_USUAL_TIMES * np.nan_to_num(usual), _ALWAYS_SHARE * fit.skeleton.size)
             weights = outlier_weights(distances, allowed) * fit.weights
-            fit = replace(fit, off=float(np.sqrt(np.nanmean(usual**2))) / MEDIAN_DISTANCE)
+            if poses is None:
+                fit = replace(fit, off=float(np.sqrt(np.nanmean(usual**2))) / MEDIAN_DISTANCE)
         yield (done + 0.5) / _ROUNDS
         before = _objective(fit, solution, positions, weights, shared)
         step = _step(fit, solution, positions, weights, shared, legal)
