@@ -28,7 +28,7 @@ from ..markers.files import ADVICE, ARMATURE_SUFFIXES, SUFFIXES
 from ..markers.files.any_file import read_markers
 from ..markers.mapping.marker_map import check_map, read_map
 from ..markers.mapping.marker_sets import PRESETS
-from ..markers.report import csv_text, table_text
+from ..markers.report import table_text
 from ..markers.signals import Timing
 from ..markers.steps import finish
 from ..markers.whole_files import prepared
@@ -108,8 +108,8 @@ def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> tuple[BakeRe
     rig_settings(rig).root = chosen.root.upper()
     frames, options = chosen.frame_range or (start, last), chosen_options(chosen, _BAKED)
     settings = BakeSettings(*frames, action_name=chosen.action_name, is_shown=False, source="MARKERS", **options)
-    result = finish(bake_steps(context, rig, settings))
-    result = replace(result, timings=calibrating | result.timings).noted(*clip.notes, *notes)
+    result = finish(bake_steps(context, rig, settings, (*clip.notes, *notes)))
+    result = replace(result, timings=calibrating | result.timings)
     _show_range(context.scene, *frames)
     if chosen.keep_markers:
         key_take(recorded)
@@ -189,7 +189,8 @@ def _write_files(result: BakeResult, take: batch.BatchTake) -> None:
     try:
         with prepared(*paths, keep_previous=kept and take.previous == batch.modified(take.output)) as parts:
             if take.report is not None:
-                parts[1].write_text(csv_text(result.report), encoding="utf-8", newline="")
+                text = rig_settings(result.trees[0].problem.rig).capture.report.as_string()
+                parts[1].write_text(text, encoding="utf-8", newline="")
             bpy.ops.wm.save_as_mainfile(filepath=str(parts[0]), compress=True, copy=True)
             _check_complete(parts[0])
             if batch.INTERRUPTED.is_set():
@@ -438,11 +439,11 @@ def _retarget(chosen: argparse.Namespace, take: batch.BatchTake) -> tuple[BakeRe
     bake = {**chosen_options(chosen, KEY_OPTIONS), "action_name": chosen.action_name, "is_shown": False}
     frames = chosen.frame_range or (None, None)
     (up_axis,) = _asked(chosen, "up_axis")
-    steps = retarget_from(context, rig, str(motion.resolve()), frames, how, bake, pairs, up_axis, chosen.rate)
+    steps = retarget_from(context, rig, str(motion.resolve()), frames, how, bake, pairs, up_axis, chosen.rate, notes)
     result = finish(steps)
     _show_range(context.scene, int(result.frames[0]), int(result.frames[-1]))
     _write_files(result, take)
-    return result.noted(*notes), []
+    return result, []
 
 
 COMMANDS: Final = {

@@ -20,9 +20,10 @@ from ..core.kernel.joint_limits import legal_pose
 from ..core.rotations import conjugate, matrix_from_quaternion, product, quaternion_from_matrix
 from ..human.naming_schemes import match
 from ..markers.doubts import listed
+from ..markers.files import POSE_SUFFIXES
 from ..markers.signals import Timing
 from ..markers.steps import finish, within
-from ..retarget.files import RECORDED_SUFFIXES, read_recorded
+from ..retarget.files import read_recorded
 from ..retarget.goals import RetargetSettings
 from ..retarget.motion import Motion, Recorded, RetargetError
 from ..retarget.pairs import Pair, check_bone_map, find_pairs, read_bone_map, two_bodies_error, write_bone_map
@@ -336,19 +337,20 @@ def retarget_from(
     pairs: Sequence[Pair] = (),
     up_axis: str | None = None,
     rate: float | None = None,
+    notes: Sequence[str] = (),
 ) -> Steps:
     """Retarget the motion of an armature or a file to a rig, in small steps.
 
     frames: the first and the last frame, None for the source's frames. how: values of `RetargetOptions`. bake: values
     of `BakeSettings`. pairs: the pairs of bones; empty to find them. up_axis, rate: for our own readers, as in
-    `read_recorded`. Objects that are imported from a file are removed afterwards.
+    `read_recorded`. notes: for the report. Objects that are imported from a file are removed afterwards.
     """
     path = Path(source) if isinstance(source, str) and is_file(source) else None
     with ExitStack() as until_done:
-        notes, doubts, rate_of_file = tuple[str, ...](), tuple[str, ...](), 0.0
-        if path is not None and path.suffix.lower() in RECORDED_SUFFIXES:
+        doubts, rate_of_file = tuple[str, ...](), 0.0
+        if path is not None and path.suffix.lower() in POSE_SUFFIXES:
             body, name = read_recorded(path, up_axis, rate), path.stem
-            notes, doubts, rate_of_file = body.notes, body.doubts, body.rate
+            notes, doubts, rate_of_file = (*notes, *body.notes), body.doubts, body.rate
             check_times(path.name, rate_of_file or scene_rate(context.scene), 1.0 + body.frames)
             own, bones = tuple((1 + body.frames[[0, -1]]).tolist()), list(body.names)
             sample: Sample = partial(_sample_recorded, body, name, scene_rate(context.scene))
@@ -451,4 +453,4 @@ def _import(path: Path) -> None:
 
 def is_file(source: str) -> bool:
     """Whether a source is the name of a file that can be read, by its suffix."""
-    return Path(source).suffix.lower() in (*_IMPORTERS, *RECORDED_SUFFIXES)
+    return Path(source).suffix.lower() in (*_IMPORTERS, *POSE_SUFFIXES)

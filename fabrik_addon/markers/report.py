@@ -196,19 +196,17 @@ def csv_text(report: Report) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     for row in _csv_rows(report):
-        writer.writerow([*map(_cell, row), *[""] * (len(columns) - len(row))])
+        writer.writerow([*row, *[""] * (len(columns) - len(row))])
     return text.getvalue()
 
 
-def _cell(value: object) -> object:
-    """A value that no spreadsheet runs as a formula: text that begins like a formula gets a ' in front.
+def _cell(value: str | None) -> str | None:
+    """A text that no spreadsheet runs as a formula: one that begins like a formula gets a ' in front.
 
     Carriage returns are replaced, since `csv` does not quote them and they would begin another row.
     """
-    if not isinstance(value, str):
-        return value
-    text = value.replace("\r", " ")
-    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
+    text = value and value.replace("\r", " ")
+    return f"'{text}" if text and text.startswith(_FORMULA_STARTS) else text
 
 
 def table_text(report: Report) -> str:
@@ -222,22 +220,22 @@ def table_text(report: Report) -> str:
 def _csv_rows(report: Report) -> Iterator[list[Any]]:
     """The rows below the header; missing values and None are blank."""
     for row in report.per_marker():
-        yield ["marker", row.name, "", *_csv_figures(row), row.worst_frame, f"{row.coverage:.2f}", ""]
+        yield ["marker", _cell(row.name), "", *_csv_figures(row), row.worst_frame, f"{row.coverage:.2f}", ""]
     for at in report.per_frame():
-        yield ["frame", "", at.frame, *_csv_figures(at), at.worst_marker, f"{at.coverage:.2f}", at.status]
+        yield ["frame", "", at.frame, *_csv_figures(at), _cell(at.worst_marker), f"{at.coverage:.2f}", at.status]
     total = report.total()
-    ends = total.worst_marker, f"{total.coverage:.2f}", _counts(report)
+    ends = _cell(total.worst_marker), f"{total.coverage:.2f}", _counts(report)
     yield ["total", "all", total.worst_frame, *_csv_figures(total), *ends]
     for gap in report.filled:
-        yield ["gap", gap.bone, f"{gap.first}-{gap.last}", "", "", "", "", "", gap.how]
+        yield ["gap", _cell(gap.bone), f"{gap.first}-{gap.last}", "", "", "", "", "", gap.how]
     for bone, share in report.limits.items():
-        yield ["limit", bone, "", "", "", "", "", f"{share:.2f}", ""]
+        yield ["limit", _cell(bone), "", "", "", "", "", f"{share:.2f}", ""]
     for scope, sentences in (("note", report.notes), ("warning", report.doubts)):
         for sentence in sentences:
-            yield [scope, sentence, *[""] * 7]
+            yield [scope, _cell(sentence), *[""] * 7]
     for bone, radians in report.rotations.items():
         off, worst = np.degrees(radians), report.frames[int(radians.argmax())]
-        yield ["rotation", bone, "", "", "", "", worst, "", "", f"{off.mean():.4g}", f"{off.max():.4g}"]
+        yield ["rotation", _cell(bone), "", "", "", "", worst, "", "", f"{off.mean():.4g}", f"{off.max():.4g}"]
 
 
 def rotations_line(report: Report) -> Iterator[str]:

@@ -263,8 +263,9 @@ def _size_doubts(bodies: tuple[RestBody, RestBody]) -> Iterator[str]:
 
 def _most_turned(motion: Motion) -> float:
     """The largest rotation of a joint from rest, relative to its parent, in radians."""
-    world = product(motion.rotations, conjugate(quaternion_from_matrix(motion.rest[:, :3, :3])))
-    at_rest = np.tile([1.0, 0.0, 0.0, 0.0], (len(motion), 1, 1))
+    rotations = motion.rotations[evenly_spread(len(motion), LOOKED_AT)]
+    world = product(rotations, conjugate(quaternion_from_matrix(motion.rest[:, :3, :3])))
+    at_rest = np.tile(IDENTITY, (len(world), 1, 1))
     return float(angle_between(world, np.append(world, at_rest, axis=1)[:, motion.parents]).max())
 
 
@@ -326,12 +327,13 @@ def retarget_steps(
     for frames in chunks:
         work.finish(frames, solution.part(frames))
     solution = work.whole(solution.part(slice(beside, beside + len(motion))))
-    stances = []
+    stances, points = [], list({stance.point: None for stance in work.goals.stances})
+    places = point_positions(solution, points) if points else np.empty((0, 0, 3))
     for stance in work.goals.stances:
         first, last = max(stance.first - beside, 0), min(stance.last - beside, len(motion) - 1)
         if first <= last:
-            planted = point_positions(solution.part(slice(first, last + 1)), [stance.point])[:, 0]
-            stances.append(replace(stance, first=first, last=last, drift_after=drift(planted)))
+            planted = drift(places[first : last + 1, points.index(stance.point)])
+            stances.append(replace(stance, first=first, last=last, drift_after=planted))
     off = work.turned_off[beside : beside + len(motion)]
     axes, reference = work.transfer.alignment.axes, work.reference
     bodies, ends = work.bodies, work.effectors

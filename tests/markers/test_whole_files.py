@@ -72,6 +72,20 @@ def test_if_one_cannot_be_replaced_all_are_restored(old: tuple[Path, Path], tmp_
     assert old[0].read_text() == "old"
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_if_the_second_is_missing_the_first_is_restored(old: tuple[Path, Path], tmp_path: Path, order: int) -> None:
+    """The first file has already been replaced when the second turns out to be missing."""
+
+    def written() -> None:
+        with prepared(*old[::order]) as parts:
+            parts[0].write_text("new")
+
+    with pytest.raises(FileNotFoundError):
+        written()
+    assert names(tmp_path) == ["a.blend"]
+    assert old[0].read_text() == "old"
+
+
 def test_a_killed_process_leaves_the_old_files(old: tuple[Path, Path], tmp_path: Path) -> None:
     code = """
 import os, pathlib, signal, sys

@@ -128,3 +128,31 @@ def mvnx_text(orientations, pelvis, rate=240, *, segments=None, frames_tail="</f
         f"<segments>{listed if segments is None else segments}</segments><joints>{''.join(joints)}</joints>"
         f'<frames segmentCount="{len(names)}">{"".join(frames)}{frames_tail}'
     )
+
+
+def bvh_text(turns, pelvis, rate=60):
+    """A BVH file of MVN's body at rest in a T-pose, in centimeters, Y up.
+
+    turns: (F, 3) degrees about Z, X and Y by segment; segments that are not in it don't turn. pelvis: (F, 3) meters,
+    Z up.
+    """
+    names, ends = [], {name: offset for name, (_, offset) in MVN_ENDS.items()}
+
+    def joint(name):
+        names.append(name)
+        parent, _, offset = MVN[name]
+        x, y, z = 100.0 * np.array(offset)
+        parts = [joint(other) for other, (above, *_) in MVN.items() if above == name]
+        if name in ends:
+            ahead, aside, up = 100.0 * np.array(ends[name])
+            parts = [f"End Site {{\nOFFSET {aside} {up} {ahead}\n}}"]
+        places = "" if parent else "Xposition Yposition Zposition "
+        return (
+            f"{'JOINT' if parent else 'ROOT'} {name}\n{{\nOFFSET {y} {z} {x}\n"
+            f"CHANNELS {3 if parent else 6} {places}Zrotation Xrotation Yrotation\n" + "\n".join(parts) + "\n}"
+        )
+
+    hierarchy, still = joint("Pelvis"), np.zeros((len(pelvis), 3))
+    rows = np.hstack([100.0 * pelvis[:, [0, 2, 1]] * [1, 1, -1], *(turns.get(name, still) for name in names)])
+    motion = "\n".join(" ".join(f"{value:.6f}" for value in row) for row in rows)
+    return f"HIERARCHY\n{hierarchy}\nMOTION\nFrames: {len(rows)}\nFrame Time: {1.0 / rate:.7f}\n{motion}\n"

@@ -166,10 +166,6 @@ class BakeResult:
     figures: tuple[str, ...] = ()
     take: str = ""
 
-    def noted(self, *notes: str) -> "BakeResult":
-        """The result with these notes before its own."""
-        return replace(self, report=replace(self.report, notes=(*notes, *self.report.notes)))
-
     @property
     def lines(self) -> tuple[str, str, str]:
         """The result in short lines: bones and frames, errors, and the worst frame."""
@@ -206,10 +202,13 @@ def bake(context: Context, armature: Object, *, frame_start: int, frame_end: int
     return finish(bake_steps(context, armature, BakeSettings(frame_start, frame_end, **choices)))
 
 
-def bake_steps(context: Context, armature: Object, settings: BakeSettings) -> Steps:
-    """Bake in small steps: yields progress, returns the result, and may be closed at any time."""
+def bake_steps(context: Context, armature: Object, settings: BakeSettings, notes: Sequence[str] = ()) -> Steps:
+    """Bake in small steps: yields progress, returns the result, and may be closed at any time.
+
+    notes: about the recording, for the report.
+    """
     check_followed(context.scene, armature, settings.source)
-    return (yield from keyed_steps(context, armature, settings, _found_steps))
+    return (yield from keyed_steps(context, armature, settings, _found_steps, notes=notes))
 
 
 def keyed_steps(

@@ -446,26 +446,28 @@ def over_take(fit: Fit, positions: FloatArray, *, resize: bool) -> Search:
     shared: list[Shared] = [Offsets(fit.offsets)]
     if resize:
         shared.append(Scale(first=fit.scale) if (fit.factors == 1.0).all() else Limbs())
-    return (yield from _search(fit, positions, shared, robust=True))
+    return (yield from _search(fit, positions, shared))
 
 
-def _search(
-    fit: Fit, positions: FloatArray, shared: Sequence[Shared], poses: Solution | None = None, *, robust: bool = False
-) -> Search:
+def _search(fit: Fit, positions: FloatArray, shared: Sequence[Shared], poses: Solution | None = None) -> Search:
     """Improve the fit in rounds until a round gains too little; yields progress, 0 to 1.
 
-    poses: F initial poses; None: rest. robust: give outliers almost no weight and estimate the noise from the data.
+    If offsets are searched for, outliers get almost no weight. Over a take, the noise is estimated from the data. A
+    reference does not show it, since its offsets are guesses at first.
+
+    poses: F initial poses of a reference; None: rest.
     """
     weights = np.where(np.isnan(positions).any(axis=2), 0.0, fit.weights)
     solution, legal = fit.solve(positions, weights, poses), fit.solver().problem.legal
     for done in range(_ROUNDS):
         yield done / _ROUNDS
-        if robust:
+        if any(isinstance(one, Offsets) for one in shared):
             distances = fit.distances(solution, positions)
             usual = medians(distances)
             allowed = np.maximum(_USUAL_TIMES * np.nan_to_num(usual), _ALWAYS_SHARE * fit.skeleton.size)
             weights = outlier_weights(distances, allowed) * fit.weights
-            fit = replace(fit, off=float(np.sqrt(np.nanmean(usual**2))) / MEDIAN_DISTANCE)
+            if poses is None:
+                fit = replace(fit, off=float(np.sqrt(np.nanmean(usual**2))) / MEDIAN_DISTANCE)
         yield (done + 0.5) / _ROUNDS
         before = _objective(fit, solution, positions, weights, shared)
         step = _step(fit, solution, positions, weights, shared, legal)

@@ -162,45 +162,35 @@ def first_scale(
     """
     bones = bones_of(skeleton, entries)
     points = points_on(skeleton.rest[None], bones, offsets)[0]
-    try:
-        return uniform_scale(points, rigid_pairs(skeleton, bones, points), positions)
-    except CalibrationError:
-        seen = ~np.isnan(positions).any(axis=2)
-        frame = int(np.argmax(seen.sum(axis=1)))
-        parts = points[seen[frame]], positions[frame][seen[frame]]
-        spreads = [float(np.linalg.norm(np.std(part, axis=0))) if len(part) > 1 else 0.0 for part in parts]
-        if min(spreads) <= 0.0:
-            raise CalibrationError(
-                "All visible markers are at one point: match more markers, on several bones"
-            ) from None
-        return spreads[0] / spreads[1]
+    if (scale := uniform_scale(points, rigid_pairs(skeleton, bones, points), positions)) is not None:
+        return scale
+    seen = ~np.isnan(positions).any(axis=2)
+    frame = int(np.argmax(seen.sum(axis=1)))
+    parts = points[seen[frame]], positions[frame][seen[frame]]
+    spreads = [float(np.linalg.norm(np.std(part, axis=0))) if len(part) > 1 else 0.0 for part in parts]
+    if min(spreads) <= 0.0:
+        raise CalibrationError("All visible markers are at one point: match more markers, on several bones")
+    return spreads[0] / spreads[1]
 
 
-def uniform_scale(rest_points: FloatArray, pairs: Sequence[tuple[int, int]], positions: FloatArray) -> float:
-    """The factor from marker distances to rig distances.
+def uniform_scale(rest_points: FloatArray, pairs: Sequence[tuple[int, int]], positions: FloatArray) -> float | None:
+    """The factor from marker distances to rig distances; None if no pair can be measured.
 
     Each pair gives the median over the frames on which both its markers are seen. The result is the median of the
     pairs, weighted by length.
 
     rest_points: (M, 3) the mapped points on the rig at rest. positions: (F, M, 3) of the same markers, NaN where not
-    seen. pairs: from ``rigid_pairs``. Raises CalibrationError if no pair can be measured.
+    seen. pairs: from ``rigid_pairs``.
     """
     apart = [float(np.linalg.norm(rest_points[i] - rest_points[j])) for i, j in pairs]
-    shortest = _SHORTEST_SHARE * max(apart, default=0.0)
-    usable = [(pair, length) for pair, length in zip(pairs, apart, strict=True) if length > shortest]
-    if not usable:
-        raise CalibrationError(
-            "no two matched markers keep their distance: match at least two to one bone, or to both ends of it, so "
-            "that the sizes of rig and recording can be compared"
-        )
-    ratios = []
-    for (i, j), length in usable:
-        distances = np.linalg.norm(positions[:, i] - positions[:, j], axis=-1)
+    shortest, ratios = _SHORTEST_SHARE * max(apart, default=0.0), []
+    for (i, j), length in zip(pairs, apart, strict=True):
+        distances = lengths(positions[:, i] - positions[:, j])
         distances = distances[np.isfinite(distances)]
-        if len(distances) and np.median(distances) > 0.0:
+        if length > shortest and len(distances) and np.median(distances) > 0.0:
             ratios.append((length / float(np.median(distances)), length))
     if not ratios:
-        raise CalibrationError("no two markers on one bone are ever seen on the same frame: match more of them")
+        return None
     # Weighted median; on a tie, the mean of the two middle values.
     values = np.array(sorted(ratios, key=lambda ratio: ratio[0]))
     heights = np.cumsum(values[:, 1])

@@ -9,8 +9,8 @@ SUFFIXES: Final = (".trc", ".c3d", ".csv", ".npy", ".npz")
 ARMATURE_SUFFIXES: Final = (".bvh", ".fbx", ".glb", ".gltf", ".usd", ".usda", ".usdc", ".usdz", ".mvnx")
 """Files that contain an armature's motion and no markers."""
 
-POSE_SUFFIXES: Final = (".npz", ".mvnx")
-"""Files of poses that are imported as armatures; Blender's own importers import others."""
+POSE_SUFFIXES: Final = (".npz", ".mvnx", ".bvh")
+"""Files of poses for our own readers; Blender's importers read others."""
 
 LAYOUTS: Final[Mapping[str, str]] = {
     "MEDIAPIPE": "MediaPipe/FreeMoCap",

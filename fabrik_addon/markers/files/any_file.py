@@ -39,8 +39,9 @@ _PARTS: Final = 10
 _APART: Final = 0.25
 # Seconds: shorter spans without motion are not examined. Coordinates are often rounded.
 _HELD: Final = 0.2
-# Parts that stay in place only if the person does.
-_UPPER: Final = frozenset({"chest", "neck", "head", "shoulder", "upper_arm", "forearm", "hand"})
+# A marker that may be frozen is compared with this many nearest markers, of which a few may be frozen too.
+_NEAREST: Final = 7
+_FROZEN_TOO: Final = 2
 # The distance of two markers on neighboring bones changes by less than this fraction of the person's extent.
 _KEPT: Final = 0.1
 # Acceleration is measured over this many seconds before and after a frame.
@@ -144,7 +145,7 @@ def _without_frozen(clip: Clip) -> Clip:
     """The clip without positions at which a marker is frozen, and a note.
 
     Some systems repeat the last position of a marker that is lost. A real marker may stay in place too, on a planted
-    foot. But then its distance from some other marker hardly changes.
+    foot. But then its distances from some of the nearest markers hardly change.
     """
     prefixed = _prefixed(clip.names)
     people = [_places_of(clip, prefixed, name) for name in performers(clip)] or [list(range(len(clip.names)))]
@@ -170,18 +171,12 @@ def _frozen_spans(clip: Clip, own: Sequence[int]) -> Iterator[tuple[int, slice]]
     if not spans:
         return
     size = extent(clip.positions[:: max(1, clip.frame_count // LOOKED_AT), own])
-    prefixed = _prefixed(clip.names)
-    labels = {prefixed.get(name, ("", name))[1]: place for place in own for name in (clip.names[place],)}
-    upper = {labels[label] for label, (_, point) in landmarks_of([*labels]).items() if LANDMARKS[point].part in _UPPER}
     for place, span in spans:
         points = clip.positions[span.start : span.stop : max(1, (span.stop - span.start) // LOOKED_AT), own]
-        moved = (np.fmax.reduce(points) - np.fmin.reduce(points)).max(axis=1)
         apart = lengths(points - clip.positions[span.start, place])
-        changed = (np.fmax.reduce(apart) - np.fmin.reduce(apart))[moved > 0.0]
-        # If several markers of legs stay in place, feet are planted or the markers are frozen. They are frozen if the
-        # other markers move by more than the person's extent.
-        alone = place in upper or (moved == 0.0).sum() == 1 or np.nanmedian(moved) > size
-        if alone and np.isfinite(changed).any() and np.nanmin(changed) > _KEPT * size:
+        # The nearest markers are on its own bone, on neighboring ones, or on the other foot.
+        near = apart[:, np.argsort(apart[0])[1 : 1 + _NEAREST]]
+        if np.sort(np.fmax.reduce(near) - np.fmin.reduce(near))[_FROZEN_TOO] > _KEPT * size:
             yield place, span
 
 

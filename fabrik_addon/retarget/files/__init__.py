@@ -3,7 +3,6 @@
 import math
 import os
 from pathlib import Path
-from typing import Final
 
 from ...core.errors import FabrikError
 from ...markers.files import POSE_SUFFIXES
@@ -12,9 +11,6 @@ from ..motion import Recorded, RetargetError
 from .bvh import parse_bvh
 from .mvnx import parse_mvnx
 from .smpl import has_poses, parse_smpl
-
-RECORDED_SUFFIXES: Final = (*POSE_SUFFIXES, ".bvh")
-"""Files of poses that `read_recorded` reads."""
 
 
 def read_recorded(path: str | os.PathLike[str], up_axis: str | None = None, rate: float | None = None) -> Recorded:
@@ -25,8 +21,8 @@ def read_recorded(path: str | os.PathLike[str], up_axis: str | None = None, rate
     """
     path = Path(path)
     suffix = path.suffix.lower()
-    if suffix not in RECORDED_SUFFIXES:
-        kinds = ", ".join(RECORDED_SUFFIXES)
+    if suffix not in POSE_SUFFIXES:
+        kinds = ", ".join(POSE_SUFFIXES)
         raise RetargetError(f"{path.name}: it has no poses: import its markers, or choose one of {kinds}")
     if up_axis not in (None, "Y", "Z"):
         raise RetargetError(f"the up axis is {up_axis!r}: it must be Y or Z")
@@ -45,7 +41,7 @@ def holds_poses(path: str | os.PathLike[str]) -> bool:
     """Whether a file contains poses, judged by its suffix or, for .npz files, by its content."""
     path = Path(path)
     if path.suffix.lower() != ".npz":
-        return path.suffix.lower() == ".mvnx"
+        return path.suffix.lower() in POSE_SUFFIXES
     try:
         content = path.read_bytes()
         return content.startswith(NPZ_START) and has_poses(content)

@@ -360,7 +360,7 @@ def test_files_can_be_dropped_on_the_viewport_only():
     operator = bpy.ops.fabrik.import_markers.get_rna_type()
     assert {"filepath", "directory", "files"} <= set(operator.properties.keys())
     assert handler.bl_import_operator == "fabrik.import_markers"
-    assert handler.bl_file_extensions == ".trc;.c3d;.csv;.npy;.npz;.mvnx"
+    assert handler.bl_file_extensions == ".trc;.c3d;.csv;.npy;.npz;.mvnx;.bvh"
     areas = [SimpleNamespace(area=SimpleNamespace(type=kind)) for kind in ("VIEW_3D", "FILE_BROWSER")]
     assert [handler.poll_drop(each) for each in areas] == [True, False]
     assert not handler.poll_drop(SimpleNamespace(area=None))

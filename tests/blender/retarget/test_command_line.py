@@ -115,7 +115,11 @@ def test_a_reference_outside_the_motion_is_refused(recording, tmp_path, capfd):
 
 @pytest.mark.parametrize(
     ("motion", "output", "said"),
-    [("walk.xyz", "walk.blend", "choose a .bvh"), ("walk.bvh", "walk.txt", "does not end in .blend")],
+    [
+        ("walk.xyz", "walk.blend", "choose a .bvh"),
+        ("walk.trc", "walk.blend", "use the command bake"),
+        ("walk.bvh", "walk.txt", "does not end in .blend"),
+    ],
 )
 def test_motion_and_output_files_of_wrong_types_are_reported(motion, output, said, tmp_path, capfd):
     assert run_command([str(RIG), str(tmp_path / motion), "--output", str(tmp_path / output)], "retarget") == 1

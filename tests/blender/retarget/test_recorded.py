@@ -4,7 +4,7 @@ import bpy
 import numpy as np
 import pytest
 from support.keypoints import array, csv_text, y_up
-from support.poses import UPRIGHT, mvnx_text
+from support.poses import UPRIGHT, bvh_text, mvnx_text
 from support.scenes import make_active, make_rig
 
 from fabrik_addon.blender.command_line import run_command
@@ -39,7 +39,12 @@ def files(tmp_path):
     orientations /= np.linalg.norm(orientations, axis=2, keepdims=True)
     pelvis = np.linspace(0.0, 0.4, FRAMES)[:, None] * [1.0, 0.2, 0.0] + [0.0, 0.0, 0.92]
     (tmp_path / "run.mvnx").write_text(mvnx_text(orientations, pelvis), encoding="utf-8")
-    return {"npz": tmp_path / "walk.npz", "mvnx": tmp_path / "run.mvnx"}
+    phase = np.linspace(0.0, 1.0, FRAMES)[:, None]
+    turns = {"LeftUpperArm": phase * [-60, 0, 0], "RightUpperArm": phase * [60, 0, 0]}
+    turns |= {"LeftUpperLeg": phase * [0, -40, 0], "LeftLowerLeg": phase * [0, 50, 0]}
+    turns["LeftForeArm"] = phase * [0, 0, 50]
+    (tmp_path / "step.bvh").write_text(bvh_text(turns, pelvis), encoding="utf-8")
+    return {"npz": tmp_path / "walk.npz", "mvnx": tmp_path / "run.mvnx", "bvh": tmp_path / "step.bvh"}
 
 
 def heads(thing, names, frame):
@@ -92,7 +97,7 @@ def test_mode_selection_and_active_object_stay(clean_scene, files):
     assert not armature.select_get()
 
 
-@pytest.mark.parametrize("kind", ["npz", "mvnx"])
+@pytest.mark.parametrize("kind", ["npz", "mvnx", "bvh"])
 def test_from_a_drop_to_keys_in_three_actions(clean_scene, files, kind):
     """Drop the file, press OK in its dialogue, press Retarget."""
     assert f".{kind}" in FABRIK_FH_markers.bl_file_extensions.split(";")
@@ -109,8 +114,7 @@ def test_from_a_drop_to_keys_in_three_actions(clean_scene, files, kind):
     assert f"{FRAMES} frames of '{path.stem}'" in rig_settings(rig).capture.last_result
     limbs = {
         "npz": ("left_shoulder", "left_elbow", "right_shoulder", "left_hip", "left_knee"),
-        "mvnx": ("LeftUpperArm", "LeftForeArm", "RightUpperArm", "LeftUpperLeg", "LeftLowerLeg"),
-    }[kind]
+    }.get(kind, ("LeftUpperArm", "LeftForeArm", "RightUpperArm", "LeftUpperLeg", "LeftLowerLeg"))
     own = ("upper_arm.L", "forearm.L", "upper_arm.R", "thigh.L", "shin.L")
     for frame in (1, 4, FRAMES):
         ways = [ways_of(thing, names, frame) for thing, names in ((rig, own), (source, limbs))]
@@ -183,12 +187,12 @@ def rig_file(clean_scene, tmp_path):
     return tmp_path / "rig.blend"
 
 
-def test_the_retarget_command_reads_both(rig_file, files, tmp_path, capsys):
+def test_the_retarget_command_reads_them(rig_file, files, tmp_path, capsys):
     (tmp_path / "out").mkdir()
     arguments = [str(rig_file), *map(str, files.values()), "--output", str(tmp_path / "out"), "--rate", "50"]
     assert run_command(arguments, "retarget") == 0
-    assert "2 of 2 takes written" in capsys.readouterr().out
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["run.blend", "walk.blend"]
+    assert "3 of 3 takes written" in capsys.readouterr().out
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["run.blend", "step.blend", "walk.blend"]
     bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "out" / "walk.blend"))
     assert bpy.context.scene.render.fps == 50
 

@@ -40,4 +40,4 @@ def test_the_menu_is_shown_only_with_a_rig():
 
 
 def test_files_are_imported_from_the_file_menu():
-    assert listed(entries.ENTRIES[3][1]) == ["Motion Capture (.trc, .c3d, .csv, .npy, .npz, .mvnx)"]
+    assert listed(entries.ENTRIES[3][1]) == ["Motion Capture (.trc, .c3d, .csv, .npy, .npz, .mvnx, .bvh)"]

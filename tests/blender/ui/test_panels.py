@@ -258,7 +258,7 @@ class TestWalk:
         return there() - POSING - {"FABRIK_PT_take"}
 
     def test_the_hint_shows_the_next_step(self, person):
-        assert self.step(person).startswith("Import markers here, or a .bvh")
+        assert self.step(person).startswith("Import markers or poses here")
         assert not self.motion()
         bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"), last=12)
         take = bpy.data.collections["walk"]
@@ -456,7 +456,7 @@ def test_sentences_are_wrapped_to_the_width_of_the_sidebar(width, monkeypatch):
     context = SimpleNamespace(region=region, preferences=preferences)
     monkeypatch.setattr(base, "bpy", SimpleNamespace(context=context))
     layout = Layout()
-    base.draw_lines(layout, "Import markers here, or a .bvh or .fbx armature with File ▸ Import", "INFO")
+    base.draw_lines(layout, "Import markers or poses here, or an .fbx armature with File ▸ Import", "INFO")
     assert len(layout.texts()) > 1
     assert layout.cut(SIDEBAR + width - 280) == []
 

@@ -154,6 +154,13 @@ class TestOverATake:
         spoilt = refined(before, replace(clip, positions=positions))
         assert np.linalg.norm(spoilt.offsets - true_offsets(), axis=1)[8] < 5 * MM
 
+    def test_swapped_knees_on_one_frame_of_the_reference_are_ignored(self):
+        clip, knees = recorded(noise=0.5 * MM), [walker.marker_names().index(name) for name in ("LKNE", "RKNE")]
+        positions = np.array(clip.positions)
+        positions[22, knees] = positions[22, knees[::-1]]
+        found = calibrate(walker.skeleton(), guesses(), replace(clip, positions=positions), (20, 24))
+        assert np.linalg.norm(found.offsets - true_offsets(), axis=1).max() < 6 * MM
+
     def test_a_static_recording_calibrates_another(self):
         static = recorded(part=slice(50, 52))
         before = calibrate(walker.skeleton(), guesses(0.01), static, scale=1.0)

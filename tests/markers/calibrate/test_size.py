@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabrik_addon.core import Skeleton
-from fabrik_addon.markers.calibrate.size import CalibrationError, points_on, rigid_pairs, uniform_scale
+from fabrik_addon.markers.calibrate.size import points_on, rigid_pairs, uniform_scale
 
 # Hips, and below them a left leg of connected bones and a right thigh.
 NAMES = ["hips", "thigh.L", "thigh.R", "shin.L", "foot.L"]
@@ -141,17 +141,14 @@ class TestUniformScale:
         assert uniform_scale(rest, [(0, 1), (0, 2)], positions) == pytest.approx(0.5)
 
     @pytest.mark.parametrize(
-        ("pairs", "positions", "message"),
+        ("pairs", "positions"),
         [
-            ((), SHAPE[None], "no two matched markers keep their distance"),
-            (ALL_PAIRS, np.full((4, 5, 3), np.nan), "ever seen on the same frame"),
-            (ALL_PAIRS, np.zeros((0, 5, 3)), "ever seen on the same frame"),
-            (ALL_PAIRS, np.ones((4, 5, 3)), "ever seen on the same frame"),
+            ((), SHAPE[None]),
+            (ALL_PAIRS, np.full((4, 5, 3), np.nan)),
+            (ALL_PAIRS, np.zeros((0, 5, 3))),
+            (ALL_PAIRS, np.ones((4, 5, 3))),
         ],
         ids=["no-pairs", "unseen", "no-frames", "one-point"],
     )
-    def test_sizes_that_cannot_be_measured(
-        self, pairs: tuple[tuple[int, int], ...], positions: np.ndarray, message: str
-    ) -> None:
-        with pytest.raises(CalibrationError, match=message):
-            uniform_scale(SHAPE, pairs, positions)
+    def test_sizes_that_cannot_be_measured(self, pairs: tuple[tuple[int, int], ...], positions: np.ndarray) -> None:
+        assert uniform_scale(SHAPE, pairs, positions) is None

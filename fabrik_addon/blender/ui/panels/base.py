@@ -243,4 +243,4 @@ def _without_a_take(rig: Object | None) -> tuple[str, str]:
         return "Press Retarget Animation to copy the source's motion to the rig", "fabrik.retarget"
     if rig is not None and len(bpy.data.armatures) > 1:
         return "Import markers, or choose an animated armature as the source in the panel Retarget", ""
-    return "Import markers here, or a .bvh or .fbx armature with File ▸ Import", ""
+    return "Import markers or poses here, or an .fbx armature with File ▸ Import", ""
