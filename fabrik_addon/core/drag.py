@@ -682,7 +682,7 @@ class DragSolver:
 
         kept: (3 (E + O),) these goals: those that are met, and points of pins. Their paths are curved, and the
         large caps of pins would then reject the step. closed: (K,) active constraints, whose gaps change only to remove
-        overlaps.
+        overlaps. All other overlaps are removed too.
         Each correction is a Newton step with the rows of the pose it begins in, and moves as little mass as possible.
         With the rows and the Hessian of the first pose, chains that are almost stretched move away from their pins.
         """
@@ -694,8 +694,9 @@ class DragSolver:
             # The rows of another pose take half as long as a step, so they are only computed if parts overlap.
             if self.bounds.depth(trial.pose) > CLOSE * self.size:
                 constraints, *_ = trial.constraints
-                same = np.isin(constraints.keys, keys)
-                held, gaps = constraints.rows[same], np.minimum(constraints.gaps[same], 0.0)
+                overlapping = (constraints.gaps < 0.0) & (constraints.compliance == 0.0)
+                used = np.isin(constraints.keys, keys) | overlapping
+                held, gaps = constraints.rows[used], np.minimum(constraints.gaps[used], 0.0)
             else:
                 gaps = np.zeros(len(held))
             off = np.concatenate([trial.residual.ravel()[kept] - left, gaps])

@@ -10,7 +10,7 @@ from support.takes import active_human, curves
 
 from benchmarks.natural_paths import Dragged, Live, Path3, follow
 from benchmarks.natural_rigs import MIXAMO, built, open_metarig, open_mixamo
-from fabrik_addon.blender.goals.body import center_of_mass, support_of
+from fabrik_addon.blender.goals.body import center_of_mass, floor_of, support_of
 from fabrik_addon.blender.limits.editing import apply_preset
 from fabrik_addon.blender.posing.drag import DragSettings, begin_drag
 
@@ -743,6 +743,20 @@ def test_free_legs_stay_above_the_floor(human):
     assert min(min(world(human, bone, end)[2] for end in ("head", "tail")) for bone in ("foot.L", "foot.R")) > -1e-3
     assert result.error < 1e-3
     assert knee(human, "L") > 60.0
+
+
+def test_toes_stay_above_the_floor_while_a_knee_is_far_out_of_reach():
+    """Fixed: steps moved the pose back onto the pins through the floor, so toes went 5 mm deeper, move by move."""
+    rig = open_mixamo()
+    rig.fabrik.use_floor = True
+    bpy.ops.fabrik.pin(bones=",".join(MIXAMO_FEET))
+    places = floor_of(rig).points
+    dragged = begin_drag(bpy.context, rig, "mixamorig:LeftUpLeg")
+    for share in np.linspace(0.5, 1.0, 15):
+        dragged.step(dragged.start + share * np.array((-0.245, -0.398, -0.238)))
+        bpy.context.view_layer.update()
+        heights = [(rig.pose.bones[bone].matrix @ Vector(place)).z for bone, place in places]
+        assert min(heights) > -5e-4
 
 
 def test_a_floor_under_pinned_feet_changes_no_pose(human):
