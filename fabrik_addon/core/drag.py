@@ -599,7 +599,7 @@ class DragSolver:
         return float(max(moved.max(initial=0.0), self.size * turns.max(initial=0.0)))
 
     def _step(self, state: _State, damping: float) -> tuple[_State, float, float]:
-        """The state after one quadratic program, the next damping, and the largest rotation of a joint, radians."""
+        """The state after one quadratic program, the next damping, and the largest rotation asked for, radians."""
         (mass, gradient, _), (constraints, *_) = state.equations, state.constraints
         rows, residual = state.rows, state.residual.ravel()
         multipliers = self._active.of(constraints)
@@ -641,7 +641,7 @@ class DragSolver:
             if trial.merit <= state.merit + least:
                 self._forces, self._compliance = found.forces.reshape(-1, 3), found.compliance[::3]
                 self._active = _Active(constraints.keys[found.active], found.pushes[found.active])
-                return trial, 0.1 * damping if damping > 0.1 else 0.0, share * longest
+                return trial, 0.1 * damping if damping > 0.1 else 0.0, longest
             share *= SHORTER
         # Forces from another pose can make the model's curvature far too large, so the next step begins without them.
         self._forces, self._active = np.zeros_like(self._forces), _Active.none()
@@ -680,9 +680,9 @@ class DragSolver:
     def _corrected(self, state: _State, step: FloatArray, kept: BoolArray, closed: BoolArray, share: float) -> _State:
         """The state after a fraction of a step (D,), with some goals moved back to where a straight path leads.
 
-        kept: (3 (E + O),) these goals: those that are met, and points of pins. Their paths are curved, and the
-        large caps of pins would then reject the step. closed: (K,) active constraints, whose gaps change only to remove
-        overlaps. All other overlaps are removed too.
+        kept: (3 (E + O),) these goals: those that are met, and points of pins. Their paths are curved, and the large
+        caps of pins would then reject the step. closed: (K,) active constraints, whose gaps do not change. All overlaps
+        are removed.
         Each correction is a Newton step with the rows of the pose it begins in, and moves as little mass as possible.
         With the rows and the Hessian of the first pose, chains that are almost stretched move away from their pins.
         """
