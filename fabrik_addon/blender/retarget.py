@@ -40,7 +40,7 @@ from .rig.pose_writer import in_object_mode, set_mode
 from .settings.in_use import add_item
 from .settings.rig import rig_settings
 
-# By suffix, the importer of a file: its add-on ("" for Blender itself), its operator, and the arguments.
+# The importer for each suffix: its add-on ("" for Blender itself), its operator, and the arguments.
 _USD: Final = ("", "wm.usd_import", {"set_frame_range": False})
 _IMPORTERS: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
     ".fbx": ("io_scene_fbx", "import_scene.fbx", {}),

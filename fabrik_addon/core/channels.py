@@ -126,7 +126,7 @@ def _euler(order: Sequence[int], matrices: FloatArray, start: FloatArray) -> Flo
     first, middle, last = order
     sign = 1.0 if (middle - first) % 3 == 1 else -1.0
     across, along = sign * matrices[..., middle, first], matrices[..., first, first]
-    # Without a cosine of the middle angle, the first and the last angle rotate about the same axis.
+    # If the cosine of the middle angle is 0, the first and the last angle rotate about the same axis.
     free = (np.hypot(across, along) > SINGLE)[..., None]
     last_angle = _carried_on(np.arctan2(across, along)[..., None], free, start[..., last : last + 1])[..., 0]
     angles = np.empty(matrices.shape[:-1])
@@ -175,7 +175,7 @@ _PLACES: Final = 32
 _EDGE_PLACES: Final = 256
 # The ranges about X, Y and Z; None if an axis is free.
 Box: TypeAlias = Sequence[Range | None]
-# The same for the angles in an Euler order, which comes first.
+# An Euler order, and the ranges of its angles.
 EulerBox: TypeAlias = tuple[str, Box]
 
 _CLOSED: Final = (0.0, 0.0)

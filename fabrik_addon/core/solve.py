@@ -275,7 +275,7 @@ def _meet_in_order(problem: Problem, state: State) -> None:
         stationary = part.stationary.copy() if rank == last else stationary
     part.stationary = stationary
     state.put(frames, part)
-    # A priority gives way slightly to later ones. The status is found with the weights at which it does.
+    # A priority gives way slightly to later ones, so the status is found with their lower weights.
     state.weights[frames] *= _GRADE**ranks
 
 

@@ -72,8 +72,8 @@ _WALKS: Final = 2.0
 # never below the origin, but less than _LOW above it, with feet that are _BELOW lower than the origin.
 _HIGH: Final = 6.0
 _LOW, _BELOW = 0.15, 0.5
-# In real dances and gestures, the fastest hand, foot or head swings 1 to 2 times per second. Noise of poses from video
-# moves it by fewer leg lengths per second.
+# In real dances and gestures, the fastest hand, foot or head swings 1 to 2 times per second. In noisy poses from
+# video it swings faster, but moves by fewer leg lengths per second.
 _OFTEN, _FAST = 6.0, 2.0
 # Radians: it shows if a body moves in a direction that is off by more.
 _ASIDE: Final = 0.1
@@ -177,7 +177,7 @@ def _swing_doubts(motion: Motion, source: RestBody) -> Iterator[str]:
     if len(motion) < 3 or not ends.size:
         return
     steps = np.diff(ends - hips.mean(axis=1, keepdims=True), axis=0)
-    # Of the fastest one: the medians of its movement in a frame, and of the change of this movement.
+    # The medians of how far the fastest one moves in a frame, and of the change of this movement.
     moved, changed = (float(np.median(lengths(each).max(axis=1))) for each in (steps, np.diff(steps, axis=0)))
     often = changed / max(moved, TINY) * motion.rate / (2.0 * np.pi)
     if often > _OFTEN and moved * motion.rate > _FAST * leg_length(source):

@@ -329,7 +329,7 @@ def _found_steps(context: Context, armature: Object, settings: BakeSettings, sec
         smooth = partial(low_pass, rate=rate, cutoff=settings.low_pass) if by_markers else None
         steps = sampled_steps(scene, armature, problems, frames, smooth, recorded=by_markers)
         sampled, matrices = yield from within(0.0, _SAMPLING_ENDS, steps)
-    # Markers need only half the memory.
+    # For markers, single precision is exact enough, and takes half the memory.
     kind = np.float32 if by_markers else np.float64
     pairs = [
         (problem, places._replace(points=places.points.astype(kind, copy=False)), space)
@@ -471,7 +471,7 @@ def check_root_motion(armature: Object, root_motion: str, trees: Sequence[RigPro
         )
 
 
-# A tree, the channels to key, and between them the object's locations (F, 3); None if the root bone gets its motion.
+# A tree, the locations of the object (F, 3) or None if the root bone is keyed instead, and the channels to key.
 _Made = tuple[BakedTree, FloatArray | None, TakeChannels]
 
 

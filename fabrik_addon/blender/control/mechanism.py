@@ -1,4 +1,4 @@
-"""The bones of a rig between its controls, over many frames: computed from their parents and constraints."""
+"""Computes the matrices of mechanism bones over many frames, from their parents and constraints."""
 
 from collections.abc import Iterable
 from itertools import accumulate
@@ -35,8 +35,8 @@ def by_channels(control: PoseBone, there: Matrix | None = None) -> Matrix:
 class Mechanism:
     """Bones that follow others on F frames, with their current channels.
 
-    Computes tracking, copied transforms, and IK without poles; bones with other constraints keep their current place in
-    their parent.
+    Computes tracking, copied transforms, and IK without poles; bones with other constraints keep their current pose
+    relative to their parent.
 
     Attributes:
         known: (F, 4, 4) matrices in armature space, by bone.

@@ -702,7 +702,7 @@ def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_res
             limbs.setdefault(row.switch, []).append(index)
     at_fk_length = set[int]()
     for bones_of_limb in limbs.values():
-        # IK moves the bones down to the last one that a control holds. IK bends the limb only up to the first of these.
+        # IK moves the bones down to the last one that a control holds. It bends those down to the first one.
         places = [place for place, index in enumerate(bones_of_limb) if rows[index].goes_by] or [len(bones_of_limb) - 1]
         limb, held = bones_of_limb[: places[-1] + 1], places[0]
         arms, now = (np.diff(each[limb, :3, 3], axis=0) for each in (size * rest, posed))

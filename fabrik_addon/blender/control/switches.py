@@ -168,7 +168,7 @@ def keyed_switches(setup: FabrikControlRig, values: Mapping[str, float]) -> dict
 
 
 def _driving(rig: Object) -> dict[str, set[str]]:
-    """By path of a custom property from 0 to 1: the bones whose constraints it drives.
+    """The bones whose constraints a custom property from 0 to 1 drives, by path of the property.
 
     If another property drives such a property, the driving one is listed instead.
     """

@@ -303,7 +303,7 @@ _FOLLOWS: Final = 0.1
 # The errors, as from `LimbOnIk.errors`, that are corrected over many frames, and those in a single pose.
 BAKED: Final = [0, 1]
 _POSED: Final = [0, 2, 3]
-# Controls of a pose are moved at most this many times, because heels follow their limb.
+# Rounds of moving the controls in a pose. One is not enough, because heels follow their limb.
 _MOST_TURNS: Final = 12
 Update: TypeAlias = Callable[[], object]
 
@@ -428,7 +428,7 @@ class LimbOnIk:
     ) -> dict[str, FloatArray]:
         """(F, 7) locations and rotations of controls by name, for matrices (F, B, 4, 4), from the pose last read.
 
-        The controls keep their places at the bones that they hold; the pole keeps its place beside the limb. motion:
+        The controls keep their positions at the bones that they hold; the pole, its position beside the limb. motion:
         (F, 4, 4) of the limb's parent since the pose was read. turned: (F, 4) local rotations of FK controls, which may
         rotate a bone relative to its IK control, as in paws. apart: (3,) from the limb's end to the position at which
         its control holds it; by default the error of IK.
@@ -466,7 +466,7 @@ class LimbOnIk:
         for bone, name in self.turned_by.items():
             row, parent, followed = self.bones.index(bone), bones[name].parent, still
             if apart is not None:
-                # Mechanism would take longer than another round. Toes follow the end.
+                # Toes follow the end. To compute what heels follow would take longer than another round.
                 followed = made if row > self.end else still
             elif parent is not None:
                 followed = mechanism.motion(parent)
@@ -571,7 +571,7 @@ class LimbOnIk:
     def _bend(self, matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(..., 3) the direction from root to end of matrices (..., B, 4, 4), and (..., 3) the normal of their plane.
 
-        The normal is as long as the joints, added up, are away from the line.
+        The length of the normal is the sum of the distances of the joints from the line.
         """
         arms = matrices[..., 1 : self.end + 1, :3, 3] - matrices[..., :1, :3, 3]
         lines = arms[..., -1, :] / np.maximum(np.linalg.norm(arms[..., -1, :], axis=-1, keepdims=True), TINY)
@@ -593,7 +593,7 @@ class LimbOnIk:
 
 
 def _plane_angles(plane: Sequence[FloatArray], wanted: Sequence[FloatArray]) -> FloatArray:
-    """(F,) radians about the lines of wanted planes, from planes that are swung with their lines, as from `_bend`."""
+    """(F,) radians from planes, swung to the wanted lines, to the wanted planes; both as from `_bend`."""
     (lines, normals), (wanted_lines, wanted_normals) = plane, wanted
     swung = times(matrix_from_quaternion(rotation_between(lines, wanted_lines)), normals)
     across = np.sum(np.cross(swung, wanted_normals) * wanted_lines, axis=1)
@@ -725,7 +725,7 @@ def place_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[Floa
 
 
 def find_pole(update: Update, limb: LimbOnIk, wanted: FloatArray) -> None:
-    """Find a limb's pole, or the control that acts as one, by rotating it into the plane of matrices (B, 4, 4)."""
+    """Find a limb's pole, or the control that acts as one, by trying to rotate the limb to matrices (B, 4, 4)."""
     angle, held_by = limb.plane_angle(wanted), {*limb.goes_by.values(), *limb.turned_by.values()}
     for name in [name for name in limb.controls if name not in held_by]:
         held = HeldChannels(limb.rig, [name])

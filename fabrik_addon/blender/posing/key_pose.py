@@ -82,7 +82,7 @@ def key_pose(context: Context, rig: Object, bones: str = "POSED") -> list[str]:
     else:
         chosen = []
         if enabled_effectors(rig):
-            # The channels that Solve and Live write.
+            # Key the channels that Solve and Live write.
             check_followed(context.scene, rig)
             trees = find_problems(rig, limbs=held_by_ik(rig, context.view_layer.update))
             roots = [problem.tree.skeleton.names[0] for problem in trees if problem.free_root]

@@ -118,7 +118,7 @@ class Capsules:
         self._ends: FloatArray = (
             np.array([[each.start, each.end] for each in capsules]).reshape(-1, 2, 3).swapaxes(0, 1)
         )
-        # (10, P) indices of each pair's scalar products among those of all starts, i and j, and directions, a and b.
+        # (10, P) where each pair's scalar products are among those of all starts (i, j) and directions (a, b).
         (i, j), count = self._pairs, len(capsules)
         a, b = i + count, j + count
         products = [(i, i), (j, j), (i, j), (a, a), (b, b), (a, b), (a, i), (a, j), (b, i), (b, j)]
@@ -222,8 +222,8 @@ class Capsules:
     def _measure(self, pose: Pose) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Measure the pairs in a pose.
 
-        Returns (..., P) gaps, twice (..., P) the closest points as fractions of the first and the second segment, and
-        (..., 2, C, 3) the ends of the segments.
+        Returns (..., P) gaps, the closest points as fractions (..., P) of the first and (..., P) of the second segment,
+        and (..., 2, C, 3) the ends of the segments.
         """
         if self._measured is None or self._measured[0] is not pose:
             heads, turns = pose.heads[..., None, self._on, :], pose.orientations[..., None, self._on, :, :]
@@ -260,8 +260,8 @@ def _closest(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Distances and closest points of pairs, from the scalar products (..., n) of vectors: see `closest`.
 
-    own, its: squares of the segments' directions. both: of the two directions. ahead, beyond: of the two with the
-    vector from the second start to the first. apart: the square of that vector.
+    own, its: squares of the two directions. both: their product. ahead, beyond: their products with the vector from
+    the second start to the first. apart: the square of that vector.
     """
     own, its = np.maximum(own, TINY), np.maximum(its, TINY)
     least = own * its - both**2
@@ -419,7 +419,7 @@ class Bounds:
     def lifted(self, ways: FloatArray) -> FloatArray:
         """(n,) the shares of the shift for legs whose targets move by `ways` (n, 3).
 
-        The higher a leg is lifted, the less weight it bears. At the height of the distance to the support, it is 1.
+        The higher a leg is lifted, the less weight it bears. The share is 1 for a lift by the distance to the support.
         """
         if self._support is None or not self._off_support:
             return np.ones(len(ways))

@@ -219,7 +219,7 @@ _NO_BONE: Final = re.compile(r"face[_.]\w+|(?:\w+[_.])?(?:com|center_of_mass)(?:
 _FLAT: Final = 1e-3
 # A hand is at a wrist of the body if its own wrist is closer than this fraction of the forearm's length.
 _AT_WRIST: Final = 0.6
-# Frames are missing after a step in time of more than this many usual ones.
+# Frames are missing if the time between two rows is more than this many times the usual one.
 _SKIPPED: Final = 1.7
 # Points in the middle of the hips. Hips stay in place if they are within this many meters of the origin.
 _HIPS: Final = ({"pelvis"}, {"mid_hip"}, {"hip"}, {"left_hip", "right_hip"})

@@ -361,7 +361,7 @@ def unknown_up(assumed: UpAxis) -> str:
 
 
 def frame_count_doubt(stated: float, there: int) -> tuple[str, ...]:
-    """A doubt if the header gives more frames than there are; NaN if it gives no number."""
+    """A doubt if there are fewer frames than the header gives; `stated` is NaN if it gives no number."""
     return (f"The header gives {stated:g} frames, but there are only {there}: export it again",) * (stated > there)
 
 

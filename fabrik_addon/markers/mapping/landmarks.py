@@ -216,9 +216,9 @@ _DEEP: Final = 4.0
 # _OPPOSITE on at least this percentage of the frames. In recordings it is at least 0.04 on every frame.
 _OPPOSITE: Final = 0.3
 _SWAPPED: Final = 20.0
-# Axes have different scales if the standard deviation of the limbs' lengths is more than the first number, relative to
-# these lengths, and this many times that with other scales. In recordings with markers it is at most 0.8 %, with
-# keypoints at most 1.2 times that. If an axis is stretched by 1.2, it is about 3 %, and 4 to 17 times.
+# Axes have different scales if the lengths of limbs vary by more than the fraction _CHANGED (standard deviation), and
+# by more than _STEADIER times as much as with other scales. They vary by at most 0.8 % in recordings with markers, and
+# by 1.2 times as much with keypoints. If one axis is stretched by 1.2, they vary by 3 %, or 4 to 17 times as much.
 _CHANGED: Final = 0.012
 _STEADIER: Final = 2.0
 

@@ -90,7 +90,7 @@ def draw_over(lines: Iterable[Lines]) -> None:
 
 
 def draw(*layers: tuple[Drawing, str, float]) -> None:
-    """Draw into the current viewport: drawings, each with a depth test and an opacity factor."""
+    """Draw layers into the current viewport. Each is a drawing, a depth test and an opacity factor."""
     import gpu  # noqa: PLC0415  not to be had without a window
     from gpu_extras.batch import batch_for_shader  # noqa: PLC0415
 

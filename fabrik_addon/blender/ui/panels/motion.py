@@ -317,7 +317,7 @@ def _set_influences(rig: Any, influences: list[float]) -> None:
     rig.update_tag(refresh={"TIME"})
 
 
-# Sliders that show and set the first keys of the influences of layers. The value of a key has no range of its own.
+# One slider for each layer sets the first key of its influence, since the value of a key has no range.
 _MOST_LAYERS: Final = 32
 INFLUENCES_OF_LAYERS: Final = "fabrik_influences_of_layers"
 INFLUENCES: Final = FloatVector(
