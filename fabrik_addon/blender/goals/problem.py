@@ -329,7 +329,7 @@ def find_problems(
             else:
                 targets.append((each.target, each.target_bone))
         pinned = tuple(each.bone for each, target in zip(effectors, targets, strict=True) if isinstance(target, Pin))
-        # Of pins and targets with the same priority, pins are met first.
+        # Pins are met before targets with the same priority.
         leading = [each for each, goal in zip(effectors, targets, strict=True) if not isinstance(goal, (Pin, Partner))]
         priority = min(each.priority for each in leading or effectors)
         staying = ends_on_ik(skeleton, effectors, limbs, {each.bone for each in leading}, priority)

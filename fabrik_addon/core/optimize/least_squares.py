@@ -23,7 +23,7 @@ CLEAR = 1e-3
 
 
 class Poles:
-    """P limbs that may have poles. A limb rotates about the line from base to end until its middle points there.
+    """P limbs that may have poles. Each rotates about the line from base to end until its middle points to the pole.
 
     The residual is the remaining angle, so it does not act against goals.
 
@@ -59,7 +59,7 @@ class Poles:
         return line / np.maximum(length, TINY)[:, None], length
 
     def rows(self, pose: Pose, motions: Motions, poles: FloatArray) -> FloatArray:
-        """(F, P, D) the reduction of the residual per unit of each column while the limb's line is fixed."""
+        """(F, P, D) how much a unit of each column reduces the residual, if the line of the limb stays in place."""
         rows = np.zeros((len(pose.root), len(self.limbs), self._bodies.columns))
         for index, limb in enumerate(self.limbs):
             axis, _, side, to_pole = self._frame(index, pose, poles)

@@ -254,7 +254,7 @@ def _points(content: bytes, parameters: Parameters) -> tuple[FloatArray, tuple[s
 
 
 def _layout(content: bytes, parameters: Parameters) -> tuple[Layout, tuple[str, ...], tuple[str, ...]]:
-    """The layout that matches the file's size, or else the first one up to the file's end; also notes and doubts."""
+    """The layout that fits the size of the file, or else the first one, cut at its end; also notes and doubts."""
     size = len(content)
     header, counts = parameters.header, _frame_counts(parameters)
     blocks = _counts([header.data_block, parameters.number("POINT:DATA_START")])
