@@ -217,8 +217,8 @@ _DEEP: Final = 4.0
 _OPPOSITE: Final = 0.3
 _SWAPPED: Final = 20.0
 # Axes have different scales if the lengths of limbs vary by more than the fraction _CHANGED (standard deviation), and
-# by more than _STEADIER times as much as with other scales. They vary by at most 0.8 % in recordings with markers, and
-# by 1.2 times as much with keypoints. If one axis is stretched by 1.2, they vary by 3 %, or 4 to 17 times as much.
+# by more than _STEADIER times as much as with other scales. With markers, the first is at most 0.8 %; with keypoints,
+# the second is at most 1.2. If one axis is stretched by 1.2, they are about 3 %, and 4 to 17.
 _CHANGED: Final = 0.012
 _STEADIER: Final = 2.0
 
