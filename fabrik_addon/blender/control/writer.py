@@ -571,7 +571,7 @@ class LimbOnIk:
     def _bend(self, matrices: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(..., 3) the direction from root to end of matrices (..., B, 4, 4), and (..., 3) the normal of their plane.
 
-        The length of the normal is that of the sum of the joints' offsets from the line.
+        The normal is as long as the sum of the joints' offsets from the line.
         """
         arms = matrices[..., 1 : self.end + 1, :3, 3] - matrices[..., :1, :3, 3]
         lines = arms[..., -1, :] / np.maximum(np.linalg.norm(arms[..., -1, :], axis=-1, keepdims=True), TINY)

@@ -208,7 +208,7 @@ def _reason(context: Context, *, automatic: bool) -> tuple[str, str]:
     """The likely reason why bones got no key, and the remedy."""
     options = _options(context, automatic=automatic)
     if (keying_set := _keying_set(context, automatic=automatic)) is not None:
-        return f"{keying_set.bl_label} lacks some changed properties", "choose another keying set"
+        return f"{keying_set.bl_label} lacks changed properties", "choose another keying set"
     if "INSERTKEY_REPLACE" in options:
         return "auto keying only replaces keys", "press Keyframe Solved Bones to insert new ones"
     if "INSERTKEY_AVAILABLE" in options:

@@ -284,7 +284,7 @@ class TestKeyingSets:
         own = bpy.context.scene.keying_sets.new(idname="own", name="Own")
         own.paths.add(rig, 'pose.bones["thigh.L"].rotation_euler')
         bpy.context.scene.keying_sets.active = own
-        with pytest.raises(RuntimeError, match=r"\(Own lacks some changed properties\): choose another keying set"):
+        with pytest.raises(RuntimeError, match=r"\(Own lacks changed properties\): choose another keying set"):
             by_hand(rig)
         assert not keyed(rig)
 

@@ -67,7 +67,7 @@ _SELDOM: Final = ("holds", "units", "up_axis", "keypoints", "rate", "start_frame
 
 
 class FABRIK_OT_import_markers(motion.ImportOptions, Operator, ImportHelper):
-    """Import motion capture markers as animated empties, or poses as an armature"""
+    """Import mocap markers as empties, or poses as an armature"""
 
     bl_idname = "fabrik.import_markers"
     bl_label = "Import Mocap Markers"
