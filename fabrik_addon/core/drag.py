@@ -680,9 +680,9 @@ class DragSolver:
     def _corrected(self, state: _State, step: FloatArray, kept: BoolArray, closed: BoolArray, share: float) -> _State:
         """The state after a fraction of a step (D,), with some goals moved to where their straight paths end.
 
-        kept: (3 (E + O),) the goals to move: those that are met, and points of pins. Their real paths are curved. If
-        pins were left there, their large caps would reject the step. closed: (K,) active constraints, whose gaps do
-        not change. All overlaps are removed.
+        kept: (3 (E + O),) the goals to move: those that are met, and points of pins. Their real paths are curved, and
+        the large caps of pins would reject the step. closed: (K,) active constraints, whose gaps do not change. All
+        overlaps are removed.
         Each correction is a Newton step with the rows of the pose it begins in, and moves as little mass as possible.
         With the rows and the Hessian of the first pose, chains that are almost stretched move away from their pins.
         """

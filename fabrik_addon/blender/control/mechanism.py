@@ -1,4 +1,4 @@
-"""Computes the matrices of mechanism bones over many frames, from their parents and constraints."""
+"""Computes mechanism bones over many frames, from their parents and constraints."""
 
 from collections.abc import Iterable
 from itertools import accumulate

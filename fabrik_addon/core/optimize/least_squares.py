@@ -59,7 +59,7 @@ class Poles:
         return line / np.maximum(length, TINY)[:, None], length
 
     def rows(self, pose: Pose, motions: Motions, poles: FloatArray) -> FloatArray:
-        """(F, P, D) how much a unit of each column reduces the residual, if the line of the limb stays in place."""
+        """(F, P, D) reduction of the residual per unit of each column, if the line of the limb stays in place."""
         rows = np.zeros((len(pose.root), len(self.limbs), self._bodies.columns))
         for index, limb in enumerate(self.limbs):
             axis, _, side, to_pole = self._frame(index, pose, poles)
