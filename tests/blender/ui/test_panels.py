@@ -9,6 +9,7 @@ import pytest
 from support import limited, scenes
 from support.layouts import SIDEBAR, Layout, drawn, width_of
 
+from fabrik_addon.blender.rig.keyframes import curves
 from fabrik_addon.blender.settings.motion import BAD, FAIR, TAKE_STATIC
 from fabrik_addon.blender.settings.rig import rig_settings, state_of_take
 from fabrik_addon.blender.settings.why_not import rig_at_hand
@@ -375,12 +376,25 @@ class TestWalk:
         assert self.of_take(capture) == before
         assert {state_of_take(person, each) for each in takes} == {"BAKED"}
 
-    def test_match_warnings_are_shown_with_the_markers(self, person):
+    def test_match_warnings_are_shown(self, person):
         """Fixed: they were shown only in the report after the bake."""
         bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"), last=12)
         bpy.ops.fabrik.match_markers()
         person.fabrik.capture.doubts = "A doubt"
-        assert "A doubt" in drawn(panels.motion.FABRIK_PT_marker_list).texts()
+        assert "A doubt" in drawn(panels.motion.FABRIK_PT_take).texts()
+
+    def test_warnings_of_a_bake_from_targets_are_shown(self, person):
+        """Fixed: below the result, no panel said that locked curves had kept their keys."""
+        bpy.ops.fabrik.add_effector(bone="hand.L")
+        person.fabrik.effectors[0].target.keyframe_insert("location", frame=1)
+        person.pose.bones["upper_arm.L"].keyframe_insert("rotation_quaternion", frame=1)
+        for curve in curves(person):
+            curve.lock = True
+        bpy.context.scene.frame_end = 2
+        person.fabrik.bake.action = "CURRENT"
+        bpy.ops.fabrik.bake()
+        shown = " ".join(drawn(panels.motion.FABRIK_PT_take).texts())
+        assert "were not changed: upper_arm.L" in shown
 
     def test_auto_keying_is_shown_next_to_spread(self, person):
         """Fixed: after the drag, the message reported that only one frame had changed."""

@@ -79,6 +79,7 @@ class FABRIK_PT_take(base.MotionTab, Panel):
             layout.operator(step)
         if capture.report is None:
             base.draw_lines(layout, capture.last_result, "BLANK1")
+            base.draw_lines(layout, capture.doubts, "ERROR")
 
 
 # The icons differ in shape. The report shows the errors as numbers.
@@ -136,8 +137,6 @@ class FABRIK_PT_marker_list(base.AboutRig, base.MotionTab, Panel):
             if marker.is_guess:
                 guess = ui_text("Guessed: moves {far:.0f} mm on this bone", far=1000.0 * marker.guess)
                 base.draw_lines(layout, guess, "QUESTION")
-        if capture.report is None:
-            base.draw_lines(layout, capture.doubts, "ERROR")
         if marker is not None and (advanced := folded(layout, "Advanced", "marker_list")) is not None:
             base.draw_target(advanced, marker, "target", "target_bone")
             advanced.prop(marker, "point")
