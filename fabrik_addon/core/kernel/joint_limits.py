@@ -309,7 +309,7 @@ class _Balls:
         if not len(frames):
             return
         lean = swing_of(many, many.quaternion(own[frames, joints]))
-        swings = np.stack([lean.x, lean.z], axis=1)
+        swings = np.array([lean.x, lean.z]).T
         half_axes = self._half_axes(swings[:, None], joints)[:, 0]
         outside = squares(swings / np.maximum(half_axes, ROUNDING)) > 1.0 + ROUNDING
         outside |= (np.asarray(lean.angle) > MAX_SWING) | (twist != turn)[frames, joints]
@@ -335,7 +335,7 @@ class _Balls:
         candidates |= np.minimum(self._high - twists, twists - self._low) <= within
         frames, joints = np.nonzero(candidates)
         lean = swing_of(many, many.quaternion(own[frames, joints]))
-        swings = np.stack([lean.x, lean.z], axis=1)[:, None]
+        swings = np.array([lean.x, lean.z]).T[:, None]
         half_axes = self._half_axes(swings, joints)
         root = np.reshape(ellipse_root(many, *swings[:, 0].T, *half_axes[:, 0].T), (-1, 1, 1))
         slope = np.where(half_axes > 0.0, swings / np.maximum(half_axes**2 + root, ROUNDING), 0.0)
@@ -345,7 +345,7 @@ class _Balls:
         normals = np.concatenate([lines, np.broadcast_to(AXES, (len(swings), *AXES.shape))], axis=1)
         outline = lengths(self._half_axes(lines, joints) * lines) - (lines * swings).sum(axis=2)
         axes, twist = self._axis_gaps[joints] - swings[:, 0] @ AXES.T, twists[frames, joints]
-        ends = np.stack([self._high[joints] - twist, twist - self._low[joints]], axis=1)
+        ends = np.array([self._high[joints] - twist, twist - self._low[joints]]).T
         gaps = np.concatenate([np.where(self._open[joints, None], np.inf, outline), axes, ends], axis=1)
         leaning, vectors = _gradients(lean)
         rows = np.concatenate([normals @ leaning, vectors[:, 3:], -vectors[:, 3:]], axis=1)

@@ -44,6 +44,8 @@ POSED = 0.7
 # Steps of finite differences, in radians. _TURNS: (4, 4, 3, 3) rotations by the sum of two steps; index 0 is no step.
 _STEPS = CLOSE * np.eye(4)[:, 1:]
 _TURNS = matrix_from_quaternion(quaternion_from_rotation_vector(_STEPS[:, None] + _STEPS))
+# (13, 2, 1, 3) no step, and steps of 1 forward and back along each component of two vectors.
+_AROUND = np.concatenate([np.zeros((1, 6)), np.eye(6), -np.eye(6)]).reshape(-1, 2, 1, 3)
 
 
 class HangFrom(NamedTuple):
@@ -313,17 +315,15 @@ class SaggingArms:
     def equations(self, pose: Pose, motions: Motions) -> tuple[FloatArray, FloatArray]:
         """(D,) the gradient, and (D, D) the negative Hessian."""
         points, step = self._points(pose), CLOSE * self._bodies.skeleton.extent
-        lines = self._lines(points)
-        slopes = self._slopes(lines)
-        tries = [self._slopes(lines + sign * step * np.eye(6).reshape(6, 2, 1, 3)) for sign in (1.0, -1.0)]
-        bent = (tries[0] - tries[1]).transpose(2, 0, 1, 3).reshape(-1, 6, 6) / (2.0 * step)
+        slopes, forward, back = np.split(self._slopes(self._lines(points) + step * _AROUND), [1, 7])
+        bent = (forward - back).transpose(2, 0, 1, 3).reshape(-1, 6, 6) / (2.0 * step)
         flat = points.reshape(-1, 3)
         shifts = self._bodies.shifts(pose, motions, flat, self._on).reshape(*points.shape, -1)
         rows = np.concatenate(self._lines(shifts), axis=1)
-        forces = np.concatenate([slopes[0] + slopes[1], -slopes[0], -slopes[1]])
+        forces = np.concatenate([slopes[0, 0] + slopes[0, 1], -slopes[0, 0], -slopes[0, 1]])
         curvature = self._bodies.stiffness(pose, motions, flat, self._on, forces)
         curvature = curvature - (np.swapaxes(rows, -1, -2) @ bent @ rows).sum(axis=0)
-        return np.einsum("ai,aid->d", np.concatenate(slopes, axis=1), rows), curvature
+        return np.einsum("ai,aid->d", np.concatenate(slopes[0], axis=1), rows), curvature
 
     def _points(self, pose: Pose) -> FloatArray:
         """(3, A, 3) shoulders, elbows and wrists, armature space."""
