@@ -268,27 +268,19 @@ def is_locked(curve: FCurve) -> bool:
     return curve.lock or (curve.group is not None and curve.group.lock)
 
 
-def set_curve_keys(
-    action: Action, owner: Object, data_path: str, index: int, frames: npt.ArrayLike, values: npt.ArrayLike, group: str
-) -> None:
-    """Set keys of one component on some frames; other keys stay, even between these frames.
+def insert_keys(curve: FCurve, frames: FloatArray, values: FloatArray) -> None:
+    """Set keys of a curve on frames (F,) to values (F,); other keys stay, even between these frames.
 
     An existing key keeps its interpolation, and its handles move with it; a new one gets the interpolation of the key
     before it.
-
-    frames, values: (F,), with increasing frames. group: heading for a new curve.
     """
-    curve = _curve(channels_of(action, owner), data_path, index, group)
-    frames = np.asarray(frames, dtype=np.float64)
-    values = np.asarray(values, dtype=np.float64)
     points = curve.keyframe_points
-    kinds = [key.interpolation for key in points] or ["LINEAR"]
+    # Blender copies the interpolation only if there are two keys already.
+    only = points[0].interpolation if len(points) == 1 else None
     for frame, value in zip(frames.tolist(), values.tolist(), strict=True):
         points.insert(frame, value, options={"FAST"})
-    if len(kinds) == 1:
-        # Blender copies the interpolation only if there are two keys already.
-        for key in points:
-            key.interpolation = kinds[0]
+    for key in points if only else ():
+        key.interpolation = only
     curve.update()
 
 
