@@ -3,7 +3,7 @@
 A limb's IK controls move it only while it is on IK.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -250,7 +250,7 @@ class _Search:
 
     Attributes:
         setup: the data stored with the armature.
-        after: for each bone, the bones that may follow it, as bits.
+        after: for each bone, the bones that may follow it.
         by_hand: the controls that were chosen for bones.
     """
 
@@ -303,7 +303,7 @@ class _Search:
         follows = found.on_fk.follows
         deform = found.on_fk.deform
         has_own = follows[follows[:, deform].mean(axis=1) <= MOST].any(axis=0)
-        left = sum(1 << int(place) for place in np.flatnonzero(deform & ~has_own))
+        left = {found.on_fk.bones[place] for place in np.flatnonzero(deform & ~has_own)}
         lone = [
             each for each in switching.permanent_iks(self.rig) if any(self.after[bone] & left for bone in each.bones)
         ]
@@ -429,21 +429,18 @@ class _Search:
         """Test the bones in `doubted`; returns bones to remove from the body, and bones to test again afterwards."""
         blamed: set[str] = set()
         again: set[str] = set()
-        indices = {bone.name: index for index, bone in enumerate(self.rig.pose.bones)}
         self.update()
         for tree in ControlRig(self.rig, self.setup).trees():
             by_control = {self.setup.carriers[name].control: name for name in tree.skeleton.names if name in doubted}
             writer = writing.ControlWriter(self.update, self.rig, self.setup, tree.skeleton)
-            waiting = switching.batches([each for each in by_control if each in indices], self.after)
+            waiting = switching.batches([each for each in by_control if each in self.after], self.after)
             while waiting:
                 batch = waiting.pop()
                 turned = [by_control[control] for control in batch]
                 writer.write(self._with_rotated_bones(tree, turned), tree.root_location)
                 self.update()
                 off = [each.bone for each in writer.deviations()]
-                following = {
-                    control: [name for name in off if self.after[control] >> indices[name] & 1] for control in batch
-                }
+                following = {control: [name for name in off if name in self.after[control]] for control in batch}
                 suspects = [control for control, mine in following.items() if mine]
                 if len(suspects) > 1:
                     # A control may move bones only because the root control is moved too. So test such controls singly.
@@ -505,7 +502,7 @@ class _Search:
         """
         limbs = {path: [row.name for row in rows] for path, rows in switching.limbs_of(self.setup).items()}
         carrying = {self.setup.place, *(row.control for row in self.setup.carriers)}
-        free = sorted({*candidates} - carrying, key=lambda name: (-self.after[name].bit_count(), name))
+        free = sorted({*candidates} - carrying, key=lambda name: (-len(self.after[name]), name))
         mine = {path: self._exclusive_controls(limb, free) for path, limb in limbs.items()}
         pose_writer.write_switches(self.rig, {row.path: row.fk for row in self.setup.switches})
         # Controls that move a limb on FK do not place it on IK.
@@ -539,12 +536,8 @@ class _Search:
         for row in self.setup.carriers:
             if row.parent in below:
                 below.add(row.name)
-        mine = self._bit_mask(limb)
-        others = self._bit_mask(row.name for row in self.setup.carriers if row.name not in below)
+        mine, others = set(limb), {row.name for row in self.setup.carriers} - below
         return [name for name in controls if self.after[name] & mine and not self.after[name] & others]
-
-    def _bit_mask(self, names: Iterable[str]) -> int:
-        return sum(1 << self.rig.pose.bones.find(name) for name in names)
 
     def _note(self, limb: _TriedLimb, control: str, path: str) -> None:
         """Store that a control moves a limb.
@@ -581,9 +574,8 @@ class _Search:
         chained = {each.name for bone, ik in iks if ik.use_stretch for each in pose_writer.moved_by(bone, ik)}
         stretching = [bone for bone in self.rig.pose.bones if bone.name in chained and bone.ik_stretch > 0.0]
         for path, limb in limbs.items():
-            mine = self._bit_mask(limb.bones)
             for bone in stretching:
-                if self.after[bone.name] & mine:
+                if not self.after[bone.name].isdisjoint(limb.bones):
                     stretch = bone_path(bone.name, "ik_stretch")
                     add_item(self.setup.along, name=stretch, switch=path, fk=bone.ik_stretch, ik=0.0)
             self.setup.switches[path].stretches = False
