@@ -717,17 +717,13 @@ def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_res
                 joint = posed[limb[-1], :3, 3] - times(paw, arms[held:]).sum(axis=0)
                 _keep_end(posed, limb[: held + 1], lengths[:held], joint)
     turned = posed[:, :3, :3] @ np.swapaxes(rest[:, :3, :3], 1, 2)
-    local = np.empty((len(names), 3, 3))
+    carried, heads, still = turned[parents], posed[:, :3, 3], size * rest[:, :3, 3]
+    carried[[parent < 0 for parent in parents]] = np.eye(3)
+    local = np.swapaxes(carried @ rest[:, :3, :3], 1, 2) @ posed[:, :3, :3]
+    arms = times(np.swapaxes(carried, 1, 2), heads - heads[parents])
     for index, parent in enumerate(parents):
-        carried = turned[parent] if parent >= 0 else np.eye(3)
-        local[index] = (carried @ rest[index, :3, :3]).T @ posed[index, :3, :3]
-        if parent < 0:
-            rest[index, :3, 3] = posed[index, :3, 3]
-        elif index in at_fk_length:
-            arm = bones[index].bone.head_local - bones[parent].bone.head_local
-            rest[index, :3, 3] = rest[parent, :3, 3] + size * np.array(arm)
-        else:
-            rest[index, :3, 3] = rest[parent, :3, 3] + carried.T @ (posed[index, :3, 3] - posed[parent, :3, 3])
+        arm = still[index] - still[parent] if index in at_fk_length else arms[index]
+        rest[index, :3, 3] = rest[parent, :3, 3] + arm if parent >= 0 else heads[index]
     lengths = size * np.array([bone.bone.length for bone in bones])
     skeleton = Skeleton(names, parents, rest, lengths)
     return plain.Tree(skeleton, quaternion_from_matrix(local), rest[0, :3, 3].copy())
