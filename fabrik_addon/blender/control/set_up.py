@@ -25,7 +25,7 @@ from ..settings.rig import rig_settings
 from . import switches as switching
 from . import writer as writing
 from .posed_rig import ControlRig
-from .trials import MOST, TRIED_AXIS, Carrier, Frame, Trials, can_swing, find_carriers, find_frames, try_controls
+from .trials import MOST, TRIED_AXIS, Carrier, Frame, Trials, find_carriers, find_frames, try_controls
 
 # A control is needed only if other controls cannot reproduce more than this fraction of its effect. Smaller differences
 # may come from the curvature of the trials' arcs.
@@ -366,8 +366,9 @@ class _Search:
         ]
 
     def _turns(self, name: str) -> bool:
+        """Whether locks allow a bone to rotate about axes other than its own Y."""
         bone = self.rig.pose.bones[name]
-        return can_swing(bone) and not pose_writer.is_locked(bone)
+        return not (bone.lock_rotation[0] and bone.lock_rotation[2]) and not pose_writer.is_locked(bone)
 
     def _set(self, values: Mapping[switching.Switch, float]) -> None:
         for switch, value in values.items():

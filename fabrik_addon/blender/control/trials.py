@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
-from bpy.types import Context, Object, PoseBone
+from bpy.types import Context, Object
 
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.rotations import rotation_vector_from_matrix
@@ -130,11 +130,6 @@ def try_controls(context: Context, rig: Object, controls: Sequence[str], after: 
     shaped = frozenset(bone.name for bone in every if bone.custom_shape)
     deform = deform if deform.any() else np.ones_like(deform)
     return Trials(bones, list(controls), parents, lengths, deform, shaped, rest, turns, turned, moved)
-
-
-def can_swing(bone: PoseBone) -> bool:
-    """Whether locks allow a bone to rotate about axes other than its own Y."""
-    return not (bone.lock_rotation[0] and bone.lock_rotation[2])
 
 
 def _matrices(context: Context, rig: Object) -> FloatArray:
