@@ -104,7 +104,14 @@ def calibrate_markers_steps(
         lift = np.array(rig.matrix_world)[:3, :3] @ next(lifts, lift)
     if proportions == "REST":
         # The rig is fitted to the person, so the markers are not scaled.
-        _fit_rest_pose(context, rig, found)
+        with in_object_mode(context):
+            set_mode(context, "EDIT", rig)
+            for each in found:
+                skeleton, heads = each.skeleton, each.skeleton.rest[:, :3, 3] / each.scale
+                tails = heads + skeleton.rest[:, :3, 1] * (skeleton.lengths / each.scale)[:, None]
+                for name, head, tail in zip(skeleton.names, heads, tails, strict=True):
+                    bone = rig.data.edit_bones[name]
+                    bone.head, bone.tail = Vector(head), Vector(tail)
         lift, factor = lift / factor, 1.0
     _keep(rig, found, proportions)
     matching.scale_markers(holders, np.array(rig.matrix_world.translation), factor, lift)
@@ -135,17 +142,6 @@ def _check_proportions(rig: Object, proportions: str, holders: Sequence[Object])
             raise RigError(f"The armature of {rig.name!r} is used by {data.users} objects: make it single-user first")
     elif proportions != "NONE":
         matching.check_scalable(holders)
-
-
-def _fit_rest_pose(context: Context, rig: Object, found: Sequence[Calibration]) -> None:
-    with in_object_mode(context):
-        set_mode(context, "EDIT", rig)
-        for each in found:
-            skeleton, heads = each.skeleton, each.skeleton.rest[:, :3, 3] / each.scale
-            tails = heads + skeleton.rest[:, :3, 1] * (skeleton.lengths / each.scale)[:, None]
-            for name, head, tail in zip(skeleton.names, heads, tails, strict=True):
-                bone = rig.data.edit_bones[name]
-                bone.head, bone.tail = Vector(head), Vector(tail)
 
 
 def _calibrations(

@@ -24,7 +24,7 @@ from bpy.types import Object, PoseBone
 from ...core import LimitError, Polygon
 from ...core.arrays import IntArray
 from ...core.backend import array as many
-from ...core.channels import Box, EulerBox, euler_box, limit_in
+from ...core.channels import Box, euler_box, limit_in
 from ...core.errors import bones_of, first_few
 from ...core.limits import outline, swing_of
 from ...human.preset import LimitPreset, human_limits, swing_names, why_not_human
@@ -430,7 +430,15 @@ def limits_to_constraints(bones: Sequence[PoseBone]) -> tuple[str, list[str]]:
     for holder, box in limited:
         constraint = next(filter(is_own, holder.constraints), None)
         if any(box[1]):
-            _constrain(constraint or holder.constraints.new("LIMIT_ROTATION"), box)
+            own: Any = constraint or holder.constraints.new("LIMIT_ROTATION")
+            own.name = CONSTRAINT_NAME if constraint is None else own.name
+            own.owner_space, own.euler_order = "LOCAL", box[0]
+            own.use_transform_limit, own.use_legacy_behavior = True, False
+            own.mute, own.influence = False, 1.0
+            for axis, ends in zip(_AXES, box[1], strict=True):
+                setattr(own, f"use_limit_{axis}", ends is not None)
+                for side, end in zip(("min", "max"), ends or (), strict=False):
+                    setattr(own, f"{side}_{axis}", end)
         elif constraint is not None:
             # A constraint from a library can only be muted.
             if rig.override_library is not None and constraint.is_override_data:
@@ -444,19 +452,6 @@ def limits_to_constraints(bones: Sequence[PoseBone]) -> tuple[str, list[str]]:
 def is_own(constraint: Any) -> bool:
     """Whether a constraint was made from a limit; Blender adds a number if its name was taken."""
     return constraint.type == "LIMIT_ROTATION" and constraint.name.split(".")[0] == CONSTRAINT_NAME
-
-
-def _constrain(constraint: Any, box: EulerBox) -> None:
-    if not is_own(constraint):
-        constraint.name = CONSTRAINT_NAME
-    constraint.owner_space, constraint.euler_order = "LOCAL", box[0]
-    constraint.use_transform_limit, constraint.use_legacy_behavior = True, False
-    constraint.mute, constraint.influence = False, 1.0
-    for axis, ends in zip(_AXES, box[1], strict=True):
-        setattr(constraint, f"use_limit_{axis}", ends is not None)
-        if ends is not None:
-            setattr(constraint, f"min_{axis}", ends[0])
-            setattr(constraint, f"max_{axis}", ends[1])
 
 
 def limits_from_ik(bones: Sequence[PoseBone]) -> tuple[str, list[str]]:
