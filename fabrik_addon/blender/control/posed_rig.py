@@ -50,6 +50,9 @@ _Pair: TypeAlias = tuple[str, str]
 Changed: TypeAlias = dict[_Pair, tuple[float, ...]]
 # (F, J, 4) local rotations and (F, 3) root heads.
 _Poses: TypeAlias = tuple[FloatArray, FloatArray]
+_Writer: TypeAlias = pose_writer.PoseWriter | writing.ControlWriter
+_Limbs: TypeAlias = Mapping[str, writing.LimbOnIk]
+_NEW: Final[_Limbs] = MappingProxyType({})
 
 
 class PlainRig:
@@ -162,8 +165,8 @@ class PlainRig:
         bones: Sequence[int],
         *,
         moves_root: bool,
-        known: Mapping[str, writing.LimbOnIk] = MappingProxyType({}),
-    ) -> pose_writer.PoseWriter | writing.ControlWriter:
+        known: _Limbs = _NEW,
+    ) -> _Writer:
         """A writer for many poses of a tree; each result depends only on the pose and the rig's state at the start.
 
         update: evaluates the rig. bones: the posed bones, as indices in the skeleton. known: limbs that were placed on
@@ -432,8 +435,8 @@ class ControlRig(PlainRig):
         bones: Sequence[int],
         *,
         moves_root: bool,
-        known: Mapping[str, writing.LimbOnIk] = MappingProxyType({}),
-    ) -> pose_writer.PoseWriter | writing.ControlWriter:
+        known: _Limbs = _NEW,
+    ) -> _Writer:
         top = skeleton.names[0]
         # Controls of bones above a part may turn with those of the part, as in the lower spine of Rigify.
         others = self.trees() if self._setup.carriers[top].parent else []

@@ -1,6 +1,7 @@
 """Samples a rig's targets, now or frame by frame, in the space in which its tree of bones is solved."""
 
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -201,7 +202,11 @@ def is_seen(marker: Target, frame: float) -> bool:
     curve = next((each for each in keyframes.curves(marker[0]) if (each.data_path, each.array_index) == first), None)
     if curve is None:
         return True
-    before, after = keyframes.neighboring_keys(curve, frame)
+    # The first key on or after the frame; this reads only a few keys.
+    points: Any = curve.keyframe_points
+    place = bisect_left(points, frame, key=lambda point: point.co[0])
+    before = points[place - 1].co[0] if place else -np.inf
+    after = points[place].co[0] if place < len(points) else np.inf
     if after == frame:
         return True
     times = np.empty(0) if is_imported(marker) else keyframes.keys(curve)[:, 0]

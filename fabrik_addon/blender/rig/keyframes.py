@@ -5,10 +5,8 @@ the slot's channel bag, on the only strip of the only layer.
 """
 
 import re
-from bisect import bisect_left
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from math import inf
 from typing import Any, Final
 
 import bpy
@@ -458,16 +456,6 @@ def channel_values(current: npt.ArrayLike, curves: Iterable[FCurve], frames: Flo
     for curve in curves:
         values[:, curve.array_index] = values_at(curve, frames)
     return values
-
-
-def neighboring_keys(curve: FCurve, frame: float) -> tuple[float, float]:
-    """The frame of the last key before a frame, and of the first key on or after it; infinite if there is none.
-
-    Reads only a few keys, even if there are many.
-    """
-    points: Any = curve.keyframe_points
-    place = bisect_left(points, frame, key=lambda point: point.co[0])
-    return points[place - 1].co[0] if place else -inf, points[place].co[0] if place < len(points) else inf
 
 
 def scale_values(curve: FCurve, factor: float, shift: float | FloatArray) -> None:
