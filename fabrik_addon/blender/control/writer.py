@@ -31,7 +31,7 @@ from ...core.rotations import (
 from ..rig import armature as plain
 from ..rig import pose_writer
 from ..rig.keying import key_in_steps
-from ..settings.control import FabrikControlRig, control_rig, moves
+from ..settings.control import FabrikControlRig, control_rig, copied, moves
 from ..settings.why_not import enabled_effectors
 from .mechanism import Mechanism, by_channels
 from .switches import keyed_switches, limbs_of, with_linked_values
@@ -424,12 +424,12 @@ class LimbOnIk:
         matrices |= {name: motion @ plain.as_array(bones[name].matrix) for name in self.with_parent}
         made = still
         for bone, name in self.goes_by.items():
-            row, copied = self.bones.index(bone), _copied(bones[bone])
+            row, leader = self.bones.index(bone), copied(bones[bone])
             made = moved[:, row]
-            if copied in turned:
+            if leader in turned:
                 own = np.tile(np.eye(4), (len(wanted), 1, 1))
                 own[:, :3, :3] = matrix_from_quaternion(
-                    product(conjugate(turned[copied]), plain.local_rotation(bones[copied]))
+                    product(conjugate(turned[leader]), plain.local_rotation(bones[leader]))
                 )
                 made = wanted[:, row] @ own @ np.linalg.inv(here[row])
             found[name] = self._channels(name, made, motion if name in self.with_parent else still)
@@ -578,12 +578,6 @@ def _plane_angles(plane: Sequence[FloatArray], wanted: Sequence[FloatArray]) -> 
     swung = times(matrix_from_quaternion(rotation_between(lines, wanted_lines)), normals)
     across = np.sum(np.cross(swung, wanted_normals) * wanted_lines, axis=1)
     return np.asarray(np.arctan2(across, np.sum(swung * wanted_normals, axis=1)))
-
-
-def _copied(bone: PoseBone) -> str:
-    """The bone whose transforms a bone copies now; "" if it copies none."""
-    every: Iterable[Any] = reversed(bone.constraints)
-    return next((each.subtarget for each in every if each.type == "COPY_TRANSFORMS" and moves(each)), "")
 
 
 def limbs_on_ik(
