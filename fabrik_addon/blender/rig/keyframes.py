@@ -235,7 +235,7 @@ def write_curves(
         owner: the data-block that the action animates.
         data_path: the property's path from `owner`.
         frames: (F,) increasing frames or subframes; without frames the curves are made but stay empty.
-        values: (F, n), or (F,) for a property of one number.
+        values: (F, n).
         group: heading of the curves in the animation editors.
         components: indices of the components that get keys; None for all.
 
@@ -244,7 +244,6 @@ def write_curves(
     """
     times = np.asarray(frames, dtype=np.float64)
     table = np.asarray(values, dtype=np.float64)
-    table = table[:, None] if table.ndim == 1 else table
     if not (np.isfinite(table).all() and np.isfinite(times).all()):
         raise KeyframeError(
             f"A key of {data_path} in action {action.name!r} would not be a finite number: move its "
