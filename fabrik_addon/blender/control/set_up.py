@@ -6,6 +6,7 @@ A limb's IK controls move it only while it is on IK.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Final
 
 import numpy as np
@@ -526,9 +527,8 @@ class _Search:
                     control = self.setup.carriers[name].control
                     if on_ik.full[on_ik.controls.index(control), on_ik.bones.index(name)]:
                         self.setup.controls[control].limb = path
-            limb.hold(
-                {name: self.setup.carriers[name].goes_by for name in limb.bones if self.setup.carriers[name].goes_by}
-            )
+            rows = [self.setup.carriers[name] for name in limb.bones]
+            limb.hold({row.name: row.goes_by for row in rows if row.goes_by})
         self._stop_stretching(tried)
 
     def _exclusive_controls(self, limb: Sequence[str], controls: Sequence[str]) -> list[str]:
@@ -647,12 +647,9 @@ def _has(switch: switching.Switch, carrier: Carrier) -> bool:
 
 def _switch_of(found: _Found, carrier: Carrier) -> str:
     """The path of a bone's switch, or of that of its control's parents, as for a paw's toes; "" for none."""
-    names, parents = found.on_fk.bones, found.on_fk.parents
-    body = {name for each in found.carriers for name in (each.bone, each.control)}
-    above, bone = [], parents[names.index(carrier.control)]
-    while bone >= 0 and names[bone] not in body:
-        above.append(names[bone])
-        bone = parents[bone]
+    names, body = found.on_fk.bones, {name for each in found.carriers for name in (each.bone, each.control)}
+    parents = (names[bone] for bone in found.on_fk.above(names.index(carrier.control)))
+    above = [*takewhile(lambda name: name not in body, parents)]
     return next((each.path for each in found.switches if _has(each, carrier) or not each.bones.isdisjoint(above)), "")
 
 

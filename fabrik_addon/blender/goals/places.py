@@ -21,8 +21,8 @@ from ..settings.motion import MARKER_NAME
 from .effectors import Goal, Partner, Pin, Target, targets_in
 from .problem import RigProblem
 
-# Data (F, …) to fill frame by frame, a function that reads it from a target in the evaluated scene, and the target.
-_Column: TypeAlias = tuple[FloatArray, Callable[[Depsgraph, Target], Any], Target]
+# World positions (F, 3) or matrices (F, 4, 4) to fill frame by frame, and their target in the evaluated scene.
+_Column: TypeAlias = tuple[FloatArray, Target]
 
 # Seconds of work between two checks of the Esc key, and the minimum number of frames.
 _LOOK_EVERY: Final = 0.1
@@ -89,13 +89,8 @@ def sample_steps(
     still = [is_still(target) for target in turning]
     for place in np.flatnonzero(still):
         matrices[:, place] = _evaluated_matrix(_depsgraph(scene), turning[place])
-    columns: list[_Column] = [
-        (positions[:, place], lambda *found: _evaluated_matrix(*found).translation, targets[place])
-        for place in np.flatnonzero(np.logical_not(plain))
-    ]
-    columns += [
-        (matrices[:, place], _evaluated_matrix, turning[place]) for place in np.flatnonzero(np.logical_not(still))
-    ]
+    columns = [(positions[:, place], targets[place]) for place in np.flatnonzero(np.logical_not(plain))]
+    columns += [(matrices[:, place], turning[place]) for place in np.flatnonzero(np.logical_not(still))]
     if columns:
         yield from _evaluated(scene, times, columns)
     for place, target in enumerate(targets):
@@ -126,8 +121,9 @@ def _evaluated(scene: Scene, frames: FloatArray, columns: Sequence[_Column]) -> 
                 whole = int(np.floor(frames[done]))
                 scene.frame_set(whole, subframe=float(frames[done] - whole))
                 graph = _depsgraph(scene)
-                for column, read, target in columns:
-                    column[done] = read(graph, target)
+                for column, target in columns:
+                    matrix = _evaluated_matrix(graph, target)
+                    column[done] = matrix if column.ndim > 2 else matrix.translation
                 done += 1
         finally:
             scene.frame_set(frame, subframe=subframe)
