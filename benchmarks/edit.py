@@ -69,7 +69,7 @@ def _redraw(rig):
     def shown(*, frame):
         view.show_trails = True
         bpy.context.scene.frame_current += frame
-        drawing.Drawing.of(drawing.trail_lines(bpy.context, handlers.shown_motion(bpy.context)))
+        drawing.joined(drawing.trail_lines(bpy.context, handlers.shown_motion(bpy.context)))
 
     def off():
         view.show_trails = False

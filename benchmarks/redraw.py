@@ -23,7 +23,7 @@ from fabrik_addon.blender.ui import panels
 from fabrik_addon.blender.ui.overlays import goals as goal_overlay
 from fabrik_addon.blender.ui.overlays import goals as marker_overlay
 from fabrik_addon.blender.ui.overlays import limits as overlay
-from fabrik_addon.blender.ui.overlays.drawing import Drawing
+from fabrik_addon.blender.ui.overlays.drawing import joined
 from fabrik_addon.core import Ball
 
 ROOT = Path(__file__).parents[1]
@@ -108,11 +108,11 @@ def python_of(rig):
     parts = {
         _PANELS: lambda: [stage.panel.draw(stage, context) for stage in stages],
         "goals and their labels": lambda: [
-            Drawing.of(goal_overlay.lines_of(rig)),
+            joined(goal_overlay.lines_of(rig)),
             goal_overlay.labels(rig, context.scene),
         ],
         f"limits of {len(bones)} bones that have not moved": lambda: overlay.gather(bones, bones[0]),
-        "lines from markers to bones": lambda: Drawing.of(marker_overlay.error_lines(rig)),
+        "lines from markers to bones": lambda: joined(marker_overlay.error_lines(rig)),
     }
     return interleaved(REPEATS, parts, time.process_time)
 

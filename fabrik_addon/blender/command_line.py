@@ -181,7 +181,8 @@ def _write_files(result: BakeResult, take: batch.BatchTake) -> None:
 
     Like Blender when it saves, this keeps a .blend from before the call as .blend1.
     """
-    for library in bpy.data.libraries:
+    libraries: Any = bpy.data.libraries
+    for library in libraries:
         path = Path(bpy.path.abspath(library.filepath, library=library.parent))
         if batch.identity(path) in map(batch.identity, take.files):
             raise FabrikError(f"{path}: is linked by the rig's file and would be replaced: choose another name")
@@ -192,24 +193,18 @@ def _write_files(result: BakeResult, take: batch.BatchTake) -> None:
                 text = rig_settings(result.trees[0].problem.rig).capture.report.as_string()
                 parts[1].write_text(text, encoding="utf-8", newline="")
             bpy.ops.wm.save_as_mainfile(filepath=str(parts[0]), compress=True, copy=True)
-            _check_complete(parts[0])
+            # Blender reports success even if the disk was full. It needs the end of a file to list its contents.
+            try:
+                with libraries.load(str(parts[0])):
+                    pass
+            except OSError:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from None
             if batch.INTERRUPTED.is_set():
                 raise KeyboardInterrupt
     except (OSError, RuntimeError) as trouble:
         reason = " ".join(str(getattr(trouble, "strerror", None) or trouble).split())
         names = " and ".join(str(path) for path in paths)
         raise FabrikError(f"{names}: cannot be written ({reason}): choose another folder, or free space") from None
-
-
-def _check_complete(path: Path) -> None:
-    """Raise OSError for an incomplete .blend, because Blender reports success even if the disk was full."""
-    libraries: Any = bpy.data.libraries
-    try:
-        # Blender needs the end of a file to list its contents.
-        with libraries.load(str(path)):
-            pass
-    except OSError:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from None
 
 
 _USAGE: Final = 2

@@ -130,11 +130,6 @@ class Report:
         ends = self._marker(marker), self._frame(block * _TOGETHER + frame)
         return Row(mean, rms, row.max, coverage, "", None, *ends)
 
-    @property
-    def used(self) -> FloatArray:
-        """(F, M) the errors that are used; NaN for missing samples and for samples that were left out."""
-        return self._part(slice(None))[0]
-
     def _part(self, part: Any) -> tuple[FloatArray, BoolArray]:
         """The errors of some samples, NaN if a sample is not used, and whether the samples are seen."""
         errors = self.errors[part]

@@ -729,8 +729,8 @@ def animated_limits(armature: Object, bones: Sequence[str], frames: IntArray) ->
     drivers = getattr(armature.animation_data, "drivers", ())
     animated: dict[tuple[str, str], None] = {}
     for curve in (*keyframes.curves(armature), *drivers):
-        bone, name = keyframes.bone_in_path(curve.data_path), curve.data_path.rpartition('["')[2].removesuffix('"]')
-        if bone not in bones or name not in NUMBERS:
+        name = curve.data_path.rpartition('["')[2].removesuffix('"]')
+        if name not in NUMBERS or (bone := keyframes.bone_in_path(curve.data_path)) not in bones:
             continue
         if curve.driver is not None or (not curve.mute and np.ptp(keyframes.values_at(curve, frames)) > _STILL):
             animated[bone, name] = None

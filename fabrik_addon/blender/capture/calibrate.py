@@ -104,7 +104,14 @@ def calibrate_markers_steps(
         lift = np.array(rig.matrix_world)[:3, :3] @ next(lifts, lift)
     if proportions == "REST":
         # The rig is fitted to the person, so the markers are not scaled.
-        _fit_rest_pose(context, rig, found)
+        with in_object_mode(context):
+            set_mode(context, "EDIT", rig)
+            for each in found:
+                skeleton, heads = each.skeleton, each.skeleton.rest[:, :3, 3] / each.scale
+                tails = heads + skeleton.rest[:, :3, 1] * (skeleton.lengths / each.scale)[:, None]
+                for name, head, tail in zip(skeleton.names, heads, tails, strict=True):
+                    bone = rig.data.edit_bones[name]
+                    bone.head, bone.tail = Vector(head), Vector(tail)
         lift, factor = lift / factor, 1.0
     _keep(rig, found, proportions)
     matching.scale_markers(holders, np.array(rig.matrix_world.translation), factor, lift)
@@ -137,17 +144,6 @@ def _check_proportions(rig: Object, proportions: str, holders: Sequence[Object])
         matching.check_scalable(holders)
 
 
-def _fit_rest_pose(context: Context, rig: Object, found: Sequence[Calibration]) -> None:
-    with in_object_mode(context):
-        set_mode(context, "EDIT", rig)
-        for each in found:
-            skeleton, heads = each.skeleton, each.skeleton.rest[:, :3, 3] / each.scale
-            tails = heads + skeleton.rest[:, :3, 1] * (skeleton.lengths / each.scale)[:, None]
-            for name, head, tail in zip(skeleton.names, heads, tails, strict=True):
-                bone = rig.data.edit_bones[name]
-                bone.head, bone.tail = Vector(head), Vector(tail)
-
-
 def _calibrations(
     scene: Scene,
     rig: Object,
@@ -177,8 +173,8 @@ def _calibrations(
     measured_clip = matching.marker_clip(scene, rig, measured)
     take_clip = matching.marker_clip(scene, rig, take) if other else measured_clip
     capture, scale = rig_settings(rig).capture, _SCALES[proportions]
-    mapping, rest, left_out = matching.mapping_of(capture), read_rest(rig), list[tuple[float, float]]()
-    found = list[Calibration]()
+    mapping, rest = matching.mapping_of(capture), read_rest(rig)
+    found, left_out = list[Calibration](), None
     having = [(skeleton, own) for skeleton, own in matching.marked_skeletons(rig, mapping) if own]
     for index, (skeleton, own) in enumerate(having):
         static, limits = None, read_limits(rig, skeleton.names)
@@ -196,13 +192,11 @@ def _calibrations(
         )
         each, rejected = yield from within(index / len(having), (index + 1) / len(having), steps)
         found.append(each)
-        left_out += [] if rejected is None else [rejected]
+        left_out = left_out or rejected
         # The tree with the most markers determines the size of the person.
         scale = found[0].scale
-    if not left_out:
-        return found, None
     meters = meters_per_unit(rig)
-    return found, (meters * left_out[0][0], meters * left_out[0][1])
+    return found, None if left_out is None else (meters * left_out[0], meters * left_out[1])
 
 
 def _keep(rig: Object, found: Sequence[Calibration], proportions: str) -> None:

@@ -26,7 +26,7 @@ from ..goals.places import UNKEYED, has_other_drivers, sample_steps
 from ..rig import keyframes
 from ..rig.armature import check_editable, check_rig, meters_per_unit, read_rest, world_to_armature
 from ..rig.keyframes import bone_path
-from ..settings.in_use import add_item
+from ..settings.in_use import add_item, values_of
 from ..settings.limit_properties import read_limits
 from ..settings.motion import MARKER_NAME, TAKE_DOUBTS, TAKE_RATE, TAKE_STATIC, FabrikCapture, FabrikMarker
 from ..settings.rig import follow_take, imported_takes, rig_settings
@@ -82,8 +82,8 @@ def match_markers(
         capture.calibrated = ""
     for label in sorted(markers, key=lambda each: order.get(each, len(order) + is_unlabelled(each))):
         target, target_bone = markers[label]
-        own = {"name": label, "target": target, "target_bone": target_bone}
-        entry = add_item(capture.markers, **own, **kept.get(label, {}))
+        own = {"name": label, "target": target, "target_bone": target_bone, "error": -1.0}
+        entry = add_item(capture.markers, **(kept.get(label, {}) | own))
         if label in by_label:
             set_entry(entry, by_label[label])
     rig_settings(rig).root = "FREE"
@@ -138,17 +138,10 @@ def _empties(things: Iterable[Object]) -> Markers:
     return {label if labels.count(label) == 1 else thing.name: (thing, "") for thing, label in pairs}
 
 
-# The properties of a marker that `keep` preserves.
-_KEPT = ("bone", "point", "weight", "enabled")
-
-
 def _certain(markers: Iterable[FabrikMarker]) -> dict[str, dict[str, object]]:
-    """The properties to preserve, by marker name, of markers with a bone that is not a guess."""
-    return {
-        entry.name: {"offset": tuple(entry.offset), **{name: getattr(entry, name) for name in _KEPT}}
-        for entry in markers
-        if entry.is_certain
-    }
+    """The values, by marker name, of markers with a bone that is not a guess."""
+    certain = [entry for entry in markers if entry.is_certain]
+    return {entry.name: values_of(entry) | {"offset": tuple(entry.offset)} for entry in certain}
 
 
 def matching_doubts_of(rig: Object, unseen: Collection[str] = ()) -> tuple[str, ...]:

@@ -50,8 +50,9 @@ class Mechanism:
         if bone.name not in self.known:
             # Dependencies of constraints may be circular.
             self.known[bone.name] = np.tile(unscaled(as_array(bone.matrix)), (self._frames, 1, 1))
-            every = ((each, _ik(each)) for each in (bone, *bone.children_recursive))
-            chain = next(((each, ik) for each, ik in every if ik is not None and bone in moved_by(each, ik)), None)
+            every: Iterable[Any] = (bone, *bone.children_recursive)
+            iks = ((each, ik) for each in every for ik in each.constraints if ik.type == "IK" and moves(ik))
+            chain = next(((each, ik) for each, ik in iks if not ik.pole_subtarget and bone in moved_by(each, ik)), None)
             if chain is None:
                 self.known[bone.name] = self._constrained(bone)
             else:
@@ -117,13 +118,6 @@ class Mechanism:
         for bone, turns, place in zip(chain, turned, [root, *places[:-1]], strict=True):
             self.known[bone.name] = posed = np.tile(np.eye(4), (self._frames, 1, 1))
             posed[:, :3, :3], posed[:, :3, 3] = turns, place
-
-
-def _ik(bone: Any) -> Any | None:
-    """The IK of a chain that ends at a bone and has no pole; or None."""
-    return next(
-        (each for each in bone.constraints if each.type == "IK" and moves(each) and not each.pole_subtarget), None
-    )
 
 
 def _damped(effects: FloatArray, gaps: FloatArray) -> FloatArray:

@@ -26,21 +26,9 @@ from ...core.rotations import (
     rotation_between,
 )
 from ..rig import armature as plain
+from ..rig import pose_writer
 from ..rig.armature import local_rotation, property_name
 from ..rig.keyframes import ROTATION_CHANNELS
-from ..rig.pose_writer import (
-    PoseKeeper,
-    PoseWriter,
-    WithLocks,
-    bones_with_locks,
-    channel_groups,
-    constrained_bones,
-    has_property,
-    hinge_of_locks,
-    read_switch,
-    unkeyable_bones,
-    with_locks,
-)
 from ..settings.control import FabrikCarrier, FabrikControlRig, control_rig, solved_parents
 from . import writer as writing
 from .switches import keyed_switches, with_linked_values
@@ -62,6 +50,9 @@ _Pair: TypeAlias = tuple[str, str]
 Changed: TypeAlias = dict[_Pair, tuple[float, ...]]
 # (F, J, 4) local rotations and (F, 3) root heads.
 _Poses: TypeAlias = tuple[FloatArray, FloatArray]
+_Writer: TypeAlias = pose_writer.PoseWriter | writing.ControlWriter
+_Limbs: TypeAlias = Mapping[str, writing.LimbOnIk]
+_NEW: Final[_Limbs] = MappingProxyType({})
 
 
 class PlainRig:
@@ -105,12 +96,12 @@ class PlainRig:
 
         Excludes the bones of a control rig's body, which have controls.
         """
-        return constrained_bones(self.rig)
+        return pose_writer.constrained_bones(self.rig)
 
     @property
     def frozen(self) -> dict[str, str]:
         """The bones that are not solved but follow rigidly, each with the reason."""
-        return unkeyable_bones(self.rig)
+        return pose_writer.unkeyable_bones(self.rig)
 
     @property
     def on_ik(self) -> set[str]:
@@ -125,11 +116,13 @@ class PlainRig:
         """The bones of limbs with IK or FK on which no bone is dragged. The rig poses them, except above pins."""
         return set()
 
-    def lock(self, bone: str, rotation: FloatArray) -> WithLocks | None:
+    def lock(self, bone: str, rotation: FloatArray) -> pose_writer.WithLocks | None:
         """The locks on a bone's rotation, its own or its control's, relative to `rotation` (4,); None without locks."""
-        return with_locks(self.rig.pose.bones[bone], rotation)
+        return pose_writer.with_locks(self.rig.pose.bones[bone], rotation)
 
-    def locks(self, skeleton: Skeleton, bones: Iterable[int], rotations: FloatArray) -> dict[int, WithLocks]:
+    def locks(
+        self, skeleton: Skeleton, bones: Iterable[int], rotations: FloatArray
+    ) -> dict[int, pose_writer.WithLocks]:
         """The locks on bones' rotations, by index in the skeleton, relative to rotations (J, 4)."""
         locked = self._with_locks()
         names = {bone: skeleton.names[bone] for bone in bones if skeleton.names[bone] in locked}
@@ -137,14 +130,14 @@ class PlainRig:
         return {bone: lock for bone, lock in locks.items() if lock is not None}
 
     def _with_locks(self) -> set[str]:
-        return bones_with_locks(self.rig)
+        return pose_writer.bones_with_locks(self.rig)
 
     def hinge(self, bone: str, *, baked: bool = False) -> Hinge | None:
         """The hinge to which locks, or a limb's IK, restrict a joint, such as an elbow or knee.
 
         baked: for a bake, in which other limbs stay on IK.
         """
-        return hinge_of_locks(self.rig.pose.bones[bone])
+        return pose_writer.hinge_of_locks(self.rig.pose.bones[bone])
 
     def keeps_rotation(self, bone: str) -> bool:
         """Whether locks of an IK control keep a bone from rotating in space."""
@@ -172,14 +165,14 @@ class PlainRig:
         bones: Sequence[int],
         *,
         moves_root: bool,
-        known: Mapping[str, writing.LimbOnIk] = MappingProxyType({}),
-    ) -> PoseWriter | writing.ControlWriter:
+        known: _Limbs = _NEW,
+    ) -> _Writer:
         """A writer for many poses of a tree; each result depends only on the pose and the rig's state at the start.
 
         update: evaluates the rig. bones: the posed bones, as indices in the skeleton. known: limbs that were placed on
         IK before.
         """
-        return PoseWriter(self.rig, skeleton, bones, moves_root=moves_root)
+        return pose_writer.PoseWriter(self.rig, skeleton, bones, moves_root=moves_root)
 
     def write(
         self,
@@ -327,7 +320,7 @@ class ControlRig(PlainRig):
         rig, setup = self.rig, self._setup
         gone = [row.name for row in setup.carriers if row.name not in rig.pose.bones]
         paths = [*(row.path for row in setup.switches), *(row.name for row in setup.along)]
-        gone += [path for path in paths if not has_property(rig, path)]
+        gone += [path for path in paths if not pose_writer.has_property(rig, path)]
         if gone:
             raise plain.RigError(
                 f"{rig.name!r} no longer has {gone[0]!r} (was a bone renamed?): press Set Up Control Rig again"
@@ -357,7 +350,7 @@ class ControlRig(PlainRig):
 
     @property
     def on_ik(self) -> set[str]:
-        off = {row.name for row in self._setup.switches if read_switch(self.rig, row.path) != row.fk}
+        off = {row.name for row in self._setup.switches if pose_writer.read_switch(self.rig, row.path) != row.fk}
         return {row.name for row in self._setup.carriers if row.switch in off}
 
     def resting_limbs(self, dragged: Collection[str]) -> set[str]:
@@ -365,13 +358,13 @@ class ControlRig(PlainRig):
         posed = {rows[bone].switch for bone in dragged}
         return {row.name for row in rows if row.switch and row.switch not in posed}
 
-    def lock(self, bone: str, rotation: FloatArray) -> WithLocks | None:
+    def lock(self, bone: str, rotation: FloatArray) -> pose_writer.WithLocks | None:
         """As in `PlainRig`, with the locks of the controls that rotate the bone relative to its parent.
 
         The parent's control rotates in the opposite direction if it follows the bone's, as in the lower spine of
         Rigify. Ignores controls of limbs that stay on IK.
         """
-        setup, row, locks = self._setup, self._setup.carriers[bone], list[WithLocks]()
+        setup, row, locks = self._setup, self._setup.carriers[bone], list[pose_writer.WithLocks]()
         above = setup.carriers[row.parent] if row.parent else None
         over = {above.control, *(() if above.parent else (setup.place,))} if above else {""}
         for each, leaders in ((row, over), *(((above, {row.control}),) if above else ())):
@@ -383,7 +376,7 @@ class ControlRig(PlainRig):
         return (lambda turned: reduce(lambda so_far, lock: lock(so_far), locks, turned)) if locks else None
 
     def _with_locks(self) -> set[str]:
-        rows, locked = self._setup.carriers, bones_with_locks(self.rig)
+        rows, locked = self._setup.carriers, pose_writer.bones_with_locks(self.rig)
         return {row.name for row in rows if locked & {row.control, row.parent and rows[row.parent].control}}
 
     def keeps_rotation(self, bone: str) -> bool:
@@ -396,7 +389,7 @@ class ControlRig(PlainRig):
         row, found = self._setup.carriers.get(bone), self._control_of(bone)
         stays = row is not None and self._stays_on_ik(row, baked=baked)
         # A limb that stays on IK ignores the locks of its FK controls.
-        hinge = None if found is None or stays else hinge_of_locks(found[0])
+        hinge = None if found is None or stays else pose_writer.hinge_of_locks(found[0])
         if found is not None and hinge is not None:
             axis = np.abs(matrix_from_quaternion(found[1])[:, "XYZ".index(hinge.axis)])
             along: Any = "XYZ"[int(np.argmax(axis))]
@@ -442,8 +435,8 @@ class ControlRig(PlainRig):
         bones: Sequence[int],
         *,
         moves_root: bool,
-        known: Mapping[str, writing.LimbOnIk] = MappingProxyType({}),
-    ) -> PoseWriter | writing.ControlWriter:
+        known: _Limbs = _NEW,
+    ) -> _Writer:
         top = skeleton.names[0]
         # Controls of bones above a part may turn with those of the part, as in the lower spine of Rigify.
         others = self.trees() if self._setup.carriers[top].parent else []
@@ -501,7 +494,7 @@ class ControlRig(PlainRig):
             """Write the channels on a frame, without limbs that are not placed yet; the limbs and their matrices."""
             writer.pose_body(wanted[row], turns[row], None if location is None else location[row])
             names = [name for path in paths for name in limbs[path].controls if name in placed]
-            for group in channel_groups(rig, names):
+            for group in pose_writer.channel_groups(rig, names):
                 group.write(rig, np.array([placed[names[each]][row, 3:] for each in group.rows]))
             for name in names:
                 rig.pose.bones[name].location = placed[name][row, :3].tolist()
@@ -613,7 +606,7 @@ class ControlRig(PlainRig):
         wanted = wanted @ np.linalg.inv(was) @ posed_before
         found |= {name: old.own[name].copy() for name in names if name in old.own}
         locations |= {name: old.locations[name].copy() for name in names if name in old.locations}
-        with PoseKeeper(context.scene, rig):
+        with pose_writer.PoseKeeper(context.scene, rig):
             for row in np.flatnonzero(turned.any(axis=1)).tolist() if names else ():
                 context.scene.frame_set(int(old.frames[row] // 1), subframe=old.frames[row] % 1)
                 writer.apply(wanted[row], after[row], None if end is None else end[row])
@@ -648,7 +641,7 @@ class ControlRig(PlainRig):
         limbs |= {row.switch for row in setup.carriers if row.control in posed}
         paths = [row.path for row in setup.switches if row.name in limbs]
         paths += [row.name for row in setup.along if row.switch in limbs]
-        return [*keyed_switches(setup, {path: read_switch(self.rig, path) for path in paths})]
+        return [*keyed_switches(setup, {path: pose_writer.read_switch(self.rig, path) for path in paths})]
 
 
 PosedRig: TypeAlias = PlainRig
@@ -660,14 +653,14 @@ def posed_rig(rig: Object) -> PosedRig:
     return PlainRig(rig) if setup is None else ControlRig(rig, setup)
 
 
-def _lock_of(control: PoseBone, axes: FloatArray, is_inverse: bool, start: FloatArray) -> WithLocks | None:
+def _lock_of(control: PoseBone, axes: FloatArray, is_inverse: bool, start: FloatArray) -> pose_writer.WithLocks | None:
     """The effect of a control's locks on the local rotation (4,) of a body bone, which is currently `start` (4,).
 
     None without locks. axes: (4,) the control's axes in the bone's frame. is_inverse: whether the control rotates in
     the opposite direction.
     """
     current = local_rotation(control)
-    lock = with_locks(control, current)
+    lock = pose_writer.with_locks(control, current)
     if lock is None:
         return None
 
@@ -717,17 +710,13 @@ def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_res
                 joint = posed[limb[-1], :3, 3] - times(paw, arms[held:]).sum(axis=0)
                 _keep_end(posed, limb[: held + 1], lengths[:held], joint)
     turned = posed[:, :3, :3] @ np.swapaxes(rest[:, :3, :3], 1, 2)
-    local = np.empty((len(names), 3, 3))
+    carried, heads, still = turned[parents], posed[:, :3, 3], size * rest[:, :3, 3]
+    carried[[parent < 0 for parent in parents]] = np.eye(3)
+    local = np.swapaxes(carried @ rest[:, :3, :3], 1, 2) @ posed[:, :3, :3]
+    arms = times(np.swapaxes(carried, 1, 2), heads - heads[parents])
     for index, parent in enumerate(parents):
-        carried = turned[parent] if parent >= 0 else np.eye(3)
-        local[index] = (carried @ rest[index, :3, :3]).T @ posed[index, :3, :3]
-        if parent < 0:
-            rest[index, :3, 3] = posed[index, :3, 3]
-        elif index in at_fk_length:
-            arm = bones[index].bone.head_local - bones[parent].bone.head_local
-            rest[index, :3, 3] = rest[parent, :3, 3] + size * np.array(arm)
-        else:
-            rest[index, :3, 3] = rest[parent, :3, 3] + carried.T @ (posed[index, :3, 3] - posed[parent, :3, 3])
+        arm = still[index] - still[parent] if index in at_fk_length else arms[index]
+        rest[index, :3, 3] = rest[parent, :3, 3] + arm if parent >= 0 else heads[index]
     lengths = size * np.array([bone.bone.length for bone in bones])
     skeleton = Skeleton(names, parents, rest, lengths)
     return plain.Tree(skeleton, quaternion_from_matrix(local), rest[0, :3, 3].copy())

@@ -3,9 +3,10 @@
 A limb's IK controls move it only while it is on IK.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Final
 
 import numpy as np
@@ -16,34 +17,16 @@ from ...core.arrays import BoolArray, FloatArray
 from ...core.errors import first_few
 from ...core.rotations import product, quaternion_from_rotation_vector
 from ...human.naming_schemes import match
+from ..rig import pose_writer
 from ..rig.armature import RigError, Tree, bone_offset, check_editable, check_rig, rest_matrices
 from ..rig.keyframes import bone_path
-from ..rig.pose_writer import (
-    HeldChannels,
-    PoseKeeper,
-    constrained_bones,
-    is_locked,
-    moved_by,
-    read_switch,
-    write_switches,
-)
 from ..settings.control import FabrikCarrier, FabrikControlRig, may_be_control_rig, solved_bone
 from ..settings.in_use import add_item, values_of
 from ..settings.rig import rig_settings
 from . import switches as switching
+from . import writer as writing
 from .posed_rig import ControlRig
-from .trials import MOST, TRIED_AXIS, Carrier, Frame, Trials, can_swing, find_carriers, find_frames, try_controls
-from .writer import (
-    ControlWriter,
-    LimbOnIk,
-    Update,
-    add_to_channels,
-    curling_constraint,
-    evaluate,
-    free_channels,
-    is_additive,
-    place_limbs,
-)
+from .trials import MOST, TRIED_AXIS, Carrier, Frame, Trials, find_carriers, find_frames, try_controls
 
 # A control is needed only if other controls cannot reproduce more than this fraction of its effect. Smaller differences
 # may come from the curvature of the trials' arcs.
@@ -80,7 +63,7 @@ _TURN: Final = 0.4
 _LISTS: Final = ("carriers", "controls", "switches", "along")
 
 
-class _TriedLimb(LimbOnIk):
+class _TriedLimb(writing.LimbOnIk):
     """A limb on IK, and the effects of its controls' channels, which trials measure.
 
     Attributes:
@@ -93,7 +76,7 @@ class _TriedLimb(LimbOnIk):
         """Read the bones and the channels; does not try any control yet."""
         super().__init__(rig, bones, controls)
         self.units = _TRIED * np.array([self.size, self.size, self.size, 1.0, 1.0, 1.0])
-        free = [free_channels(rig.pose.bones[name]) for name in controls]
+        free = [writing.free_channels(rig.pose.bones[name]) for name in controls]
         self.columns = [(index, int(axis)) for index, each in enumerate(free) for axis in np.flatnonzero(each)]
         self.jacobian = np.zeros((6 * len(self.bones), len(self.columns)))
 
@@ -126,22 +109,22 @@ class _TriedLimb(LimbOnIk):
         return self.controls[int(np.argmax(self.carried.sum(axis=1)))]
 
 
-def _try_channels(update: Update, limbs: Sequence[_TriedLimb]) -> None:
+def _try_channels(update: writing.Update, limbs: Sequence[_TriedLimb]) -> None:
     """Measure the effects of the limbs' control channels on their bones, one channel of each limb at a time."""
-    evaluate(update, limbs)
-    held, here = [HeldChannels(limb.rig, limb.controls) for limb in limbs], [limb.here for limb in limbs]
+    writing.evaluate(update, limbs)
+    held, here = [pose_writer.HeldChannels(limb.rig, limb.controls) for limb in limbs], [limb.here for limb in limbs]
     for column in range(max((len(limb.columns) for limb in limbs), default=0)):
         trying = [row for row, limb in enumerate(limbs) if column < len(limb.columns)]
         for row in trying:
             limb = limbs[row]
             place, axis = limb.columns[column]
             steps = np.where(np.arange(6) == axis, limb.units, 0.0)
-            add_to_channels(limb.rig.pose.bones[limb.controls[place]], steps)
-        evaluate(update, limbs)
+            writing.add_to_channels(limb.rig.pose.bones[limb.controls[place]], steps)
+        writing.evaluate(update, limbs)
         for row in trying:
             limbs[row].jacobian[:, column] = limbs[row].differences(limbs[row].here, here[row])
             held[row].restore()
-    evaluate(update, limbs)
+    writing.evaluate(update, limbs)
 
 
 def _hinge(turned: FloatArray, upper: Matrix, lower: Matrix) -> tuple[str, float, float]:
@@ -200,14 +183,14 @@ def use_control_rig(context: Context, rig: Object) -> tuple[str, list[str]]:
     check_editable(rig)
     if rig.data.pose_position == "REST":
         raise RigError(f"Armature {rig.name!r} is in rest position: switch it to pose position")
-    if not constrained_bones(rig):
+    if not pose_writer.constrained_bones(rig):
         raise RigError(f"{rig.name!r} is not a control rig (no bone is moved by constraints): drag its bones directly")
     setup = rig_settings(rig).control
     by_hand = {carrier.name: carrier.control for carrier in setup.carriers if carrier.found == "HAND"}
-    keeper = PoseKeeper(context.scene, rig)
-    values = {path: read_switch(rig, path) for path in switching.custom_numbers(rig)}
+    keeper = pose_writer.PoseKeeper(context.scene, rig)
+    values = {path: pose_writer.read_switch(rig, path) for path in switching.custom_numbers(rig)}
     # Without these constraints, each control of a tail rotates its own bone. The writer takes them into account.
-    curling = {bone.name: each for bone in rig.pose.bones if (each := curling_constraint(bone)) is not None}
+    curling = {bone.name: each for bone in rig.pose.bones if (each := writing.curling_constraint(bone)) is not None}
     try:
         for each in curling.values():
             each.mute = True
@@ -219,7 +202,7 @@ def use_control_rig(context: Context, rig: Object) -> tuple[str, list[str]]:
             if own is not None and row is not None and not row.stands_for:
                 row.stands_for = own.stands_for
     finally:
-        write_switches(rig, values)
+        pose_writer.write_switches(rig, values)
         for each in curling.values():
             each.mute = False
         keeper.restore()
@@ -254,7 +237,7 @@ def set_up_first(context: Context, rig: Object) -> tuple[str, list[str]]:
         return "", []
     deform = [bone.name for bone in rig.data.bones if bone.use_deform]
     parts = [name for name, role in match(deform).items() if role.part in _PARTS]
-    owned = constrained_bones(rig).keys() & set(parts or deform)
+    owned = pose_writer.constrained_bones(rig).keys() & set(parts or deform)
     with suppress(RigError), _kept_if_failing(rig_settings(rig).control):
         found = use_control_rig(context, rig) if owned else ("", [])
         if owned.isdisjoint(rig_settings(rig).control.carriers.keys()):
@@ -268,7 +251,7 @@ class _Search:
 
     Attributes:
         setup: the data stored with the armature.
-        after: for each bone, the bones that may follow it, as bits.
+        after: for each bone, the bones that may follow it.
         by_hand: the controls that were chosen for bones.
     """
 
@@ -298,7 +281,7 @@ class _Search:
                 raise RigError(
                     f"No control of {rig.name!r} can move a deform bone to its pose: drag its bones directly"
                 )
-            self._find_limb_controls(self._movable(constrained_bones(rig)), found.on_ik)
+            self._find_limb_controls(self._movable(pose_writer.constrained_bones(rig)), found.on_ik)
         trials = found.on_fk
         left = [trials.bones[bone] for bone in np.flatnonzero(trials.deform & ~trials.follows.any(axis=0))]
         left += [carrier.bone for carrier in found.carriers if carrier.bone not in setup.carriers]
@@ -307,11 +290,11 @@ class _Search:
     def _try(self) -> _Found:
         """Try all controls, with limbs on FK and on IK; if IK is always on, also with IK turned off."""
         switches = switching.possible_switches(self.context, self.rig)
-        values = {each: read_switch(self.rig, each.path) for each in switches}
-        owned = set(constrained_bones(self.rig))
+        values = {each: pose_writer.read_switch(self.rig, each.path) for each in switches}
+        owned = set(pose_writer.constrained_bones(self.rig))
         self._set({each: 1.0 - round(value) for each, value in values.items()})
         self.update()
-        owned &= set(constrained_bones(self.rig))
+        owned &= set(pose_writer.constrained_bones(self.rig))
         self._set(values)
         self.update()
         controls = [name for name in self._movable(owned) if self._turns(name)]
@@ -321,7 +304,7 @@ class _Search:
         follows = found.on_fk.follows
         deform = found.on_fk.deform
         has_own = follows[follows[:, deform].mean(axis=1) <= MOST].any(axis=0)
-        left = sum(1 << int(place) for place in np.flatnonzero(deform & ~has_own))
+        left = {found.on_fk.bones[place] for place in np.flatnonzero(deform & ~has_own)}
         lone = [
             each for each in switching.permanent_iks(self.rig) if any(self.after[bone] & left for bone in each.bones)
         ]
@@ -347,8 +330,8 @@ class _Search:
         moving = {control for control, is_turning in zip(current.controls, turning, strict=True) if is_turning}
         idle = {*current.controls}
         switches = [each for each in possible if not each.takes_over & moving and each.takes_over - (each.bones - idle)]
-        values = {each: float(round(read_switch(self.rig, each.path))) for each in switches}
-        if all(read_switch(self.rig, each.path) == value for each, value in values.items()):
+        values = {each: float(round(pose_writer.read_switch(self.rig, each.path))) for each in switches}
+        if all(pose_writer.read_switch(self.rig, each.path) == value for each, value in values.items()):
             tables[tuple(values.values())] = current
         other = table({each: 1.0 - value for each, value in values.items()})
         on_fk = {
@@ -379,17 +362,18 @@ class _Search:
             bone.name
             for bone in self.rig.pose.bones
             if (bone.custom_shape or not shaped)
-            and (bone.name not in owned or is_additive(bone))
-            and free_channels(bone).any()
+            and (bone.name not in owned or writing.is_additive(bone))
+            and writing.free_channels(bone).any()
         ]
 
     def _turns(self, name: str) -> bool:
+        """Whether locks allow a bone to rotate about axes other than its own Y."""
         bone = self.rig.pose.bones[name]
-        return can_swing(bone) and not is_locked(bone)
+        return not (bone.lock_rotation[0] and bone.lock_rotation[2]) and not pose_writer.is_locked(bone)
 
     def _set(self, values: Mapping[switching.Switch, float]) -> None:
         for switch, value in values.items():
-            write_switches(self.rig, switch.values(value))
+            pose_writer.write_switches(self.rig, switch.values(value))
 
     def _keep(self, found: _Found) -> None:
         for name in _LISTS:
@@ -447,21 +431,18 @@ class _Search:
         """Test the bones in `doubted`; returns bones to remove from the body, and bones to test again afterwards."""
         blamed: set[str] = set()
         again: set[str] = set()
-        indices = {bone.name: index for index, bone in enumerate(self.rig.pose.bones)}
         self.update()
         for tree in ControlRig(self.rig, self.setup).trees():
             by_control = {self.setup.carriers[name].control: name for name in tree.skeleton.names if name in doubted}
-            writer = ControlWriter(self.update, self.rig, self.setup, tree.skeleton)
-            waiting = switching.batches([each for each in by_control if each in indices], self.after)
+            writer = writing.ControlWriter(self.update, self.rig, self.setup, tree.skeleton)
+            waiting = switching.batches([each for each in by_control if each in self.after], self.after)
             while waiting:
                 batch = waiting.pop()
                 turned = [by_control[control] for control in batch]
                 writer.write(self._with_rotated_bones(tree, turned), tree.root_location)
                 self.update()
                 off = [each.bone for each in writer.deviations()]
-                following = {
-                    control: [name for name in off if self.after[control] >> indices[name] & 1] for control in batch
-                }
+                following = {control: [name for name in off if name in self.after[control]] for control in batch}
                 suspects = [control for control, mine in following.items() if mine]
                 if len(suspects) > 1:
                     # A control may move bones only because the root control is moved too. So test such controls singly.
@@ -523,14 +504,14 @@ class _Search:
         """
         limbs = {path: [row.name for row in rows] for path, rows in switching.limbs_of(self.setup).items()}
         carrying = {self.setup.place, *(row.control for row in self.setup.carriers)}
-        free = sorted({*candidates} - carrying, key=lambda name: (-self.after[name].bit_count(), name))
+        free = sorted({*candidates} - carrying, key=lambda name: (-len(self.after[name]), name))
         mine = {path: self._exclusive_controls(limb, free) for path, limb in limbs.items()}
-        write_switches(self.rig, {row.path: row.fk for row in self.setup.switches})
+        pose_writer.write_switches(self.rig, {row.path: row.fk for row in self.setup.switches})
         # Controls that move a limb on FK do not place it on IK.
         on_fk = {path: _TriedLimb(self.rig, bones, mine[path]) for path, bones in limbs.items()}
         _try_channels(self.update, list(on_fk.values()))
         mine = {path: [name for name in mine[path] if not limb.moves(name)] for path, limb in on_fk.items()}
-        write_switches(self.rig, {row.path: row.ik for row in self.setup.switches})
+        pose_writer.write_switches(self.rig, {row.path: row.ik for row in self.setup.switches})
         tried = {path: _TriedLimb(self.rig, bones, mine[path]) for path, bones in limbs.items() if mine[path]}
         _try_channels(self.update, list(tried.values()))
         for path, limb in tried.items():
@@ -546,9 +527,8 @@ class _Search:
                     control = self.setup.carriers[name].control
                     if on_ik.full[on_ik.controls.index(control), on_ik.bones.index(name)]:
                         self.setup.controls[control].limb = path
-            limb.hold(
-                {name: self.setup.carriers[name].goes_by for name in limb.bones if self.setup.carriers[name].goes_by}
-            )
+            rows = [self.setup.carriers[name] for name in limb.bones]
+            limb.hold({row.name: row.goes_by for row in rows if row.goes_by})
         self._stop_stretching(tried)
 
     def _exclusive_controls(self, limb: Sequence[str], controls: Sequence[str]) -> list[str]:
@@ -557,12 +537,8 @@ class _Search:
         for row in self.setup.carriers:
             if row.parent in below:
                 below.add(row.name)
-        mine = self._bit_mask(limb)
-        others = self._bit_mask(row.name for row in self.setup.carriers if row.name not in below)
+        mine, others = set(limb), {row.name for row in self.setup.carriers} - below
         return [name for name in controls if self.after[name] & mine and not self.after[name] & others]
-
-    def _bit_mask(self, names: Iterable[str]) -> int:
-        return sum(1 << self.rig.pose.bones.find(name) for name in names)
 
     def _note(self, limb: _TriedLimb, control: str, path: str) -> None:
         """Store that a control moves a limb.
@@ -596,19 +572,20 @@ class _Search:
         """
         iks: list[tuple[PoseBone, Any]] = []
         iks += [(bone, each) for bone in self.rig.pose.bones for each in bone.constraints if each.type == "IK"]
-        chained = {each.name for bone, ik in iks if ik.use_stretch for each in moved_by(bone, ik)}
+        chained = {each.name for bone, ik in iks if ik.use_stretch for each in pose_writer.moved_by(bone, ik)}
         stretching = [bone for bone in self.rig.pose.bones if bone.name in chained and bone.ik_stretch > 0.0]
         for path, limb in limbs.items():
-            mine = self._bit_mask(limb.bones)
             for bone in stretching:
-                if self.after[bone.name] & mine:
+                if not self.after[bone.name].isdisjoint(limb.bones):
                     stretch = bone_path(bone.name, "ik_stretch")
                     add_item(self.setup.along, name=stretch, switch=path, fk=bone.ik_stretch, ik=0.0)
             self.setup.switches[path].stretches = False
-            write_switches(limb.rig, switching.with_linked_values(self.setup, {path: self.setup.switches[path].ik}))
+            pose_writer.write_switches(
+                limb.rig, switching.with_linked_values(self.setup, {path: self.setup.switches[path].ik})
+            )
         # A paw's rest pose may differ from that of its controls, because Rigify rotates the heel to match.
         rests = [rest_matrices(limb.rig, limb.bones) for limb in limbs.values()]
-        place_limbs(self.update, list(limbs.values()), rests)
+        writing.place_limbs(self.update, list(limbs.values()), rests)
         tried = {path: _TriedLimb(limb.rig, limb.bones, [limb.leader]) for path, limb in limbs.items()}
         _try_channels(self.update, list(tried.values()))
         for path, limb in tried.items():
@@ -670,12 +647,9 @@ def _has(switch: switching.Switch, carrier: Carrier) -> bool:
 
 def _switch_of(found: _Found, carrier: Carrier) -> str:
     """The path of a bone's switch, or of that of its control's parents, as for a paw's toes; "" for none."""
-    names, parents = found.on_fk.bones, found.on_fk.parents
-    body = {name for each in found.carriers for name in (each.bone, each.control)}
-    above, bone = [], parents[names.index(carrier.control)]
-    while bone >= 0 and names[bone] not in body:
-        above.append(names[bone])
-        bone = parents[bone]
+    names, body = found.on_fk.bones, {name for each in found.carriers for name in (each.bone, each.control)}
+    parents = (names[bone] for bone in found.on_fk.above(names.index(carrier.control)))
+    above = [*takewhile(lambda name: name not in body, parents)]
     return next((each.path for each in found.switches if _has(each, carrier) or not each.bones.isdisjoint(above)), "")
 
 

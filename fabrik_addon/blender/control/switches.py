@@ -19,10 +19,9 @@ _INFLUENCE: Final = ".influence"
 _TAKES_OVER: Final = ("COPY_TRANSFORMS", "COPY_ROTATION", "ARMATURE", "CHILD_OF", "IK")
 
 
-def dependents(rig: Object) -> dict[str, int]:
-    """For each bone, the bones that may follow it and itself, as bits at their indices among the pose bones."""
-    indices = {bone.name: index for index, bone in enumerate(rig.pose.bones)}
-    after: dict[str, set[str]] = {name: set() for name in indices}
+def dependents(rig: Object) -> dict[str, set[str]]:
+    """For each bone, the bones that may follow it, and itself."""
+    after = {bone.name: set[str]() for bone in rig.pose.bones}
     pairs = [(bone.parent.name, bone.name) for bone in rig.data.bones if bone.parent]
     for bone in rig.pose.bones:
         for constraint in bone.constraints:
@@ -38,28 +37,27 @@ def dependents(rig: Object) -> dict[str, int]:
         if leader in after and follower in after:
             after[leader].add(follower)
     reached = {}
-    for name in indices:
+    for name in after:
         seen, waiting = {name}, [name]
         while waiting:
             new = after[waiting.pop()] - seen
             seen |= new
             waiting += new
-        reached[name] = sum(1 << indices[each] for each in seen)
+        reached[name] = seen
     return reached
 
 
-def batches(controls: Sequence[str], after: dict[str, int]) -> list[list[str]]:
+def batches(controls: Sequence[str], after: Mapping[str, set[str]]) -> list[list[str]]:
     """The controls in groups, such that no bone follows two controls of a group."""
-    made: list[list[str]] = []
-    taken: list[int] = []
-    for control in sorted(controls, key=lambda name: (-after[name].bit_count(), name)):
-        place = next((place for place, bits in enumerate(taken) if not bits & after[control]), len(made))
-        if place == len(made):
-            made.append([])
-            taken.append(0)
-        made[place].append(control)
-        taken[place] |= after[control]
-    return made
+    # Each group, and the bones that follow its controls.
+    made: list[tuple[list[str], set[str]]] = []
+    for control in sorted(controls, key=lambda name: (-len(after[name]), name)):
+        group, moved = next((each for each in made if each[1].isdisjoint(after[control])), ([], set()))
+        if not group:
+            made.append((group, moved))
+        group.append(control)
+        moved |= after[control]
+    return [group for group, _ in made]
 
 
 def targets_of(constraint: Any, rig: Object) -> list[str]:

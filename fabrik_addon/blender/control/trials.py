@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
-from bpy.types import Context, Object, PoseBone
+from bpy.types import Context, Object
 
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.rotations import rotation_vector_from_matrix
@@ -98,10 +98,10 @@ class Trials:
         return found
 
 
-def try_controls(context: Context, rig: Object, controls: Sequence[str], after: dict[str, int]) -> Trials:
+def try_controls(context: Context, rig: Object, controls: Sequence[str], after: Mapping[str, set[str]]) -> Trials:
     """Rotate each control slightly from the current pose, and put it back.
 
-    Controls that constraints move have no effect. after: for each bone, the bones that may follow it, as bits.
+    Controls that constraints move have no effect. after: for each bone, the bones that may follow it.
     """
     bones = list(rig.pose.bones.keys())
     rest = _matrices(context, rig)
@@ -120,7 +120,7 @@ def try_controls(context: Context, rig: Object, controls: Sequence[str], after: 
         vectors = rotation_vector_from_matrix(posed[:, :3, :3] @ np.swapaxes(rest[:, :3, :3], 1, 2))
         for name in batch:
             row, column = controls.index(name), bones.index(name)
-            follows = np.array([after[name] >> place & 1 for place in range(len(bones))], dtype=bool)
+            follows = np.array([bone in after[name] for bone in bones])
             turns[row] = vectors[column]
             turned[row, follows], moved[row, follows] = vectors[follows], (posed - rest)[follows, :3, 3]
     context.view_layer.update()
@@ -130,11 +130,6 @@ def try_controls(context: Context, rig: Object, controls: Sequence[str], after: 
     shaped = frozenset(bone.name for bone in every if bone.custom_shape)
     deform = deform if deform.any() else np.ones_like(deform)
     return Trials(bones, list(controls), parents, lengths, deform, shaped, rest, turns, turned, moved)
-
-
-def can_swing(bone: PoseBone) -> bool:
-    """Whether locks allow a bone to rotate about axes other than its own Y."""
-    return not (bone.lock_rotation[0] and bone.lock_rotation[2])
 
 
 def _matrices(context: Context, rig: Object) -> FloatArray:

@@ -28,30 +28,10 @@ from ...core.rotations import (
     rotation_vector_from_quaternion,
     slerp,
 )
-from ..rig.armature import (
-    Tree,
-    as_array,
-    bone_matrices,
-    local_rotation,
-    meters_per_unit,
-    object_scale,
-    property_name,
-    rest_matrices,
-    unscaled,
-)
+from ..rig import armature as plain
+from ..rig import pose_writer
 from ..rig.keying import key_in_steps
-from ..rig.pose_writer import (
-    ROUNDING,
-    ChannelGroup,
-    HeldChannels,
-    channel_groups,
-    locked_channels,
-    moved_by,
-    read_switch,
-    with_locks,
-    write_switches,
-)
-from ..settings.control import FabrikControlRig, control_rig, moves
+from ..settings.control import FabrikControlRig, control_rig, copied, moves
 from ..settings.why_not import enabled_effectors
 from .mechanism import Mechanism, by_channels
 from .switches import keyed_switches, limbs_of, with_linked_values
@@ -91,7 +71,7 @@ def curling_constraint(bone: PoseBone) -> Any | None:
 
 def channels_of(bone: PoseBone) -> FloatArray:
     """(7,) a control's location and local rotation."""
-    return np.concatenate([np.array(bone.location), local_rotation(bone)])
+    return np.concatenate([np.array(bone.location), plain.local_rotation(bone)])
 
 
 def add_to_channels(bone: PoseBone, steps: FloatArray) -> None:
@@ -100,15 +80,15 @@ def add_to_channels(bone: PoseBone, steps: FloatArray) -> None:
         bone.location = (np.array(bone.location) + steps[:3]).tolist()
     if not steps[3:].any():
         return
-    mode, channel = bone.rotation_mode, property_name(bone.rotation_mode)
+    mode, channel = bone.rotation_mode, plain.property_name(bone.rotation_mode)
     before = np.array(getattr(bone, channel), dtype=np.float64)
     start = from_channels(mode, before)
     turned = product(start, quaternion_from_rotation_vector(steps[3:]))
     # Locked Euler angles keep their values below.
-    lock = with_locks(bone, start) if channel_count(mode) != 3 else None
+    lock = pose_writer.with_locks(bone, start) if channel_count(mode) != 3 else None
     turned = turned if lock is None else lock(turned)
     values = to_channels(mode, turned[None], previous=before)[0]
-    setattr(bone, channel, np.where(locked_channels(bone), before, values).tolist())
+    setattr(bone, channel, np.where(pose_writer.locked_channels(bone), before, values).tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +165,7 @@ class ControlModel:
         self._turned, self._at_rest = turned[..., :count, :, :], at_rest[:count]
         self._offsets = _inverse(rotations_now[..., self._bodies, :, :]) @ self._turned
         self._inverse = _inverse(rotations_now)
-        current = np.array([local_rotation(rig.pose.bones[name]) for name in self.controls])
+        current = np.array([plain.local_rotation(rig.pose.bones[name]) for name in self.controls])
         if over is not None:
             current = np.tile(current, (len(over.frames), 1, 1))
             for row, name in enumerate(self.controls):
@@ -214,9 +194,9 @@ class ControlModel:
             self._location = np.array(bone.location, dtype=np.float64) if over is None else over.locations[self.place]
             axes = self._carried(self._turned)[..., self._own, :, :] @ self._frames[..., self._own, :, :]
             self._axes = axes if bone.bone.use_local_location else axes @ self._at_rest[self._own].T
-            posed = as_array(bone.matrix) if over is None else over.matrices[self.place]
+            posed = plain.as_array(bone.matrix) if over is None else over.matrices[self.place]
             # A scaled parent also scales the location.
-            self._size = object_scale(posed) / np.cbrt(np.prod(np.array(bone.scale)))
+            self._size = plain.object_scale(posed) / np.cbrt(np.prod(np.array(bone.scale)))
 
     def pose(self, armature_matrices: FloatArray) -> tuple[FloatArray, FloatArray | None]:
         """The channels for `armature_matrices` (..., J, 4, 4) of the tree's bones, in armature space.
@@ -273,10 +253,10 @@ def _read_matrices(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """([F,] N, 3, 3) rotations, ([F,] N, 3) heads and (N, 3, 3) rest rotations of N bones, armature space."""
     if over is None:
-        posed = bone_matrices(rig, names)
+        posed = plain.bone_matrices(rig, names)
     else:
-        posed = unscaled(np.stack([over.matrices[name] for name in names], axis=1))
-    return posed[..., :3, :3], posed[..., :3, 3], rest_matrices(rig, names)[:, :3, :3]
+        posed = plain.unscaled(np.stack([over.matrices[name] for name in names], axis=1))
+    return posed[..., :3, :3], posed[..., :3, 3], plain.rest_matrices(rig, names)[:, :3, :3]
 
 
 def _inverse(rotations: FloatArray) -> FloatArray:
@@ -324,10 +304,10 @@ class LimbOnIk:
     def __init__(self, rig: Object, bones: Sequence[str], controls: Sequence[str]) -> None:
         self.rig, self.bones, self.controls = rig, list(bones), list(controls)
         iks = ((bone, each) for bone in rig.pose.bones for each in bone.constraints if each.type == "IK")
-        chained = {each.name for bone, ik in iks if moves(ik) for each in moved_by(bone, ik)}
+        chained = {each.name for bone, ik in iks if moves(ik) for each in pose_writer.moved_by(bone, ik)}
         # The controls that are rotated by IK, so that their matrices are results of the IK.
         self._in_chains = chained.intersection(controls)
-        self.with_parent, self.here = set(self._in_chains), bone_matrices(rig, bones)
+        self.with_parent, self.here = set(self._in_chains), plain.bone_matrices(rig, bones)
         self.lengths = np.array([rig.data.bones[name].length for name in bones])
         self.size = float(self.lengths.sum())
         self.goes_by: dict[str, str] = {}
@@ -441,27 +421,27 @@ class LimbOnIk:
         moved, still = wanted @ np.linalg.inv(here), np.broadcast_to(np.eye(4), motion.shape)
         bones, found = self.rig.pose.bones, dict[str, FloatArray]()
         matrices = {name: wanted[:, row] for row, name in enumerate(self.bones)}
-        matrices |= {name: motion @ as_array(bones[name].matrix) for name in self.with_parent}
+        matrices |= {name: motion @ plain.as_array(bones[name].matrix) for name in self.with_parent}
         made = still
         for bone, name in self.goes_by.items():
-            row, copied = self.bones.index(bone), _copied(bones[bone])
+            row, leader = self.bones.index(bone), copied(bones[bone])
             made = moved[:, row]
-            if copied in turned:
+            if leader in turned:
                 own = np.tile(np.eye(4), (len(wanted), 1, 1))
                 own[:, :3, :3] = matrix_from_quaternion(
-                    product(conjugate(turned[copied]), local_rotation(bones[copied]))
+                    product(conjugate(turned[leader]), plain.local_rotation(bones[leader]))
                 )
                 made = wanted[:, row] @ own @ np.linalg.inv(here[row])
             found[name] = self._channels(name, made, motion if name in self.with_parent else still)
-            matrices[name] = made @ as_array(bones[name].matrix)
+            matrices[name] = made @ plain.as_array(bones[name].matrix)
         pole = bones[self.pole] if self.pole else None
         if pole is not None and np.linalg.norm(np.array(pole.head) - self.here[0, :3, 3]) < _STRAIGHT * self.size:
             found[self.pole], turns = self._twisted(pole, wanted, motion)
-            matrices[self.pole] = motion @ as_array(pole.matrix) @ turns
+            matrices[self.pole] = motion @ plain.as_array(pole.matrix) @ turns
         elif pole is not None:
             beside = self._beside(wanted) @ np.linalg.inv(self._beside(self.here[None]))
             found[self.pole] = self._channels(self.pole, beside, motion if self.pole in self.with_parent else still)
-            matrices[self.pole] = beside @ as_array(pole.matrix)
+            matrices[self.pole] = beside @ plain.as_array(pole.matrix)
         mechanism = Mechanism(self.rig, matrices)
         for bone, name in self.turned_by.items():
             row, parent, followed = self.bones.index(bone), bones[name].parent, still
@@ -480,14 +460,14 @@ class LimbOnIk:
         IK swings the limb on the shortest way from the control's direction to the wanted one. So does a parent that
         tracks the end.
         """
-        frames, start = self._beside(wanted), unscaled(np.array(by_channels(pole)))
+        frames, start = self._beside(wanted), plain.unscaled(np.array(by_channels(pole)))
         turns = motion[:, :3, :3]
         every = ((bone, each) for bone in pole.parent_recursive for each in bone.constraints)
         tracking = next((bone for bone, each in every if each.type == "DAMPED_TRACK" and moves(each)), None)
         if tracking is not None:
-            free = turns @ as_array(by_channels(tracking))[:3, :3]
+            free = turns @ plain.as_array(by_channels(tracking))[:3, :3]
             swings = matrix_from_quaternion(rotation_between(free[..., 1], frames[:, :3, 1]))
-            turns = swings @ free @ as_array(tracking.matrix)[:3, :3].T
+            turns = swings @ free @ plain.as_array(tracking.matrix)[:3, :3].T
         rests = np.array([self.rig.data.bones[name].matrix_local for name in self.bones])
         plane = np.array(self._bend(rests)) @ np.array(pole.bone.matrix_local)[:3, :3]
 
@@ -531,16 +511,16 @@ class LimbOnIk:
         """(F, 7) location and rotation of a control that makes a motion (F, 4, 4) while its parent makes another."""
         control = self.rig.pose.bones[name]
         start = channels_of(control)
-        there = np.linalg.inv(followed) @ motion @ as_array(control.matrix)
+        there = np.linalg.inv(followed) @ motion @ plain.as_array(control.matrix)
         if name not in self._in_chains:
-            there = as_array(by_channels(control) @ control.matrix.inverted()) @ there
+            there = plain.as_array(by_channels(control) @ control.matrix.inverted()) @ there
         # Channels are a linear function of the control's matrix.
         origin, *axes = (
             by_channels(control, Matrix.Translation(each)) for each in ((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1))
         )
         zero = np.array(origin.translation)
         moved = zero + there[:, :3, 3] @ (np.array([each.translation for each in axes]) - zero)
-        turned = product(np.array(origin.to_quaternion()), quaternion_from_matrix(unscaled(there)[:, :3, :3]))
+        turned = product(np.array(origin.to_quaternion()), quaternion_from_matrix(plain.unscaled(there)[:, :3, :3]))
         free = np.repeat([not any(control.lock_rotation)], 4)
         return np.where([*free_channels(control)[:3], *free], np.concatenate([moved, turned], axis=1), start)
 
@@ -600,12 +580,6 @@ def _plane_angles(plane: Sequence[FloatArray], wanted: Sequence[FloatArray]) -> 
     return np.asarray(np.arctan2(across, np.sum(swung * wanted_normals, axis=1)))
 
 
-def _copied(bone: PoseBone) -> str:
-    """The bone whose transforms a bone copies now; "" if it copies none."""
-    every: Iterable[Any] = reversed(bone.constraints)
-    return next((each.subtarget for each in every if each.type == "COPY_TRANSFORMS" and moves(each)), "")
-
-
 def limbs_on_ik(
     rig: Object, setup: FabrikControlRig, paths: Iterable[str], known: Mapping[str, LimbOnIk]
 ) -> dict[str, LimbOnIk]:
@@ -639,7 +613,7 @@ def kept_on_ik(rig: Object, setup: FabrikControlRig, paths: Iterable[str], *, ba
         switch = setup.switches[path]
         by_itself = setup.limbs == "AUTO" and (not baked or (switch.path in pinned and not switch.stretches))
         wanted = setup.limbs == "IK" or switch.only_ik or by_itself
-        return wanted and read_switch(rig, switch.path) == switch.ik and bool(ik_controls(rig, setup, path))
+        return wanted and pose_writer.read_switch(rig, switch.path) == switch.ik and bool(ik_controls(rig, setup, path))
 
     return [path for path in paths if stays(path)]
 
@@ -648,7 +622,7 @@ def evaluate(update: Update, limbs: Sequence[LimbOnIk]) -> None:
     """Evaluate the rig, and read the matrices of the limbs' bones."""
     update()
     # One call for all limbs costs little more than one for each.
-    every = bone_matrices(limbs[0].rig, [bone for limb in limbs for bone in limb.bones]) if limbs else np.empty(0)
+    every = plain.bone_matrices(limbs[0].rig, [bone for limb in limbs for bone in limb.bones]) if limbs else np.empty(0)
     for limb in limbs:
         limb.here, every = every[: len(limb.bones)], every[len(limb.bones) :]
 
@@ -664,20 +638,20 @@ def held_by_ik(rig: Object, update: Update, known: set[str] | None = None, *, ev
     if setup is None:
         return []
     by_switch = limbs_of(setup)
-    before = {row.path: read_switch(rig, row.path) for row in setup.switches}
+    before = {row.path: pose_writer.read_switch(rig, row.path) for row in setup.switches}
     if every:
-        write_switches(rig, {row.path: row.ik for row in setup.switches})
+        pose_writer.write_switches(rig, {row.path: row.ik for row in setup.switches})
         update()
     for path, rows in by_switch.items():
         ends = {row.name: row.goes_by for row in rows if row.goes_by in bones}
         is_known = known is None or not known.isdisjoint(ends.values())
-        if ends and is_known and read_switch(rig, setup.switches[path].path) == setup.switches[path].ik:
+        if ends and is_known and pose_writer.read_switch(rig, setup.switches[path].path) == setup.switches[path].ik:
             limbs.append(LimbOnIk(rig, [row.name for row in rows], [*ends.values()]))
             limbs[-1].hold(ends)
     if known is not None or not limbs:
         return limbs
     controls = {setup.place, *(name for limb in limbs for name in limb.controls)}
-    held = HeldChannels(rig, controls.intersection(bones.keys()))
+    held = pose_writer.HeldChannels(rig, controls.intersection(bones.keys()))
     if setup.place in bones:
         bones[setup.place].location.x += _BODY_MOVES * limbs[0].size
     for limb in limbs:
@@ -691,7 +665,7 @@ def held_by_ik(rig: Object, update: Update, known: set[str] | None = None, *, ev
         if limb.beyond.any() and np.linalg.norm(limb.place - there) < _STRAIGHT * limb.size
     ]
     held.restore()
-    write_switches(rig, before)
+    pose_writer.write_switches(rig, before)
     update()
     return found
 
@@ -708,7 +682,7 @@ def place_limbs(update: Update, limbs: Sequence[LimbOnIk], wanted: Sequence[Floa
         before = {}
         for row, (limb, each) in enumerate(zip(limbs, wanted, strict=True)):
             if row not in done and (errors := limb.errors(each)[_POSED]).max() > 1.0:
-                before[row] = errors, HeldChannels(limb.rig, limb.controls)
+                before[row] = errors, pose_writer.HeldChannels(limb.rig, limb.controls)
                 if not limb.pole and errors[-1]:
                     find_pole(update, limb, each)
                 limb.lead(each, attached=row not in rigid)
@@ -728,7 +702,7 @@ def find_pole(update: Update, limb: LimbOnIk, wanted: FloatArray) -> None:
     """Find a limb's pole, or the control that acts as one, by trying to rotate the limb to matrices (B, 4, 4)."""
     angle, held_by = limb.plane_angle(wanted), {*limb.goes_by.values(), *limb.turned_by.values()}
     for name in [name for name in limb.controls if name not in held_by]:
-        held = HeldChannels(limb.rig, [name])
+        held = pose_writer.HeldChannels(limb.rig, [name])
         tried = float(np.copysign(max(abs(angle), _TRIED), angle))
         limb.rotate(name, tried, wanted)
         evaluate(update, [limb])
@@ -781,7 +755,7 @@ class ControlWriter:
         skeleton: Skeleton,
         bones: Iterable[int] | None = None,
         *,
-        within: Tree | None = None,
+        within: plain.Tree | None = None,
         known: Mapping[str, LimbOnIk] = MappingProxyType({}),
         baked: bool = False,
     ) -> None:
@@ -812,11 +786,13 @@ class ControlWriter:
         for row in reversed(rows):
             needed |= {row.parent} if row.name in needed else set()
         self._left = {*self._skeleton.names} - needed
-        self._before_switches = {path: read_switch(armature, path) for path in with_linked_values(setup, self.on_fk)}
+        self._before_switches = {
+            path: pose_writer.read_switch(armature, path) for path in with_linked_values(setup, self.on_fk)
+        }
         self._baked = baked
         self._model: ControlModel | None = None
-        self._groups: list[ChannelGroup] = []
-        self.held = HeldChannels(armature, ())
+        self._groups: list[pose_writer.ChannelGroup] = []
+        self.held = pose_writer.HeldChannels(armature, ())
         self._place = np.zeros(3)
         self._wanted: FloatArray | None = None
 
@@ -872,7 +848,7 @@ class ControlWriter:
         """Switch limbs to IK without stretch, or to FK."""
         switches = {path: self._setup.switches[path] for path in paths}
         values = {path: each.ik if to_ik else each.fk for path, each in switches.items()}
-        write_switches(self._rig, with_linked_values(self._setup, values))
+        pose_writer.write_switches(self._rig, with_linked_values(self._setup, values))
 
     def deviations(self) -> list[Deviation]:
         """The bones that miss their written pose.
@@ -891,25 +867,25 @@ class ControlWriter:
     def switched(self) -> dict[str, float]:
         """Former values of the switches that have changed since the start, by path."""
         before = self._before_switches.items()
-        return {path: value for path, value in before if value != read_switch(self._rig, path)}
+        return {path: value for path, value in before if value != pose_writer.read_switch(self._rig, path)}
 
     def key_switches(self, context: Context) -> None:
         """Insert keys for the changed switches on the current frame."""
         switched = self.switched()
-        for path in keyed_switches(self._setup, {path: read_switch(self._rig, path) for path in switched}):
+        for path in keyed_switches(self._setup, {path: pose_writer.read_switch(self._rig, path) for path in switched}):
             key_in_steps(context, self._rig, path, switched[path])
 
     def ready_model(self) -> ControlModel:
         """The model of the controls, once the limbs that will be written are on FK."""
         if self._model is None:
             # Values set along with a switch stay as they are for limbs that are on FK already.
-            write_switches(self._rig, with_linked_values(self._setup, self._switching()))
+            pose_writer.write_switches(self._rig, with_linked_values(self._setup, self._switching()))
             if self.switched():
                 self._update()
             self._model = ControlModel(self._rig, self._setup, self._skeleton)
-            self._groups = channel_groups(self._rig, self._model.controls)
+            self._groups = pose_writer.channel_groups(self._rig, self._model.controls)
             on_ik = [name for limb in self.limbs.values() for name in limb.controls]
-            self.held = HeldChannels(self._rig, [*self._model.controls, *on_ik])
+            self.held = pose_writer.HeldChannels(self._rig, [*self._model.controls, *on_ik])
             if self._model.place:
                 self._place = np.array(self._rig.pose.bones[self._model.place].location, dtype=np.float64)
         return self._model
@@ -932,7 +908,7 @@ class ControlWriter:
             group.write(self._rig, rotations[group.rows], but=idle)
         if location is not None:
             bone = self._rig.pose.bones[self.ready_model().place]
-            stays = (np.abs(location - self._place) < ROUNDING) | np.array(bone.lock_location)
+            stays = (np.abs(location - self._place) < pose_writer.ROUNDING) | np.array(bone.lock_location)
             bone.location = np.where(stays, self._place, location).tolist()
 
     def bones_of(self, limb: LimbOnIk, wanted: FloatArray) -> FloatArray:
@@ -941,7 +917,7 @@ class ControlWriter:
         Bones outside the tree keep their current matrices.
         """
         posed = np.broadcast_to(
-            bone_matrices(self._rig, limb.bones), (*wanted.shape[:-3], len(limb.bones), 4, 4)
+            plain.bone_matrices(self._rig, limb.bones), (*wanted.shape[:-3], len(limb.bones), 4, 4)
         ).copy()
         rows = {name: row for row, name in enumerate(self._skeleton.names)}
         inside = [place for place, name in enumerate(limb.bones) if name in rows]
@@ -959,12 +935,12 @@ class ControlWriter:
 
 def deviations(rig: Object, setup: FabrikControlRig, names: Sequence[str], wanted: FloatArray) -> list[Deviation]:
     """The bones of a body that miss their wanted matrices (J, 4, 4) in armature space."""
-    posed = bone_matrices(rig, names)
+    posed = plain.bone_matrices(rig, names)
     distances = np.linalg.norm(posed[:, :3, 3] - wanted[:, :3, 3], axis=1)
     turns = np.swapaxes(posed[:, :3, :3], 1, 2) @ wanted[:, :3, :3]
     angles = np.linalg.norm(rotation_vector_from_matrix(turns), axis=1)
     swings = np.arctan2(np.hypot(turns[:, 0, 1], turns[:, 2, 1]), turns[:, 1, 1])
-    meters = meters_per_unit(rig)
+    meters = plain.meters_per_unit(rig)
     most = most_off(float(np.ptp(wanted[:, :3, 3], axis=0).max()))
     found = []
     for row in np.flatnonzero((distances > most) | (angles > _MOST_OFF[1])).tolist():

@@ -480,8 +480,6 @@ def begin_spread(
     """
     if rig_settings(armature).live:
         raise RigError(f"{armature.name!r} is posed by Live: turn Live off to edit its motion")
-    if not is_animated(armature):
-        raise RigError(f"{armature.name!r} has no keys to edit: bake or key some motion first")
     check_action(armature, new=False)
     if "LAYER" not in spread.to:
         check_not_shared(armature)

@@ -98,47 +98,38 @@ class EditedTake:
 
     def motion(self, frames: FloatArray) -> RigMotion:
         """The poses on (F,) frames. Blender evaluates strips and control rigs frame by frame."""
-        bones, names = self._armature.pose.bones, self.skeleton.names
-        trees: list[Tree] = []
-        evaluated: dict[str, FloatArray] = {}
+        rig, scene, names, played = self._armature, bpy.context.scene, self.skeleton.names, self.posed.sampled_bones
+        bones, trees, evaluated = rig.pose.bones, list[Tree](), dict[str, FloatArray]()
         if self.posed.by_channels and not self.is_layered:
             channels = {name: self.read.values(name, frames) for name in self._turning}
             locations = {self.place: self.read.values(self.place, frames, "location")}
         else:
-            channels, locations, trees, evaluated = self._evaluated(frames)
+            turned: dict[str, list[Any]] = {holder: [] for holder in self._turning}
+            moved: dict[str, list[Any]] = {holder: [] for holder in (self.place, *self._moving) if holder in bones}
+            rows = {bone.name: row for row, bone in enumerate(bones) if bone.name in played}
+            by_frame = np.empty((len(frames), len(rows), 4, 4))
+            with PoseKeeper(scene, rig):
+                for row, frame in enumerate(frames.tolist()):
+                    scene.frame_set(int(np.floor(frame)), subframe=frame - np.floor(frame))
+                    for holder, rotations in turned.items():
+                        rotations.append(getattr(bones[holder], property_name(bones[holder].rotation_mode))[:])
+                    for holder, places in moved.items():
+                        places.append(bones[holder].location[:])
+                    if not self.posed.by_channels:
+                        trees.append(tree_of(rig, names[0]))
+                        by_frame[row] = matrices(bones, "matrix")[list(rows.values())]
+            channels, locations = ({name: np.array(each) for name, each in held.items()} for held in (turned, moved))
+            evaluated = dict(zip(rows, by_frame.swapaxes(0, 1), strict=True))
         own = {name: from_channels(bones[name].rotation_mode, values) for name, values in channels.items()}
         if trees:
-            rotations = np.array([tree.rotations for tree in trees])
+            local = np.array([tree.rotations for tree in trees])
             roots = np.array([tree.root_location for tree in trees])
         else:
-            rotations = np.tile(self.tree.rotations, (len(frames), 1, 1))
-            for name, turned in own.items():
-                rotations[:, names.index(name)] = turned
+            local = np.tile(self.tree.rotations, (len(frames), 1, 1))
+            for name, values in own.items():
+                local[:, names.index(name)] = values
             roots = root_place(bones[self.place], locations[self.place])
-        return RigMotion(self.skeleton, frames, rotations, roots, channels, own, locations, evaluated)
-
-    def _evaluated(
-        self, frames: FloatArray
-    ) -> tuple[dict[str, FloatArray], dict[str, FloatArray], list[Tree], dict[str, FloatArray]]:
-        """`channels` and `locations` of `RigMotion`; for control rigs also the tree on each frame, and `matrices`."""
-        scene, bones = bpy.context.scene, self._armature.pose.bones
-        turned: dict[str, list[Any]] = {holder: [] for holder in self._turning}
-        moved: dict[str, list[Any]] = {holder: [] for holder in (self.place, *self._moving) if holder in bones}
-        trees, played = [], self.posed.sampled_bones
-        counting = {bone.name: row for row, bone in enumerate(bones) if bone.name in played}
-        by_frame = np.empty((len(frames), len(counting), 4, 4))
-        with PoseKeeper(scene, self._armature):
-            for row, frame in enumerate(frames.tolist()):
-                scene.frame_set(int(np.floor(frame)), subframe=frame - np.floor(frame))
-                for holder, rotations in turned.items():
-                    rotations.append(getattr(bones[holder], property_name(bones[holder].rotation_mode))[:])
-                for holder, locations in moved.items():
-                    locations.append(bones[holder].location[:])
-                if not self.posed.by_channels:
-                    trees.append(tree_of(self._armature, self.skeleton.names[0]))
-                    by_frame[row] = matrices(bones, "matrix")[list(counting.values())]
-        channels, places = ({name: np.array(values) for name, values in held.items()} for held in (turned, moved))
-        return channels, places, trees, dict(zip(counting, by_frame.swapaxes(0, 1), strict=True))
+        return RigMotion(self.skeleton, frames, local, roots, channels, own, locations, evaluated)
 
 
 def tree_of(armature: Object, bone: str) -> Tree:

@@ -98,16 +98,12 @@ def hips_on_root(armature: Object) -> str:
     Game characters travel through a scene with such a parent, so poses don't move it. On control rigs, this parent is a
     control and not a bone of the body.
     """
-    names = (
-        []
-        if control_rig(armature)
-        else [name for name, role in match(solved_parents(armature)).items() if role.part == "hips"]
-    )
-    for bone in (armature.pose.bones[name] for name in names[:1]):
-        own = bone.bone
-        if own.parent and own.use_local_location and own.use_inherit_rotation:
-            return "" if own.use_connect or any(bone.lock_location) else bone.name
-    return ""
+    roles = {} if control_rig(armature) else match(solved_parents(armature))
+    hips = next((armature.pose.bones[name] for name, role in roles.items() if role.part == "hips"), None)
+    if hips is None or hips.parent is None or any(hips.lock_location):
+        return ""
+    rest = hips.bone
+    return hips.name if rest.use_local_location and rest.use_inherit_rotation and not rest.use_connect else ""
 
 
 def center_of_mass(armature: Object) -> FloatArray:

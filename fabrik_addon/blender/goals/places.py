@@ -1,6 +1,7 @@
 """Samples a rig's targets, now or frame by frame, in the space in which its tree of bones is solved."""
 
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -20,8 +21,8 @@ from ..settings.motion import MARKER_NAME
 from .effectors import Goal, Partner, Pin, Target, targets_in
 from .problem import RigProblem
 
-# Data (F, …) to fill frame by frame, a function that reads it from a target in the evaluated scene, and the target.
-_Column: TypeAlias = tuple[FloatArray, Callable[[Depsgraph, Target], Any], Target]
+# World positions (F, 3) or matrices (F, 4, 4) to fill frame by frame, and their target in the evaluated scene.
+_Column: TypeAlias = tuple[FloatArray, Target]
 
 # Seconds of work between two checks of the Esc key, and the minimum number of frames.
 _LOOK_EVERY: Final = 0.1
@@ -88,13 +89,8 @@ def sample_steps(
     still = [is_still(target) for target in turning]
     for place in np.flatnonzero(still):
         matrices[:, place] = _evaluated_matrix(_depsgraph(scene), turning[place])
-    columns: list[_Column] = [
-        (positions[:, place], lambda *found: _evaluated_matrix(*found).translation, targets[place])
-        for place in np.flatnonzero(np.logical_not(plain))
-    ]
-    columns += [
-        (matrices[:, place], _evaluated_matrix, turning[place]) for place in np.flatnonzero(np.logical_not(still))
-    ]
+    columns = [(positions[:, place], targets[place]) for place in np.flatnonzero(np.logical_not(plain))]
+    columns += [(matrices[:, place], turning[place]) for place in np.flatnonzero(np.logical_not(still))]
     if columns:
         yield from _evaluated(scene, times, columns)
     for place, target in enumerate(targets):
@@ -125,8 +121,9 @@ def _evaluated(scene: Scene, frames: FloatArray, columns: Sequence[_Column]) -> 
                 whole = int(np.floor(frames[done]))
                 scene.frame_set(whole, subframe=float(frames[done] - whole))
                 graph = _depsgraph(scene)
-                for column, read, target in columns:
-                    column[done] = read(graph, target)
+                for column, target in columns:
+                    matrix = _evaluated_matrix(graph, target)
+                    column[done] = matrix if column.ndim > 2 else matrix.translation
                 done += 1
         finally:
             scene.frame_set(frame, subframe=subframe)
@@ -201,7 +198,11 @@ def is_seen(marker: Target, frame: float) -> bool:
     curve = next((each for each in keyframes.curves(marker[0]) if (each.data_path, each.array_index) == first), None)
     if curve is None:
         return True
-    before, after = keyframes.neighboring_keys(curve, frame)
+    # The first key on or after the frame; this reads only a few keys.
+    points: Any = curve.keyframe_points
+    place = bisect_left(points, frame, key=lambda point: point.co[0])
+    before = points[place - 1].co[0] if place else -np.inf
+    after = points[place].co[0] if place < len(points) else np.inf
     if after == frame:
         return True
     times = np.empty(0) if is_imported(marker) else keyframes.keys(curve)[:, 0]

@@ -21,19 +21,7 @@ from ...core.rotations import rotation_vector_from_quaternion
 from ...human.masses import LEADS_WITH
 from ..control.posed_rig import PosedRig, posed_rig
 from ..control.writer import LimbOnIk
-from ..rig.armature import (
-    BONE_HEAD,
-    SHOWN,
-    RigError,
-    Tree,
-    check_unscaled,
-    cut_tree,
-    freeze,
-    length_text,
-    meters_per_unit,
-    solved_slides,
-    stretched,
-)
+from ..rig import armature as armatures
 from ..rig.pose_writer import WithLocks
 from ..settings.limit_properties import read_limits
 from ..settings.limit_values import AXES
@@ -87,7 +75,7 @@ class RigProblem:
     """
 
     posed: PosedRig
-    tree: Tree
+    tree: armatures.Tree
     effectors: tuple[Effector, ...]
     bones: Sequence[int]
     free_root: bool
@@ -129,12 +117,12 @@ class RigProblem:
 
     def too_short(self) -> list[str]:
         """A sentence, in a list, about limbs on IK that the body moved away from their controls; else an empty list."""
-        apart, scale = dict[str, float](), meters_per_unit(self.rig)
+        apart, scale = dict[str, float](), armatures.meters_per_unit(self.rig)
         for limb in self.staying:
             (end,) = limb.goes_by
-            if (distance := scale * limb.missing) > SHOWN:
+            if (distance := scale * limb.missing) > armatures.SHOWN:
                 apart[self.posed.shown(end)] = distance
-        by = length_text(max(apart.values(), default=0.0))
+        by = armatures.length_text(max(apart.values(), default=0.0))
         return [f"Limbs too short to reach their IK controls (up to {by} short): {first_few(apart)}"] if apart else []
 
     @property
@@ -226,7 +214,7 @@ class RigProblem:
 
 def rig_problem(
     posed: PosedRig,
-    tree: Tree,
+    tree: armatures.Tree,
     effectors: Sequence[Effector],
     bones: Sequence[int],
     *,
@@ -281,7 +269,7 @@ def ends_on_ik(
         end = next(iter(limb.goes_by))
         if end in names and led.isdisjoint(limb.bones):
             carried = any(names[bone] in leading for bone in skeleton.path(skeleton.index(end)))
-            found.append((Effector(end, offset=BONE_HEAD, priority=priority + 2 * carried), limb))
+            found.append((Effector(end, offset=armatures.BONE_HEAD, priority=priority + 2 * carried), limb))
     return found
 
 
@@ -300,7 +288,7 @@ def find_problems(
     *,
     baked: bool = False,
     limbs: Sequence[LimbOnIk] = (),
-    trees: Sequence[Tree] = (),
+    trees: Sequence[armatures.Tree] = (),
 ) -> list[RigProblem]:
     """The problems of the enabled effectors, one per tree that has any, in the current pose with the current limits.
 
@@ -314,7 +302,7 @@ def find_problems(
     held = {**posed.frozen, **owned}
     ends = {each.bone for effector in enabled for each in (effector, loop_partner(rig, effector)) if each is not None}
     found = []
-    for tree, carrier in (part for whole in trees or posed.trees() for part in cut_tree(whole, owned, ends)):
+    for tree, carrier in (part for whole in trees or posed.trees() for part in armatures.cut_tree(whole, owned, ends)):
         skeleton, own = tree.skeleton, [each for each in enabled if each.bone in tree.skeleton.names]
         if not own:
             continue
@@ -337,7 +325,7 @@ def find_problems(
         targets += [Pin(tuple(limb.place)) for _, limb in staying]
         sides = {name for effector in effectors for name in (effector.bone, effector.target_bone) if name}
         moving = {bone for name in sides for bone in skeleton.path(skeleton.index(name))}
-        check_unscaled(rig, [skeleton.names[bone] for bone in moving])
+        armatures.check_unscaled(rig, [skeleton.names[bone] for bone in moving])
         here = {name: held[name] for bone, name in enumerate(skeleton.names) if bone in moving and name in held}
         turned_by = _turned_by(skeleton, effectors, here)
         # A loop needs bones that can open and close it. It cannot have a target rotation.
@@ -345,20 +333,22 @@ def find_problems(
             if effector.target_bone is None:
                 continue
             if effector.rotation_weight > 0.0:
-                raise RigError(
+                raise armatures.RigError(
                     f"Target {each.name!r} can't copy the rotation of {effector.target_bone!r}, a bone of the "
                     "same rig: turn Rotation off"
                 )
             if effector.target_bone == effector.bone or not turned.any():
-                raise RigError(f"Target {each.name!r}: its object moves with bone {effector.bone!r}: choose another")
+                raise armatures.RigError(
+                    f"Target {each.name!r}: its object moves with bone {effector.bone!r}: choose another"
+                )
         bends = [None if each.bend_target is None else (each.bend_target, each.bend_bone) for each in own]
         bones = np.flatnonzero(turned_by.any(axis=0)).tolist()
         root = skeleton.names[0]
         may_move = root not in here and posed.may_move(root)
-        slides = solved_slides(rig, [skeleton.names[bone] for bone in bones]) if own[0].may_stretch else {}
+        slides = armatures.solved_slides(rig, [skeleton.names[bone] for bone in bones]) if own[0].may_stretch else {}
         problem = rig_problem(
             posed,
-            stretched(rig, freeze(tree, here), except_for=slides),
+            armatures.stretched(rig, armatures.freeze(tree, here), except_for=slides),
             effectors,
             bones,
             free_root=may_move and root_mode(rig, pinned=bool(pinned)) != "FIXED",
@@ -376,11 +366,11 @@ def find_problems(
     moved = [problem for problem in found if problem.bones]
     if not moved:
         if alone := [sentence for problem in found for sentence in problem.left_alone]:
-            raise RigError(
+            raise armatures.RigError(
                 f"The bones that could move targets and pins of {rig.name!r} can't rotate ({alone[-1]}): choose "
                 "other bones"
             )
-        raise RigError(
+        raise armatures.RigError(
             f"The targets and pins of {rig.name!r} are at the root's head, which no bone can move: choose others"
         )
     # A target that follows the bones that it moves would move away forever.
@@ -389,7 +379,9 @@ def find_problems(
         for target in targets_in((*problem.targets, *problem.bends)):
             bone = target_bone_of(rig, *target)
             if bone and solved.intersection([bone, *(above.name for above in rig.pose.bones[bone].parent_recursive)]):
-                raise RigError(f"The target at bone {bone!r} moves with bones that reach for targets: choose another")
+                raise armatures.RigError(
+                    f"The target at bone {bone!r} moves with bones that reach for targets: choose another"
+                )
     return moved
 
 

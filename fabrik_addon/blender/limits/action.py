@@ -220,15 +220,11 @@ def _limits(bones: Sequence[PoseBone]) -> dict[str, Limit]:
 def _fix_curves(rig: Object, bone: PoseBone, limit: Limit) -> None:
     """Move the keys of one bone inside its limit, then add keys on frames that are still outside."""
     name, mode, path = bone.name, bone.rotation_mode, bone.path_from_id(property_name(bone.rotation_mode))
-
-    def set_keys(index: int, frames: FloatArray, values: FloatArray) -> None:
-        keyframes.set_curve_keys(rig.animation_data.action, rig, path, index, frames, values, name)
-
     read = RigCurves(rig, curves(rig))
     frames = read.times(name)
-    values = read.values(name, frames)
-    for index in {*range(channel_count(mode))}.difference(curve.array_index for curve in read.channel(name)):
-        set_keys(index, frames, values[:, index])
+    missing = {*range(channel_count(mode))}.difference(curve.array_index for curve in read.channel(name))
+    action, values = rig.animation_data.action, read.values(name, frames)
+    keyframes.write_curves(action, rig, path, frames, values, name, components=missing)
     read = RigCurves(rig, curves(rig))
     for _ in range(_ROUNDS):
         frames = frames[excess(limit, read.rotations(name, frames)) > _TOLERANCE]
@@ -236,8 +232,8 @@ def _fix_curves(rig: Object, bone: PoseBone, limit: Limit) -> None:
             # Key the nearest rotations inside the limit, with channels as close as possible to their current values.
             legal = legal_rotations(limit, read.rotations(name, frames))
             found = to_channels(mode, legal[None], previous=read.values(name, frames))
-            for index in [curve.array_index for curve in read.channel(name)]:
-                set_keys(index, frames, found[0, :, index])
+            for curve in read.channel(name):
+                keyframes.insert_keys(curve, frames, found[0, :, curve.array_index])
         frames = whole_frames(read.times(name))
         if not (excess(limit, read.rotations(name, frames)) > _TOLERANCE).any():
             return

@@ -24,32 +24,14 @@ from bpy.types import Object, PoseBone
 from ...core import LimitError, Polygon
 from ...core.arrays import IntArray
 from ...core.backend import array as many
-from ...core.channels import Box, EulerBox, euler_box, limit_in
+from ...core.channels import Box, euler_box, limit_in
 from ...core.errors import bones_of, first_few
 from ...core.limits import outline, swing_of
 from ...human.preset import LimitPreset, human_limits, swing_names, why_not_human
 from ..control.posed_rig import posed_rig
-from ..rig.armature import (
-    RigError,
-    check_editable,
-    check_rig,
-    growing_children,
-    opposite_bone,
-    read_rest,
-    rest_key,
-    rest_of,
-)
+from ..rig import armature as armatures
+from ..settings import limit_properties
 from ..settings.control import control_rig
-from ..settings.limit_properties import (
-    LimitPropertyError,
-    check_writable,
-    clear_limit,
-    has_limit,
-    plain,
-    read_limit,
-    read_settings,
-    write_settings,
-)
 from ..settings.limit_values import ALL_ROUND, EXTRA_FIELDS, FIELDS, FREE, NO_SLIDE, LimitSettings, flat, settings_of
 from ..settings.selection import active_bone
 
@@ -96,12 +78,12 @@ def set_limits(bones: Bones, **values: Any) -> str:
 
 
 def _changed(bone: PoseBone, values: dict[str, Any]) -> LimitSettings:
-    kept, given = read_settings(bone), dict(values)
+    kept, given = limit_properties.read_settings(bone), dict(values)
     if given.keys() & {"low", "high"}:
         given["hinge"] = given.pop("low", kept.hinge[0]), given.pop("high", kept.hinge[1])
     kind = given.pop("type", "") or kept.type
     # Operators pass numbers in single precision.
-    given = {field: FIELDS[field].convert(plain(value)) for field, value in given.items()}
+    given = {field: FIELDS[field].convert(limit_properties.plain(value)) for field, value in given.items()}
     if kind == FREE and not values.get("type"):
         turns = {"axis", "hinge"} & given.keys()
         is_extra = given.keys() <= set(EXTRA_FIELDS)
@@ -157,22 +139,22 @@ def write_all(wanted: Sequence[tuple[PoseBone, LimitSettings | None]]) -> None:
     Children of bones that may stretch are set to keep their size.
     """
     limited = [(bone, settings) for bone, settings in wanted if settings is not None]
-    growing = growing_children([bone for bone, settings in limited if settings.slide != NO_SLIDE])
+    growing = armatures.growing_children([bone for bone, settings in limited if settings.slide != NO_SLIDE])
     for child in growing:
         data = cast("Object", child.id_data).data
         if data.library is not None or data.override_library is not None:
-            raise LimitPropertyError(
+            raise limit_properties.LimitPropertyError(
                 f"Bone {child.name!r} would be scaled by its stretching parent, and its armature "
                 f"{data.name!r} is linked: set Inherit Scale to None there first"
             )
     for bone, settings in limited:
-        check_writable(bone, settings)
+        limit_properties.check_writable(bone, settings)
     for child in growing:
         child.bone.inherit_scale = "NONE"
     for bone, settings in limited:
-        write_settings(bone, settings)
+        limit_properties.write_settings(bone, settings)
     for bone in [bone for bone, settings in wanted if settings is None]:
-        clear_limit(bone)
+        limit_properties.clear_limit(bone)
 
 
 def clear_limits(bones: Bones) -> str:
@@ -185,9 +167,9 @@ def copy_limit(source: PoseBone, bones: Bones) -> str:
     """Copy the limit of a bone to others; returns a line for the user. Raises LimitPropertyError, changing nothing."""
     others = [bone for bone in bones if bone != source]
     if not others:
-        raise RigError(f"Only {source.name!r} is selected: select more bones to copy its limit to")
-    read_limit(source)
-    write_all([(bone, read_settings(source)) for bone in others])
+        raise armatures.RigError(f"Only {source.name!r} is selected: select more bones to copy its limit to")
+    limit_properties.read_limit(source)
+    write_all([(bone, limit_properties.read_settings(source)) for bone in others])
     return f"{_limits(others)}: copied from {source.name!r}"
 
 
@@ -235,7 +217,7 @@ def remove_point(bone: PoseBone, index: int) -> str:
 
 def _put_corners(bone: PoseBone, corners: Corners) -> str:
     """Write the points of a polygon limit; returns a line with their number."""
-    write_settings(bone, replace(read_settings(bone), window=flat(corners)))
+    limit_properties.write_settings(bone, replace(limit_properties.read_settings(bone), window=flat(corners)))
     return f"The outline of {bone.name!r} now has {len(corners)} points"
 
 
@@ -243,7 +225,9 @@ def _with_swing_point(bone: PoseBone, corners: Corners) -> Corners:
     """The points with the bone's current swing inserted into the edge that it lengthens least."""
     swing = current_swing(bone)
     if any(dist(swing, corner) < _SAME_POINT for corner in corners):
-        raise RigError(f"There is already a point at the current swing of {bone.name!r}: rotate the bone first")
+        raise armatures.RigError(
+            f"There is already a point at the current swing of {bone.name!r}: rotate the bone first"
+        )
     simple = list[Corners]()
     for place in range(1, len(corners) + 1):
         outline = [*corners[:place], swing, *corners[place:]]
@@ -251,7 +235,7 @@ def _with_swing_point(bone: PoseBone, corners: Corners) -> Corners:
             Polygon(outline)
             simple.append(outline)
     if not simple:
-        raise RigError(
+        raise armatures.RigError(
             f"A point at the current swing of {bone.name!r} would make the outline cross itself: rotate the bone first"
         )
     return min(simple, key=lambda outline: sum(_edges(outline)))
@@ -263,11 +247,11 @@ def _edges(corners: Corners) -> list[float]:
 
 def _corners(bone: PoseBone, index: int = 0) -> Corners:
     """The points of a polygon limit; raises RigError if it has no point with this index."""
-    if read_settings(bone).type != "POLYGON":
-        raise RigError(f"The limit of bone {bone.name!r} is not a polygon: set its type to Polygon first")
-    corners = [*cast("Polygon", read_limit(bone)).points]
+    if limit_properties.read_settings(bone).type != "POLYGON":
+        raise armatures.RigError(f"The limit of bone {bone.name!r} is not a polygon: set its type to Polygon first")
+    corners = [*cast("Polygon", limit_properties.read_limit(bone)).points]
     if not 0 <= index < len(corners):
-        raise RigError(
+        raise armatures.RigError(
             f"The outline of {bone.name!r} has no point number {index}: choose one from 0 to {len(corners) - 1}"
         )
     return corners
@@ -292,7 +276,9 @@ def mirror_limits(rig: Object, bones: Sequence[PoseBone]) -> tuple[str, list[str
     pairs = _pairs(rig, bones)
     if not pairs:
         names = first_few([repr(bone.name) for bone in bones])
-        raise RigError(f"No bone on the other side found for {names}: names such as 'arm.L' and 'arm.R' are needed")
+        raise armatures.RigError(
+            f"No bone on the other side found for {names}: names such as 'arm.L' and 'arm.R' are needed"
+        )
     wanted, left = list[tuple[PoseBone, LimitSettings | None]](), list[str]()
     for bone, other in pairs:
         if (axes := _mirrored_axes(bone, other)) is not None:
@@ -302,7 +288,7 @@ def mirror_limits(rig: Object, bones: Sequence[PoseBone]) -> tuple[str, list[str
                 f"The axes of {other.name!r} don't mirror those of {bone.name!r}: give it the mirrored roll first"
             )
     if not wanted:
-        raise RigError(left[0])
+        raise armatures.RigError(left[0])
     write_all(wanted)
     paired = {bone.name for pair in pairs for bone in pair}
     left += [f"{bone.name!r} has no bone on the other side" for bone in bones if bone.name not in paired]
@@ -312,12 +298,12 @@ def mirror_limits(rig: Object, bones: Sequence[PoseBone]) -> tuple[str, list[str
 def _pairs(rig: Object, bones: Sequence[PoseBone]) -> list[_Pair]:
     """The bones with their counterparts; if both of a pair are given, the one on the active bone's side comes first."""
     given = {bone.name for bone in bones}
-    pairs = [(bone, other) for bone in bones if (other := opposite_bone(rig, bone)) is not None]
+    pairs = [(bone, other) for bone in bones if (other := armatures.opposite_bone(rig, bone)) is not None]
     active = active_bone(rig)
-    side = 0.0 if active is None or opposite_bone(rig, active) is None else _place(active)
+    side = 0.0 if active is None or armatures.opposite_bone(rig, active) is None else _place(active)
     for bone, other in pairs:
         if other.name in given and not side:
-            raise RigError(
+            raise armatures.RigError(
                 f"Both {bone.name!r} and {other.name!r} are selected: make one of them active to copy its limit"
             )
     return [(bone, other) for bone, other in pairs if other.name not in given or _place(bone) * side > 0.0]
@@ -339,10 +325,10 @@ def _mirrored_axes(bone: PoseBone, other: PoseBone) -> IntArray | None:
 
 def _settings(bone: PoseBone, axes: IntArray) -> LimitSettings | None:
     """The mirror image of a bone's limit; None if the bone has none."""
-    settings = read_settings(bone)
-    if not has_limit(bone) and settings == LimitSettings():
+    settings = limit_properties.read_settings(bone)
+    if not limit_properties.has_limit(bone) and settings == LimitSettings():
         return None
-    read_limit(bone)
+    limit_properties.read_limit(bone)
     # The mirror images of the four directions, in the other bone's frame.
     images = _DIRECTIONS @ axes.T
     cone = [settings.cone[int(np.argmax(images @ direction))] for direction in _DIRECTIONS]
@@ -369,8 +355,8 @@ def apply_preset(rig: Object, bones: Bones) -> LimitPreset:
     Raises RigError if no bone can be limited, and LimitPropertyError if a limit can't be stored; then nothing is
     changed.
     """
-    check_rig(rig)
-    rest = read_rest(rig)
+    armatures.check_rig(rig)
+    rest = armatures.read_rest(rig)
     if control_rig(rig) is not None:
         # Users select controls instead of the bones with limits, so limit all bones.
         bones = [rig.pose.bones[name] for name in rest]
@@ -378,27 +364,27 @@ def apply_preset(rig: Object, bones: Bones) -> LimitPreset:
     if not preset.limits:
         if preset.unplaced:
             name, why = next(iter(preset.unplaced.items()))
-            raise RigError(f"{name}: {why}; set its limit by hand")
+            raise armatures.RigError(f"{name}: {why}; set its limit by hand")
         if preset.free:
-            raise RigError(f"{first_few(preset.free)}: a root is not limited; choose other bones")
-        raise RigError(f"No bone of {rig.name!r} has the name of a human bone: set limits by hand")
+            raise armatures.RigError(f"{first_few(preset.free)}: a root is not limited; choose other bones")
+        raise armatures.RigError(f"No bone of {rig.name!r} has the name of a human bone: set limits by hand")
     limited = [(bone, preset.limits[bone.name]) for bone in bones if bone.name in preset.limits]
-    write_all([(bone, settings_of(limit, read_settings(bone))) for bone, limit in limited])
+    write_all([(bone, settings_of(limit, limit_properties.read_settings(bone))) for bone, limit in limited])
     return preset
 
 
 def doubt_of_human(rig: Object) -> str:
     """Why an armature does not look like a human; "" if it does."""
-    why = why_not_human(read_rest(rig))
+    why = why_not_human(armatures.read_rest(rig))
     return f"{rig.name!r} does not look like a human: {why}" if why else ""
 
 
 def swings_of(rig: Object) -> dict[str, tuple[str, ...]]:
     """The names of the swings of a human's bones, by bone name, from `swing_names`."""
-    return _swings(rest_key(rig))
+    return _swings(armatures.rest_key(rig))
 
 
-_swings: Final = lru_cache(maxsize=4)(lambda key: swing_names(rest_of(*key)))
+_swings: Final = lru_cache(maxsize=4)(lambda key: swing_names(armatures.rest_of(*key)))
 
 
 def described(preset: LimitPreset) -> tuple[str, list[str]]:
@@ -430,21 +416,29 @@ def limits_to_constraints(bones: Sequence[PoseBone]) -> tuple[str, list[str]]:
     RigError with nothing changed.
     """
     rig = cast("Object", bones[0].id_data)
-    check_editable(rig)
+    armatures.check_editable(rig)
     posed = posed_rig(rig)
-    rows = [(bone.name, posed.limited(bone.name), euler_box(read_limit(bone))) for bone in bones]
+    rows = [(bone.name, posed.limited(bone.name), euler_box(limit_properties.read_limit(bone))) for bone in bones]
     left = [
         f"Bone {name!r} has no control with the same rotation, so its limit gets no constraint"
         for name, holder, box in rows
         if holder is None and any(box[1])
     ]
     if left and not any(holder for _, holder, _ in rows):
-        raise RigError(left[0])
+        raise armatures.RigError(left[0])
     limited = [(holder, box) for _, holder, box in rows if holder is not None]
     for holder, box in limited:
         constraint = next(filter(is_own, holder.constraints), None)
         if any(box[1]):
-            _constrain(constraint or holder.constraints.new("LIMIT_ROTATION"), box)
+            own: Any = constraint or holder.constraints.new("LIMIT_ROTATION")
+            own.name = CONSTRAINT_NAME if constraint is None else own.name
+            own.owner_space, own.euler_order = "LOCAL", box[0]
+            own.use_transform_limit, own.use_legacy_behavior = True, False
+            own.mute, own.influence = False, 1.0
+            for axis, ends in zip(_AXES, box[1], strict=True):
+                setattr(own, f"use_limit_{axis}", ends is not None)
+                for side, end in zip(("min", "max"), ends or (), strict=False):
+                    setattr(own, f"{side}_{axis}", end)
         elif constraint is not None:
             # A constraint from a library can only be muted.
             if rig.override_library is not None and constraint.is_override_data:
@@ -458,19 +452,6 @@ def limits_to_constraints(bones: Sequence[PoseBone]) -> tuple[str, list[str]]:
 def is_own(constraint: Any) -> bool:
     """Whether a constraint was made from a limit; Blender adds a number if its name was taken."""
     return constraint.type == "LIMIT_ROTATION" and constraint.name.split(".")[0] == CONSTRAINT_NAME
-
-
-def _constrain(constraint: Any, box: EulerBox) -> None:
-    if not is_own(constraint):
-        constraint.name = CONSTRAINT_NAME
-    constraint.owner_space, constraint.euler_order = "LOCAL", box[0]
-    constraint.use_transform_limit, constraint.use_legacy_behavior = True, False
-    constraint.mute, constraint.influence = False, 1.0
-    for axis, ends in zip(_AXES, box[1], strict=True):
-        setattr(constraint, f"use_limit_{axis}", ends is not None)
-        if ends is not None:
-            setattr(constraint, f"min_{axis}", ends[0])
-            setattr(constraint, f"max_{axis}", ends[1])
 
 
 def limits_from_ik(bones: Sequence[PoseBone]) -> tuple[str, list[str]]:
@@ -503,10 +484,10 @@ def limits_from_ik(bones: Sequence[PoseBone]) -> tuple[str, list[str]]:
             left.append(f"Bone {bone.name!r} was skipped: {error}")
             continue
         if limit is not None:
-            found.append((bone, settings_of(limit, read_settings(bone))))
+            found.append((bone, settings_of(limit, limit_properties.read_settings(bone))))
     if not found:
         reason = "None of these bones has IK limits, IK locks or a local Limit Rotation constraint: add one first"
-        raise RigError("; ".join([reason, *left]))
+        raise armatures.RigError("; ".join([reason, *left]))
     write_all(found)
     return f"Converted the limits of {len(found)} of {bones_of(len(bones))}", left
 

@@ -372,11 +372,13 @@ class DragSetup:
         leads: whether the top bone is the dragged one, and may move. one_piece: whether its trunk moves as one piece.
         """
         names = tree.skeleton.names
-        grips = [
-            self._grip(bone, turning=turning and not leads, stays=bone == top and not leads)
-            for bone in self.dragged
-            if bone in names
-        ]
+        grips, offset = list[Grip](), None if self.point == "TAIL" else armatures.BONE_HEAD
+        for bone, factors in [(bone, factors) for bone, factors in self.dragged.items() if bone in names]:
+            weight = self.rotation_weight(bone, turning=turning and not leads, stays=bone == top and not leads)
+            pose_bone = self.armature.pose.bones[bone]
+            goal = Pin(armatures.armature_point(pose_bone, self.point)[:], pose_bone.matrix.to_quaternion()[:])
+            effector = Effector(bone, offset=offset, rotation_weight=weight, priority=self._priority)
+            grips.append(Grip(effector, goal, factors))
         grips += [grip for foot in grips for grip in self._toe_grips(foot, tree.skeleton)]
         if leads and (turning or not self.held or one_piece):
             grip = grips[0]
@@ -392,8 +394,8 @@ class DragSetup:
         armatures.check_unscaled(
             self.armature, [skeleton.names[bone] for end in ends for bone in skeleton.path(skeleton.index(end))]
         )
-        factors = armatures.current_factors(self.armature, names)
-        return [grip._replace(effector=with_factors_applied([grip.effector], factors)[0]) for grip in grips]
+        stretches = armatures.current_factors(self.armature, names)
+        return [grip._replace(effector=with_factors_applied([grip.effector], stretches)[0]) for grip in grips]
 
     def _loop_grips(self, effector: FabrikEffector, partner: effectors.Partner, names: Sequence[str]) -> Iterator[Grip]:
         """The grips that keep a loop closed: on both sides, or on one side if the other does not move."""
@@ -405,18 +407,6 @@ class DragSetup:
         for follower, leader in ((one, other), (other, one)):
             if follower.bone in names:
                 yield Grip(follower, Pin(tuple(effectors.current_point(self.armature, leader))))
-
-    def _grip(self, bone: str, *, turning: bool, stays: bool) -> Grip:
-        """The grip on a dragged bone, with a lower priority than pins; stays: whether the bone's head cannot move."""
-        pose_bone = self.armature.pose.bones[bone]
-        effector = Effector(
-            bone,
-            offset=None if self.point == "TAIL" else armatures.BONE_HEAD,
-            rotation_weight=self.rotation_weight(bone, turning=turning, stays=stays),
-            priority=self._priority,
-        )
-        goal = Pin(armatures.armature_point(pose_bone, self.point)[:], pose_bone.matrix.to_quaternion()[:])
-        return Grip(effector, goal, self.dragged[bone])
 
     def _toe_grips(self, foot: Grip, skeleton: Skeleton) -> Iterator[Grip]:
         """The grips that hold only the orientation of the toes of a dragged foot.

@@ -269,10 +269,8 @@ class DragView:
     def ray(self, mouse: FloatArray) -> Ray:
         """The line of sight through a pixel (2,)."""
         view = (self._region, self._view, mouse.tolist())
-        return Ray(
-            np.array(view3d_utils.region_2d_to_origin_3d(*view), dtype=np.float64),
-            np.array(view3d_utils.region_2d_to_vector_3d(*view), dtype=np.float64),
-        )
+        origin, direction = view3d_utils.region_2d_to_origin_3d(*view), view3d_utils.region_2d_to_vector_3d(*view)
+        return Ray(np.array(origin, dtype=np.float64), np.array(direction, dtype=np.float64))
 
     def on_screen(self, place: FloatArray) -> FloatArray | None:
         """(2,) the pixel of a point (3,) in world space; None if it is behind the viewer."""

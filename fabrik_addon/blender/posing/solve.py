@@ -43,15 +43,7 @@ from ..rig.armature import (
     write_stretches,
 )
 from ..rig.keyframes import RigCurves, curves, strip_curves
-from ..rig.pose_writer import (
-    HeldChannels,
-    PoseKeeper,
-    WithLocks,
-    channel_groups,
-    pose_bytes,
-    switches_of,
-    write_switches,
-)
+from ..rig.pose_writer import HeldChannels, PoseKeeper, WithLocks, channel_groups, pose_key, switches_of, write_switches
 from ..settings.control import solved_parents
 from ..settings.in_use import add_item
 from ..settings.limit_properties import read_limits
@@ -279,7 +271,7 @@ def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> F
     held = held_by_ik(armature, context.view_layer.update)
     trees = [problem.pins_first() for problem in find_problems(armature, limbs=held)]
     after, before, turns, heads = _SOLVED.get(armature.session_uid, _UNSOLVED)
-    if start != "PRESENT" or after != pose_bytes(armature):
+    if start != "PRESENT" or after != pose_key(armature):
         _, before, turns, heads = _UNSOLVED
     begins = []
     for problem in trees:
@@ -312,7 +304,7 @@ def solve_frame(context: Context, armature: Object, start: str = "PRESENT") -> F
     if not np.isnan(result.errors).all():
         rows = (row for tree in begins for row in zip(tree.skeleton.names, tree.rotations, strict=True))
         heads = {tree.skeleton.names[0]: tree.root_location for tree in begins}
-        _SOLVED[armature.session_uid] = pose_bytes(armature), asked, dict(rows), heads
+        _SOLVED[armature.session_uid] = pose_key(armature), asked, dict(rows), heads
         context.view_layer.update()
         move_pins_with(armature, ())
     return result

@@ -5,10 +5,8 @@ the slot's channel bag, on the only strip of the only layer.
 """
 
 import re
-from bisect import bisect_left
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from math import inf
 from typing import Any, Final
 
 import bpy
@@ -237,7 +235,7 @@ def write_curves(
         owner: the data-block that the action animates.
         data_path: the property's path from `owner`.
         frames: (F,) increasing frames or subframes; without frames the curves are made but stay empty.
-        values: (F, n), or (F,) for a property of one number.
+        values: (F, n).
         group: heading of the curves in the animation editors.
         components: indices of the components that get keys; None for all.
 
@@ -246,7 +244,6 @@ def write_curves(
     """
     times = np.asarray(frames, dtype=np.float64)
     table = np.asarray(values, dtype=np.float64)
-    table = table[:, None] if table.ndim == 1 else table
     if not (np.isfinite(table).all() and np.isfinite(times).all()):
         raise KeyframeError(
             f"A key of {data_path} in action {action.name!r} would not be a finite number: move its "
@@ -268,27 +265,19 @@ def is_locked(curve: FCurve) -> bool:
     return curve.lock or (curve.group is not None and curve.group.lock)
 
 
-def set_curve_keys(
-    action: Action, owner: Object, data_path: str, index: int, frames: npt.ArrayLike, values: npt.ArrayLike, group: str
-) -> None:
-    """Set keys of one component on some frames; other keys stay, even between these frames.
+def insert_keys(curve: FCurve, frames: FloatArray, values: FloatArray) -> None:
+    """Set keys of a curve on frames (F,) to values (F,); other keys stay, even between these frames.
 
     An existing key keeps its interpolation, and its handles move with it; a new one gets the interpolation of the key
     before it.
-
-    frames, values: (F,), with increasing frames. group: heading for a new curve.
     """
-    curve = _curve(channels_of(action, owner), data_path, index, group)
-    frames = np.asarray(frames, dtype=np.float64)
-    values = np.asarray(values, dtype=np.float64)
     points = curve.keyframe_points
-    kinds = [key.interpolation for key in points] or ["LINEAR"]
+    # Blender copies the interpolation only if there are two keys already.
+    only = points[0].interpolation if len(points) == 1 else None
     for frame, value in zip(frames.tolist(), values.tolist(), strict=True):
         points.insert(frame, value, options={"FAST"})
-    if len(kinds) == 1:
-        # Blender copies the interpolation only if there are two keys already.
-        for key in points:
-            key.interpolation = kinds[0]
+    for key in points if only else ():
+        key.interpolation = only
     curve.update()
 
 
@@ -466,16 +455,6 @@ def channel_values(current: npt.ArrayLike, curves: Iterable[FCurve], frames: Flo
     for curve in curves:
         values[:, curve.array_index] = values_at(curve, frames)
     return values
-
-
-def neighboring_keys(curve: FCurve, frame: float) -> tuple[float, float]:
-    """The frame of the last key before a frame, and of the first key on or after it; infinite if there is none.
-
-    Reads only a few keys, even if there are many.
-    """
-    points: Any = curve.keyframe_points
-    place = bisect_left(points, frame, key=lambda point: point.co[0])
-    return points[place - 1].co[0] if place else -inf, points[place].co[0] if place < len(points) else inf
 
 
 def scale_values(curve: FCurve, factor: float, shift: float | FloatArray) -> None:

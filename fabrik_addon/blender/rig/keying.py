@@ -11,21 +11,7 @@ from bpy.types import Context, Object
 
 from ...core.arrays import FloatArray
 from ...core.errors import first_few
-from .keyframes import (
-    SAME_FRAME,
-    KeyframeError,
-    action_frame,
-    active_strips,
-    bone_in_path,
-    bone_path,
-    curves,
-    curves_by_key,
-    is_locked,
-    keys,
-    make_steps,
-    strip_curves,
-    values_at,
-)
+from . import keyframes
 from .pose_writer import PoseKeeper, has_property, read_switch, unlocked
 
 # Values count as equal if they differ by less than this fraction of the value, or by less than this number if the value
@@ -70,7 +56,7 @@ def key_channels(
     missing = [each for each in found if not has_property(armature, each[1])]
     why = [f"Bone {bone!r} has no property {path}: remove it from the keying set" for bone, path, _ in missing]
     if why and not automatic:
-        raise KeyframeError(why[0])
+        raise keyframes.KeyframeError(why[0])
     found = [each for each in found if each not in missing]
     # Without a frame, Blender would ignore the subframe.
     frame, keyed = context.scene.frame_current_final, dict[str, None]()
@@ -80,7 +66,7 @@ def key_channels(
         # In layers that are combined, Blender keys all components of a quaternion, even locked ones.
         for number in range(len(values or "wxyz")):
             former[path, number] = None if values is None else values[number]
-    first = not any(True for _ in curves(armature))
+    first = not any(True for _ in keyframes.curves(armature))
     with _other_keys_kept(context, armature, former):
         for bone, path, index in found:
             if armature.keyframe_insert(path, index=index, frame=frame, group=bone, options=options, keytype=kind):
@@ -89,7 +75,7 @@ def key_channels(
             # Over NLA strips, Blender would not play the action that it has just made.
             armature.update_tag(refresh={"TIME"})
     if why:
-        raise KeyframeError(why[0])
+        raise keyframes.KeyframeError(why[0])
     return list(keyed)
 
 
@@ -98,13 +84,13 @@ def key_in_steps(context: Context, armature: Object, path: str, before: float | 
 
     Its values on the other keyed frames of the armature don't change. before: its former value, if it has no curve.
     """
-    curve = curves_by_key(curves(armature)).get((path, 0))
-    if curve is not None and is_locked(curve):
+    curve = keyframes.curves_by_key(keyframes.curves(armature)).get((path, 0))
+    if curve is not None and keyframes.is_locked(curve):
         return
     with _other_keys_kept(context, armature, {(path, 0): before}):
         armature.keyframe_insert(path, frame=context.scene.frame_current_final)
-        make_steps(curves_by_key(curves(armature))[path, 0])
-    make_steps(curves_by_key(curves(armature))[path, 0])
+        keyframes.make_steps(keyframes.curves_by_key(keyframes.curves(armature))[path, 0])
+    keyframes.make_steps(keyframes.curves_by_key(keyframes.curves(armature))[path, 0])
 
 
 @contextmanager
@@ -118,16 +104,18 @@ def _other_keys_kept(
     former: by data path and index, the value before the change, for properties without keys; None if it is unknown.
     """
     # The other frames with keys, from the nearest to the farthest.
-    frames = np.unique(np.concatenate([np.zeros(0), *(keys(curve)[:, 0] for curve in curves(armature))]))
-    apart = np.abs(frames - action_frame(armature, context.scene.frame_current_final))
-    frames = frames[np.argsort(apart)][np.count_nonzero(apart < SAME_FRAME) :]
-    by_key = curves_by_key(curves(armature))
+    frames = np.unique(
+        np.concatenate([np.zeros(0), *(keyframes.keys(curve)[:, 0] for curve in keyframes.curves(armature))])
+    )
+    apart = np.abs(frames - keyframes.action_frame(armature, context.scene.frame_current_final))
+    frames = frames[np.argsort(apart)][np.count_nonzero(apart < keyframes.SAME_FRAME) :]
+    by_key = keyframes.curves_by_key(keyframes.curves(armature))
     held, new = dict[tuple[str, int], FloatArray](), list[tuple[str, int]]()
     for key, value in former.items() if len(frames) else ():
         curve = by_key.get(key)
         if curve is not None and len(curve.keyframe_points):
             # A curve with modifiers is left out: its values are not those of its keys.
-            held |= {} if curve.modifiers else {key: values_at(curve, frames)}
+            held |= {} if curve.modifiers else {key: keyframes.values_at(curve, frames)}
         else:
             if value is not None:
                 held[key] = np.full(len(frames), value)
@@ -135,12 +123,12 @@ def _other_keys_kept(
     held |= _without_effect(context, armature, frames, new)
     keeper = PoseKeeper(context.scene, armature)
     yield
-    by_key = curves_by_key(curves(armature)) if held else {}
+    by_key = keyframes.curves_by_key(keyframes.curves(armature)) if held else {}
     for key, values in held.items() if by_key else ():
         curve, least = by_key.get(key), _ROUNDING * np.maximum(1.0, np.abs(values))
         # Each new key changes the curve between its neighbors.
         for _ in frames if curve is not None else ():
-            changed = np.flatnonzero(np.abs(values_at(curve, frames) - values) > least)
+            changed = np.flatnonzero(np.abs(keyframes.values_at(curve, frames) - values) > least)
             for row in changed.tolist():
                 if abs(curve.evaluate(frames[row]) - values[row]) > least[row]:
                     curve.keyframe_points.insert(frames[row], values[row])
@@ -159,12 +147,12 @@ def _without_effect(
     missing: the curves that the action does not have yet. Curves that the strips do not have either are left out.
     """
     animation = armature.animation_data
-    below = curves_by_key(strip_curves(armature) if missing and animation.use_nla else ())
+    below = keyframes.curves_by_key(keyframes.strip_curves(armature) if missing and animation.use_nla else ())
     found = {key: np.zeros(len(frames)) for key in missing if key in below}
     if found and animation.action_blend_type == "REPLACE":
         keeper = PoseKeeper(context.scene, armature)
         for row, own in enumerate(frames.tolist()):
-            frame = action_frame(armature, own, to_scene=True)
+            frame = keyframes.action_frame(armature, own, to_scene=True)
             context.scene.frame_set(int(frame // 1.0), subframe=frame % 1.0)
             for (path, index), values in found.items():
                 values[row] = np.ravel(read_switch(armature, path))[index]
@@ -182,9 +170,11 @@ def locked_note(armature: Object, channels: Iterable[tuple[str, str]], switches:
 
     switches: the paths of properties that are keyed as well.
     """
-    locked = {curve.data_path for curve in curves(armature) if is_locked(curve)}
-    bones = [bone for bone, channel in channels if bone_path(bone, channel) in locked]
-    bones = list(dict.fromkeys([*bones, *(bone_in_path(path) or path for path in switches if path in locked)]))
+    locked = {curve.data_path for curve in keyframes.curves(armature) if keyframes.is_locked(curve)}
+    bones = [bone for bone, channel in channels if keyframes.bone_path(bone, channel) in locked]
+    bones = list(
+        dict.fromkeys([*bones, *(keyframes.bone_in_path(path) or path for path in switches if path in locked)])
+    )
     return f"No keys inserted for {first_few(bones)}: unlock their curves in the Graph Editor" if bones else ""
 
 
@@ -198,7 +188,7 @@ def unkeyed_note(context: Context, armature: Object, channels: Iterable[tuple[st
 
     Since these bones have no keys, their poses change on all frames.
     """
-    keyed = {curve.data_path for curve in curves(armature)}
+    keyed = {curve.data_path for curve in keyframes.curves(armature)}
     bones = dict.fromkeys(bone for bone, path, _ in _unlocked(armature, channels) if path not in keyed)
     sentence = "No keys inserted for {} ({}), so their poses change on all frames: {}"
     return sentence.format(first_few(bones), *_reason(context, automatic=True)) if bones else ""
@@ -240,14 +230,14 @@ def _unlocked(armature: Object, channels: Iterable[tuple[str, str]]) -> Iterator
     Includes locked components of quaternions over NLA strips, because Blender would set them to 0 there.
     """
     animation = armature.animation_data
-    is_layer = animation is not None and animation.use_nla and len(active_strips(armature)) > 0
+    is_layer = animation is not None and animation.use_nla and len(keyframes.active_strips(armature)) > 0
     for bone, channel in channels:
         pose_bone = armature.pose.bones[bone]
         free = unlocked(pose_bone, channel)
         needs_all = is_layer and channel == "rotation_quaternion" and len(free) > 0
         whole = needs_all or len(free) == len(getattr(pose_bone, channel))
         for index in (-1,) if whole else free:
-            yield bone, bone_path(bone, channel), index
+            yield bone, keyframes.bone_path(bone, channel), index
 
 
 def _by_set(

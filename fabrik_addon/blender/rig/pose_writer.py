@@ -261,7 +261,7 @@ def set_mode(context: Context, mode: Any, rig: Object | None = None) -> None:
         raise RigError(f"{thing.name!r} is hidden: make it visible first") from None
 
 
-def pose_bytes(rig: Object) -> bytes:
+def pose_key(rig: Object) -> bytes:
     """The current values of all channels that rotate and move bones, to compare poses."""
     channels = (floats(rig.pose.bones, name, width) for name, width in _CHANNELS.items() if name != "scale")
     return b"".join(values.tobytes() for values in channels)

@@ -3,9 +3,10 @@
 `control/set_up.py` finds them by trying the controls. Users can change all of them.
 """
 
+from collections.abc import Iterable
 from typing import Any, Final
 
-from bpy.types import Object, PropertyGroup
+from bpy.types import Object, PoseBone, PropertyGroup
 
 from .declare import Bool, Enum, Float, Int, List, String
 from .in_use import seen
@@ -133,8 +134,7 @@ def solved_bone(rig: Object, bone: str) -> str:
         tried.add(found)
         here, control = bones[found], setup.controls.get(found)
         leaders = [control.stands_for] if control is not None else []
-        # If several constraints are active, the last one decides.
-        leaders += reversed([_copied(rig, each) for each in here.constraints])
+        leaders.append(copied(here))
         leaders += [here.parent.name] if here.parent is not None else []
         found = next((name for name in leaders if name in bones), "")
         if found in tried:
@@ -142,10 +142,11 @@ def solved_bone(rig: Object, bone: str) -> str:
     return found
 
 
-def _copied(rig: Object, constraint: Any) -> str:
-    """The bone of the rig whose transform a constraint copies; "" if it copies none."""
-    is_full = constraint.type == "COPY_TRANSFORMS" and constraint.influence > _HALF and moves(constraint)
-    return str(constraint.subtarget) if is_full and constraint.target == rig else ""
+def copied(bone: PoseBone) -> str:
+    """The bone of the rig whose transforms a bone copies now, by the last constraint that does so; "" for none."""
+    every: Iterable[Any] = reversed(bone.constraints)
+    full = (each for each in every if each.type == "COPY_TRANSFORMS" and each.influence > _HALF and moves(each))
+    return next((str(each.subtarget) for each in full if each.target == bone.id_data), "")
 
 
 def solved_parents(rig: Object) -> dict[str, str]:

@@ -33,19 +33,7 @@ from ...core.channels import from_channels
 from ...core.errors import first_few
 from ...core.rotations import matrix_from_quaternion
 from ..clip import Clip, MarkerFileError
-from .reading import (
-    METERS,
-    Chosen,
-    CsvRows,
-    decoded,
-    frame_count_doubt,
-    in_place,
-    number_in,
-    rate_in_cell,
-    rate_of_times,
-    to_clip,
-    unit_name,
-)
+from . import reading
 
 _SECTION_LINE: Final = re.compile(
     r"(?:\A|[\r\n])[ \"]*(devices|events|joints|model outputs|segments|trajectories)\"?[,;\t ]*(?:\r\n?|\n)",
@@ -57,16 +45,16 @@ _FRAME: Final = frozenset({"FRAME", "FRAMES", "FIELD #"})
 
 def has_sections(content: bytes) -> bool:
     """Whether a line of the file begins one of Nexus's sections."""
-    return _SECTION_LINE.search(decoded(content)) is not None
+    return _SECTION_LINE.search(reading.decoded(content)) is not None
 
 
-def parse_nexus(content: bytes, chosen: Chosen) -> Clip:
+def parse_nexus(content: bytes, chosen: reading.Chosen) -> Clip:
     """The clip in a file's bytes, in meters and the file's own axes.
 
     Raises MarkerFileError, without the file's name, if there is no complete section of trajectories, no rate, no known
     unit, or if no marker is ever seen.
     """
-    text = decoded(content)
+    text = reading.decoded(content)
     lines = _SECTION_LINE.finditer(text)
     own = next((line for line in lines if line[1].lower() == "trajectories"), None)
     if own is None:
@@ -76,7 +64,7 @@ def parse_nexus(content: bytes, chosen: Chosen) -> Clip:
         raise MarkerFileError("it has several sections Trajectories: export each trial to a file of its own")
     # Spreadsheets fill the empty row before the next section with separators.
     text = f"{text[own.end() : following[0].start()].rstrip(_BLANK)}\n" if following else text[own.end() :]
-    rows = CsvRows(text)
+    rows = reading.CsvRows(text)
     rate_row, names, axes, unit_row = ((rows.next() or [""]) for _ in range(4))
     capitals = [axis.upper() for axis in axes]
     if capitals[0] not in _FRAME:
@@ -98,11 +86,11 @@ def parse_nexus(content: bytes, chosen: Chosen) -> Clip:
     parts = np.nanmax(numbers[:, 1], initial=0.0) + 1.0
     frames = parts * numbers[:, 0] + np.nan_to_num(numbers[:, 1])
     numbers[:, 1] = np.nan
-    numbers, notes = in_place(frames, numbers[:, 1:])
-    rate, unit = rate_in_cell(rate_row[0]), units.pop() if units else ""
+    numbers, notes = reading.in_place(frames, numbers[:, 1:])
+    rate, unit = reading.rate_in_cell(rate_row[0]), units.pop() if units else ""
     markers = [labels[place] or f"*{number}" for number, place in enumerate(firsts, start=1)]
     points = numbers[:, 1:].reshape(-1, len(firsts), 3)
-    return to_clip(chosen, markers, points, unit, "Z", rate and parts * rate, needs_rate=True, notes=notes)
+    return reading.to_clip(chosen, markers, points, unit, "Z", rate and parts * rate, needs_rate=True, notes=notes)
 
 
 # The start of a file: its first key or, if it was exported without Header Information, the kind of the first column
@@ -124,16 +112,16 @@ _ARM: Final = 0.05
 
 def is_motive(content: bytes) -> bool:
     """Whether a file is an export of Motive."""
-    return _START.match(decoded(content[:_LONGEST_START])) is not None
+    return _START.match(reading.decoded(content[:_LONGEST_START])) is not None
 
 
-def parse_motive(content: bytes, chosen: Chosen) -> Clip:
+def parse_motive(content: bytes, chosen: reading.Chosen) -> Clip:
     """The clip in a file's bytes, in meters and the file's own axes.
 
     Raises MarkerFileError, without the file's name, if there is no header, no marker or rigid body, no frame, no rate
     or no known unit.
     """
-    rows = CsvRows(_with_one_header(decoded(content)))
+    rows = reading.CsvRows(_with_one_header(reading.decoded(content)))
     first = rows.next() or [""]
     if not first[0]:
         rows.back(first)
@@ -142,7 +130,7 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
     columns, timed = _columns(rows)
     unit = fields.get("lengthunits", "") if chosen.units is None else chosen.units
     numbers = rows.columns([0, timed or 0, *(place for place, _, _ in columns)])
-    numbers, notes = in_place(numbers[:, 0], numbers[:, 1:])
+    numbers, notes = reading.in_place(numbers[:, 0], numbers[:, 1:])
     of_owner: dict[tuple[str, str], dict[tuple[str, str], FloatArray]] = {}
     for index, (_, owner, key) in enumerate(columns):
         own = owner
@@ -154,7 +142,7 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
     if sorted(order) == ["x", "y", "z"]:
         for channels in of_owner.values():
             channels.update(_quaternions(channels, order))
-    markers = _markers(of_owner, _ARM / METERS[unit_name(unit)])
+    markers = _markers(of_owner, _ARM / reading.METERS[reading.unit_name(unit)])
     bones = [name for kind, name in of_owner if kind == "bone"]
     points = np.stack(list(markers.values()), axis=1) if markers else np.empty((len(numbers), 0, 3))
     if bones and not np.isfinite(points).any():
@@ -170,9 +158,9 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
         if _of_body(name, "2") not in markers
     ]
     euler = f"left out the rotations of {first_few(unread)}: export them with Rotation Type Quaternion"
-    exported, captured = (rate_in_cell(fields.get(key, "")) for key in ("exportframerate", "captureframerate"))
-    measured = rate_of_times(numbers[:, 0], exported) if timed else None
-    clip = to_clip(
+    exported, captured = (reading.rate_in_cell(fields.get(key, "")) for key in ("exportframerate", "captureframerate"))
+    measured = reading.rate_of_times(numbers[:, 0], exported) if timed else None
+    clip = reading.to_clip(
         chosen,
         list(markers),
         points,
@@ -184,8 +172,8 @@ def parse_motive(content: bytes, chosen: Chosen) -> Clip:
         needs_rate=True,
         notes=(*notes, *(left_out,) * bool(bones), *(euler,) * bool(unread)),
     )
-    stated = number_in(fields.get("totalexportedframes", "")) or math.nan
-    return replace(clip, doubts=(*frame_count_doubt(stated, clip.frame_count), *clip.doubts))
+    stated = reading.number_in(fields.get("totalexportedframes", "")) or math.nan
+    return replace(clip, doubts=(*reading.frame_count_doubt(stated, clip.frame_count), *clip.doubts))
 
 
 def _with_one_header(text: str) -> str:
@@ -197,7 +185,7 @@ def _plain(text: str) -> str:
     return text.lower().replace(" ", "")
 
 
-def _columns(rows: CsvRows) -> tuple[list[tuple[int, tuple[str, str], tuple[str, str]]], int | None]:
+def _columns(rows: reading.CsvRows) -> tuple[list[tuple[int, tuple[str, str], tuple[str, str]]], int | None]:
     """The columns of positions and rotations, and the index of the time column.
 
     Reads the header, so the next row is the first one with numbers. Each column has an index, its owner (kind and name

@@ -30,22 +30,7 @@ from ...core.errors import first_few
 from ...human.naming_schemes import FINGER_JOINTS, FINGERS
 from ..clip import Clip, MarkerFileError
 from ..person import up_of_markers
-from . import LAYOUTS
-from .reading import (
-    IN_PLACE,
-    METERS,
-    Chosen,
-    CsvRows,
-    array_in,
-    decoded,
-    in_place,
-    number_in,
-    rate_of_times,
-    to_clip,
-    unit_name,
-    unit_of,
-    without_unseen,
-)
+from . import LAYOUTS, reading
 
 _BODY_33: Final = (
     "nose left_eye_inner left_eye left_eye_outer right_eye_inner right_eye right_eye_outer left_ear right_ear"
@@ -227,29 +212,29 @@ _STILL: Final = 1e-3
 _NO_COLUMNS: Final = "it has no point columns: add a header such as nose_x, nose_y, nose_z"
 
 
-def parse_csv(content: bytes, chosen: Chosen) -> Clip:
+def parse_csv(content: bytes, chosen: reading.Chosen) -> Clip:
     """The keypoints in a CSV file's bytes, as a clip in meters.
 
     Raises MarkerFileError if there are no point columns, if points have neither names nor a known layout, or if units
     are neither given nor clear.
     """
-    rows = CsvRows(decoded(content))
+    rows = reading.CsvRows(reading.decoded(content))
     header = rows.next() or []
     while header and not any(header):
         header = rows.next() or []
     lowered = [cell.lower() for cell in header]
     names, frames, numbers = _tidy(rows, lowered) if set(lowered) >= _TIDY else _wide(rows, header)
-    placed, notes = in_place(frames, numbers)
+    placed, notes = reading.in_place(frames, numbers)
     points = placed[:, 1:].reshape(len(placed), -1, 3)
-    return _clip(chosen, points, names, rate_of_times(placed[:, 0]), notes)
+    return _clip(chosen, points, names, reading.rate_of_times(placed[:, 0]), notes)
 
 
-def parse_npy(content: bytes, chosen: Chosen) -> Clip:
+def parse_npy(content: bytes, chosen: reading.Chosen) -> Clip:
     """The keypoints in a NumPy array's bytes, as a clip in meters; see `parse_csv`.
 
     Also raises MarkerFileError for unknown shapes, and for arrays of Python objects, which are never unpickled.
     """
-    array = array_in(content)
+    array = reading.array_in(content)
     shape = array.shape
     while array.ndim > 3 and 1 in array.shape[:-2]:
         array = array.squeeze(axis=array.shape[:-2].index(1))
@@ -268,7 +253,7 @@ def parse_npy(content: bytes, chosen: Chosen) -> Clip:
     return _clip(chosen, points, None)
 
 
-def _wide(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArray, FloatArray]:
+def _wide(rows: reading.CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArray, FloatArray]:
     """Names (None without a header), frame numbers (F,), and (F, 1 + 3 N) times and points of a wide table.
 
     A wide table has three columns for each point. Times are NaN if there are none; frames are then counted.
@@ -340,15 +325,17 @@ def _counted(times: FloatArray) -> FloatArray:
     return np.append(0.0, np.cumsum(np.where(counts > _SKIPPED, np.round(counts), 1.0)))
 
 
-def _number_column(rows: CsvRows, header: list[str], names: re.Pattern[str]) -> int | None:
+def _number_column(rows: reading.CsvRows, header: list[str], names: re.Pattern[str]) -> int | None:
     """The column with such a name in the header; None if there is none, or if its first cell is not a number."""
     cells = rows.next() or []
     rows.back(cells)
     columns = enumerate(zip(header, cells, strict=False))
-    return next((at for at, (name, cell) in columns if names.fullmatch(name) and number_in(cell) is not None), None)
+    return next(
+        (at for at, (name, cell) in columns if names.fullmatch(name) and reading.number_in(cell) is not None), None
+    )
 
 
-def _tidy(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArray, FloatArray]:
+def _tidy(rows: reading.CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArray, FloatArray]:
     """From a table with a row for each frame and point: names, frame numbers, and times and points, as from `_wide`."""
     frame, keypoint, *axes = (header.index(name) for name in ("frame", "keypoint", "x", "y", "z"))
     model, trajectory = (header.index(name) if name in header else None for name in ("model", "trajectory"))
@@ -379,7 +366,7 @@ def _tidy(rows: CsvRows, header: list[str]) -> tuple[list[str] | None, FloatArra
 
 
 def _clip(
-    chosen: Chosen,
+    chosen: reading.Chosen,
     points: FloatArray,
     names: list[str] | None,
     rate: float | None = None,
@@ -389,7 +376,7 @@ def _clip(
 
     file_notes: notes about the file.
     """
-    points = without_unseen(points)
+    points = reading.without_unseen(points)
     if np.isnan(points).all():
         raise MarkerFileError("no point is visible on any frame: choose another recording")
     extents = np.nanmax(points, axis=(0, 1)) - np.nanmin(points, axis=(0, 1))
@@ -408,10 +395,10 @@ def _clip(
     own = _with_hands_on_wrists(points, own, notes)
     kept = [place for place, name in enumerate(own) if name]
     points, own = points[:, kept], [own[place] for place in kept]
-    unit = unit_of(points) if chosen.units is None else chosen.units
+    unit = reading.unit_of(points) if chosen.units is None else chosen.units
     if chosen.up_axis is None:
-        points = _upright(points, own, METERS[unit_name(unit)], notes)
-    return to_clip(chosen, own, points, None, "Y", rate, notes=notes)
+        points = _upright(points, own, reading.METERS[reading.unit_name(unit)], notes)
+    return reading.to_clip(chosen, own, points, None, "Y", rate, notes=notes)
 
 
 def _plain(name: str) -> str:
@@ -434,7 +421,7 @@ def _upright(points: FloatArray, names: Sequence[str], meter: float, notes: list
         middles = [points[:, [names.index(name) for name in own]].mean(axis=1) for own in _HIPS if own <= set(names)]
         off = [meter * np.nanmax(np.abs(middle)) for middle in middles if np.isfinite(middle).any()]
         if min(off, default=math.inf) < _STILL:
-            notes.append(IN_PLACE)
+            notes.append(reading.IN_PLACE)
     if found is None or found[1]:
         return points
     notes.append(f"rotated upright: {'XYZ'[found[0]]} pointed down")

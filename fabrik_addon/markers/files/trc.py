@@ -22,18 +22,7 @@ import numpy as np
 
 from ...core.arrays import FloatArray
 from ..clip import Clip, MarkerFileError
-from .reading import (
-    Chosen,
-    CsvRows,
-    decoded,
-    frame_count_doubt,
-    in_place,
-    number_in,
-    numbers_in,
-    rate_in_cell,
-    rate_of_times,
-    to_clip,
-)
+from . import reading
 
 _AXIS_CELL: Final = re.compile(r"[XYZ]\d*", re.IGNORECASE)
 _COLUMNS_BEFORE: Final = 2  # Frame# and Time
@@ -49,32 +38,32 @@ class _Header:
 
     def count(self, key: str) -> float:
         """A count; -1 if it is missing."""
-        count = number_in(self.fields.get(key, ""))
+        count = reading.number_in(self.fields.get(key, ""))
         return count if count is not None and math.isfinite(count) else -1.0
 
 
-def parse_trc(content: bytes, chosen: Chosen) -> Clip:
+def parse_trc(content: bytes, chosen: reading.Chosen) -> Clip:
     """The clip in a file's bytes, in meters and the file's own axes; Y is up if the markers do not show it.
 
     Raises MarkerFileError, without the file's name, if the file is empty, truncated in its header or not a TRC file,
     for unknown units, if neither header nor times give a rate, and if no marker is ever seen.
     """
-    table = CsvRows(decoded(content), plain=True)
+    table = reading.CsvRows(reading.decoded(content), plain=True)
     header, rows = _header(row for row in iter(table.next, None) if any(row))
     names, times, points, notes = _samples(table, rows, header)
-    rate = rate_in_cell(header.fields.get("datarate", ""))
-    clip = to_clip(
+    rate = reading.rate_in_cell(header.fields.get("datarate", ""))
+    clip = reading.to_clip(
         chosen,
         names,
         points,
         header.fields.get("units", ""),
         "Y",
         rate,
-        timed=rate_of_times(times, rate),
+        timed=reading.rate_of_times(times, rate),
         needs_rate=True,
         notes=notes,
     )
-    return replace(clip, doubts=(*frame_count_doubt(header.count("numframes"), len(points)), *clip.doubts))
+    return replace(clip, doubts=(*reading.frame_count_doubt(header.count("numframes"), len(points)), *clip.doubts))
 
 
 def _header(rows: Iterator[list[str]]) -> tuple[_Header, Iterator[list[str]]]:
@@ -133,7 +122,7 @@ def _marker_names(header: _Header, used: int) -> list[str]:
 
 
 def _samples(
-    table: CsvRows, rows: Iterator[list[str]], header: _Header
+    table: reading.CsvRows, rows: Iterator[list[str]], header: _Header
 ) -> tuple[list[str], FloatArray, FloatArray, list[str]]:
     """Names, times (F,) and points (F, M, 3) in the file's units, and notes. rows: the remaining rows of the table."""
     found: list[FloatArray] = []
@@ -141,7 +130,7 @@ def _samples(
     spaced: list[int] = []
     used, row = 0, list[str]()
     for row in rows:
-        found.append(np.array(numbers_in(row, table.line, range(len(row)))))
+        found.append(np.array(reading.numbers_in(row, table.line, range(len(row)))))
         spaced.append(table.line if table.is_spaced else 0)
         used = max(used, len(row) - next(place for place, cell in enumerate(reversed(row)) if cell))
     if not found:
@@ -163,7 +152,7 @@ def _samples(
                 "ones are missing: export it with tabs"
             )
         values[: len(cells)] = cells[:width]
-    placed, lies = in_place(numbers[:, 0], numbers[:, 1:])
+    placed, lies = reading.in_place(numbers[:, 0], numbers[:, 1:])
     notes = list(lies)
     markers = header.count("nummarkers")
     if markers not in (len(names), -1.0):

@@ -17,7 +17,7 @@ from support.processes import run_python
 
 from fabrik_addon.blender import command_line as cli
 from fabrik_addon.blender.rig import keyframes
-from fabrik_addon.blender.rig.pose_writer import pose_bytes
+from fabrik_addon.blender.rig.pose_writer import pose_key
 from fabrik_addon.blender.settings.motion import CALIBRATION_OPTIONS, IMPORT_OPTIONS, OPTIONS, RETARGET_OPTIONS
 from fabrik_addon.blender.settings.rig import follow_take, imported_takes
 
@@ -162,9 +162,9 @@ class TestBake:
         rig = bpy.data.objects["Rig"]
         assert rig.animation_data.action_slot.name_display == "Former name"
         assert rig.fabrik.capture.action == rig.animation_data.action
-        saved = pose_bytes(rig)
+        saved = pose_key(rig)
         bpy.context.scene.frame_set(1)
-        assert pose_bytes(rig) == saved
+        assert pose_key(rig) == saved
         assert "fabrik_aside" not in rig
 
     def test_the_markers_can_be_left_out(self, files):

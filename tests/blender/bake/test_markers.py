@@ -10,7 +10,7 @@ from support import scenes
 
 from fabrik_addon.blender.bake.bake import bake
 from fabrik_addon.blender.rig import keyframes
-from fabrik_addon.blender.ui.overlays.drawing import Drawing
+from fabrik_addon.blender.ui.overlays.drawing import joined
 from fabrik_addon.blender.ui.overlays.goals import error_lines
 from fabrik_addon.core.errors import FabrikError
 
@@ -176,7 +176,7 @@ class TestReport:
         rig, positions, labels = marked_rig(noise=0.03, hidden=["head"])
         run(rig)
         bpy.context.scene.frame_set(14)
-        lines = Drawing.of(error_lines(rig)).lines
+        lines = joined(error_lines(rig))
         ends = np.concatenate([own for own, _ in lines.values()]).reshape(-1, 2, 3)
         seen = [place for place, label in enumerate(labels) if not label.startswith("head")]
         assert len(ends) == len(seen)

@@ -12,7 +12,7 @@ from support.takes import go_to
 from fabrik_addon.blender.edit.take import PathKeeper
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.ui.overlays import drawing
-from fabrik_addon.blender.ui.overlays.drawing import HELD, KEY, TICK, TRAIL, Drawing, trail_lines, trails
+from fabrik_addon.blender.ui.overlays.drawing import HELD, KEY, TICK, TRAIL, joined, trail_lines, trails
 
 pytestmark = pytest.mark.usefixtures("clean_scene")
 
@@ -80,7 +80,7 @@ def test_a_rig_that_cannot_be_read_has_no_trails(walk, layered):
 
 def lines_of_trails(rig):
     """Width of lines to their (2 L, 3) ends."""
-    return {width: ends for width, (ends, _) in Drawing.of(trail_lines(bpy.context, rig)).lines.items()}
+    return {width: ends for width, (ends, _) in joined(trail_lines(bpy.context, rig)).items()}
 
 
 def test_keys_have_dots_and_other_frames_ticks():

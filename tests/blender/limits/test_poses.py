@@ -365,28 +365,30 @@ class TestChangedCurves:
         return action
 
     def test_curves_of_other_bones_do_not_change_between_keys(self, rig, action):
-        keyframes.set_curve_keys(action, rig, "location", 1, [1, 3, 9, 12], [1.0, 2.0, 3.0, 4.0], "g")
+        curve = next(curve for curve in keyframes.curves(rig) if curve.array_index == 1)
+        keyframes.insert_keys(curve, np.array([1, 3, 9, 12]), np.array([1.0, 2.0, 3.0, 4.0]))
         found = {curve.array_index: keyframes.keys(curve).tolist() for curve in keyframes.curves(rig)}
         assert found[1] == [[1, 1], [3, 2], [5, 0], [9, 3], [12, 4]]
         assert found[0] == found[2] == [[1, 0], [5, 0], [9, 0]]
-        curve = next(curve for curve in keyframes.curves(rig) if curve.array_index == 1)
         assert {point.interpolation for point in curve.keyframe_points} == {"CONSTANT"}
 
-    def test_a_new_curve(self, rig, action):
-        keyframes.set_curve_keys(action, rig, "scale", 2, [2.5, 4], [1.0, 2.0], "other")
-        (curve,) = [curve for curve in keyframes.curves(rig) if curve.data_path == "scale"]
+    def test_keys_are_interpolated_like_the_only_key(self, rig, action):
+        keyframes.write_curves(action, rig, "scale", [2.5], np.ones((1, 3)), "other")
+        (curve, *_) = [curve for curve in keyframes.curves(rig) if curve.data_path == "scale"]
+        curve.keyframe_points[0].interpolation = "CONSTANT"
+        keyframes.insert_keys(curve, np.array([2.5, 4]), np.array([1.0, 2.0]))
         assert keyframes.keys(curve).tolist() == [[2.5, 1], [4, 2]]
-        assert (curve.array_index, curve.group.name) == (2, "other")
+        assert [point.interpolation for point in curve.keyframe_points] == ["CONSTANT", "CONSTANT"]
 
     def test_handles_move_with_their_key(self, rig, action):
         curve = next(curve for curve in keyframes.curves(rig) if curve.array_index == 0)
         point = curve.keyframe_points[1]
         point.handle_left_type = point.handle_right_type = "FREE"
         point.handle_left, point.handle_right = (4.0, -0.5), (6.0, 0.25)
-        keyframes.set_curve_keys(action, rig, "location", 0, [5], [2.0], "g")
+        keyframes.insert_keys(curve, np.array([5]), np.array([2.0]))
         assert tuple(curve.keyframe_points[1].handle_left) == (4.0, 1.5)
         assert tuple(curve.keyframe_points[1].handle_right) == (6.0, 2.25)
 
     def test_without_frames_no_curve_changes(self, rig, action):
-        keyframes.set_curve_keys(action, rig, "location", 0, [], [], "g")
+        keyframes.insert_keys(keyframes.curves(rig)[0], np.empty(0), np.empty(0))
         assert len(keyframes.curves(rig)[0].keyframe_points) == 3

@@ -10,7 +10,7 @@ from support.takes import curves, go_to
 
 from fabrik_addon.blender.posing.drag import begin_drag
 from fabrik_addon.blender.posing.key_pose import key_pose
-from fabrik_addon.blender.rig.pose_writer import pose_bytes
+from fabrik_addon.blender.rig.pose_writer import pose_key
 from fabrik_addon.core.errors import FabrikError
 
 pytestmark = pytest.mark.usefixtures("clean_scene", "preferences")
@@ -166,10 +166,10 @@ def test_either_all_bones_are_keyed_or_none(make, bone, told):
     go_to(HERE)
     drag_hands(rig, (bone,))
     make(rig)
-    keys, pose = curves(rig), list(pose_bytes(rig))
+    keys, pose = curves(rig), list(pose_key(rig))
     with pytest.raises(FabrikError, match=told):
         key_pose(bpy.context, rig)
     after = curves(rig)
     assert after.keys() == keys.keys()
     assert all(np.array_equal(after[path], keys[path]) for path in keys)
-    assert list(pose_bytes(rig)) == pose
+    assert list(pose_key(rig)) == pose

@@ -78,7 +78,7 @@ def test_curves_are_grouped_and_in_order():
 
     write_curves(action, empty, "location", FRAMES, np.zeros((20, 3)), "Root")
     write_curves(action, empty, "rotation_quaternion", FRAMES, np.zeros((20, 4)), "Root")
-    write_curves(action, empty, '["share"]', FRAMES, np.arange(20.0), "Other")
+    write_curves(action, empty, '["share"]', FRAMES, np.arange(20.0)[:, None], "Other")
 
     found = list(curves(empty))
     assert [(curve.data_path, curve.array_index) for curve in found] == [

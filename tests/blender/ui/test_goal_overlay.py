@@ -9,7 +9,7 @@ from support import scenes
 from fabrik_addon.blender.posing.drag import begin_drag
 from fabrik_addon.blender.ui.overlays import goals as goal_overlay
 from fabrik_addon.blender.ui.overlays import handlers as drawing_handlers
-from fabrik_addon.blender.ui.overlays.drawing import COLORS, Drawing
+from fabrik_addon.blender.ui.overlays.drawing import COLORS, joined
 from fabrik_addon.blender.ui.overlays.goals import GoalView
 
 ORIGIN, AWAY = np.zeros(3), np.array([0.0, 3.0, 4.0])
@@ -26,7 +26,7 @@ def rig(clean_scene):
 
 def forms(lines):
     """The number of edges of each solid that is drawn for a goal."""
-    return [len(each.ends) for each in lines]
+    return [len(each.rows) for each in lines]
 
 
 def views(rig):
@@ -49,7 +49,7 @@ class TestShapes:
 
     def test_a_missed_goal_has_a_line_to_its_effector(self):
         lines = GoalView("TARGET", ORIGIN, AWAY, 0.1, met=False).lines
-        (line,) = [each for each in lines if len(each.ends) == 1]
+        (line,) = [each for each in lines if len(each.rows) == 1]
         assert np.linalg.norm(line.points[1] - line.points[0]) == pytest.approx(5.0)
         assert {each.color for each in lines} == {COLORS["missed"]}
 
@@ -58,7 +58,7 @@ class TestShapes:
     def test_marks_are_centered_with_the_given_size(self, goal, met):
         mark = GoalView(goal, ORIGIN, AWAY, 0.1, met).lines[0]
         assert np.linalg.norm(mark.points - AWAY, axis=1).max() == pytest.approx(0.1, rel=0.3)
-        assert mark.ends.max() < len(mark.points)
+        assert mark.rows.max() < len(mark.points)
 
 
 class TestViews:
@@ -143,17 +143,16 @@ class TestViews:
 
 class TestDrawing:
     def test_drawings_consist_of_line_ends_and_colors(self, rig):
-        drawing = Drawing.of(lines(rig))
-        assert len(drawing.triangles) == 0
-        for ends, colors in drawing.lines.values():
+        for width, (ends, colors) in joined(lines(rig)).items():
+            assert width > 0.0
             assert len(ends) == len(colors) > 0
             assert len(ends) % 2 == 0
 
     def test_missed_goals_are_thicker(self, rig):
-        missed = Drawing.of(lines(rig))
+        missed = joined(lines(rig))
         rig.fabrik.effectors[0].target.location = rig.matrix_world @ rig.pose.bones["forearm.L"].tail
-        met = Drawing.of(lines(rig))
-        assert min(missed.lines) >= 2 * max(met.lines)
+        met = joined(lines(rig))
+        assert min(missed) >= 2 * max(met)
 
     def test_rigs_with_effectors_are_shown_in_object_and_pose_mode_unless_it_is_off(self, rig):
         scenes.make_rig(name="Without")

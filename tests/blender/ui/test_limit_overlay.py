@@ -130,13 +130,12 @@ def test_a_drawing_consists_of_vertices_edges_and_colors(rig):
     bpy.context.view_layer.update()
     ranges, markers = overlay.gather(bones, bones[0])
     for drawing in (ranges, markers):
-        assert len(drawing.triangles) == len(drawing.colors) > 0
-        assert len(drawing.triangles) % 3 == 0
-        for ends, colors in drawing.lines.values():
-            assert len(ends) == len(colors) > 0
-            assert len(ends) % 2 == 0
+        assert min(drawing) == 0.0, "there are triangles"
+        for width, (points, colors) in drawing.items():
+            assert len(points) == len(colors) > 0
+            assert len(points) % (2 if width else 3) == 0
             assert ((colors >= 0) & (colors <= 1)).all()
-    assert np.unique(ranges.colors[:, 3]) == pytest.approx([0.07, 0.14]), "the active bone's surfaces stand out"
+    assert np.unique(ranges[0.0][1][:, 3]) == pytest.approx([0.07, 0.14]), "the active bone's surfaces stand out"
 
 
 def test_active_limits_are_red_and_thick(rig):
@@ -147,7 +146,7 @@ def test_active_limits_are_red_and_thick(rig):
         bone.rotation_euler = (angle, 0.0, 0.0)
         bpy.context.view_layer.update()
         ranges, _ = overlay.gather([bone], bone)
-        looks.append((max(ranges.lines), *ranges.colors[0, :3]))
+        looks.append((max(ranges), *ranges[0.0][1][0, :3]))
     (thin, red, _, blue), (thick, more_red, _, less_blue) = looks
     assert thick >= 2 * thin
     assert red < blue
@@ -155,8 +154,7 @@ def test_active_limits_are_red_and_thick(rig):
 
 
 def test_nothing_selected_is_an_empty_drawing(rig):
-    for drawing in overlay.gather([], None):
-        assert len(drawing.triangles) == len(drawing.lines) == 0
+    assert overlay.gather([], None) == ({}, {})
 
 
 def test_the_switch_is_in_the_popover_for_bones(clean_scene):

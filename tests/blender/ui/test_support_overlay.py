@@ -15,7 +15,7 @@ CORNERS = np.array([[-0.2, 0.1, 0.5], [0.2, 0.1, 0.5], [0.2, -0.1, 0.5], [0.1, -
 
 def ends(lines):
     """The number of edges of each drawn shape."""
-    return [len(each.ends) for each in lines]
+    return [len(each.rows) for each in lines]
 
 
 def test_balanced_and_unbalanced_are_drawn_with_different_shapes_and_colors():
@@ -30,7 +30,7 @@ def test_the_outline_is_closed_and_the_plumb_line_ends_on_the_ground():
     center = np.array([0.3, 0.05, 1.4])
     outline, mark, plumb, foot = support_lines(CORNERS, UP, center, 0.1)
     assert np.array_equal(outline.points, CORNERS)
-    assert sorted(outline.ends[:, 0]) == sorted(outline.ends[:, 1]) == list(range(5))
+    assert sorted(outline.rows[:, 0]) == sorted(outline.rows[:, 1]) == list(range(5))
     assert np.allclose(plumb.points[0], center)
     assert np.allclose(plumb.points[-1], (0.3, 0.05, 0.5))
     assert np.allclose(mark.points.mean(axis=0), center)

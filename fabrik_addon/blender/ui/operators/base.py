@@ -223,7 +223,6 @@ class Watch:
 # Seconds of work between two updates of the window, and seconds between two timer events.
 _WORK = 0.1
 _PAUSE = 0.001
-_PERCENT = 100
 
 
 class InSteps(OnRig):
@@ -262,7 +261,7 @@ class InSteps(OnRig):
         self._watch = Watch(rig_at_hand(context))
         manager: Any = context.window_manager
         self._timer = manager.event_timer_add(_PAUSE, window=context.window)
-        manager.progress_begin(0, _PERCENT)
+        manager.progress_begin(0, 100)
         manager.modal_handler_add(self)
         self._show(context, 0.0)
         return {"RUNNING_MODAL"}
@@ -300,7 +299,7 @@ class InSteps(OnRig):
         self._clear(context)
 
     def _show(self, context: Context, share: float) -> None:
-        percent = int(_PERCENT * share)
+        percent = int(100.0 * share)
         context.window_manager.progress_update(percent)
         line = ui_text(
             "FABRIK: {doing} {rig}, {percent} %   |   Esc: stop",

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import bpy
@@ -34,49 +33,31 @@ COLORS: Final[dict[str, Color]] = {
 }
 # The number type of the graphics card.
 Single: TypeAlias = npt.NDArray[np.float32]
-# Lines or triangles: points (N, 3); for each line or triangle the indices of its points, (L, 2) or (T, 3); and one
-# color for all points (4,), or one for each (N, 4).
-Part: TypeAlias = tuple[FloatArray, IntArray, Color | FloatArray]
+# By width in pixels, (N, 3) the ends of lines, or for width 0 the corners of triangles, and (N, 4) their colors.
+Drawing: TypeAlias = dict[float, tuple[Single, Single]]
 
 
-class Lines(NamedTuple):
-    """Lines of a width in pixels; the other values are those of a `Part`."""
+class Part(NamedTuple):
+    """Lines of a width in pixels, or triangles, whose width is 0; in world space.
+
+    points: (N, 3). rows: the indices of the points of each line or triangle, (L, 2) or (T, 3). color: one for all
+    points (4,), or one for each (N, 4).
+    """
 
     width: float
     points: FloatArray
-    ends: IntArray
+    rows: IntArray
     color: Color | FloatArray
 
 
-@dataclass(frozen=True, eq=False)
-class Drawing:
-    """All triangles and lines drawn together, in world space.
-
-    Attributes:
-        lines: (2 L, 3) ends and (2 L, 4) colors of lines, by width in pixels.
-        triangles: (3 T, 3) corners. colors: (3 T, 4) colors of the corners.
-    """
-
-    lines: dict[float, tuple[Single, Single]]
-    triangles: Single
-    colors: Single
-
-    @classmethod
-    def of(cls, lines: Iterable[Lines], surfaces: Iterable[Part] = ()) -> "Drawing":
-        """Make a drawing from lines and surfaces."""
-        by_width: dict[float, list[Part]] = {}
-        for width, points, rows, color in lines:
-            by_width.setdefault(width, []).append((points, rows, color))
-        return cls({width: _joined(parts) for width, parts in sorted(by_width.items())}, *_joined(surfaces))
-
-
-def _joined(parts: Iterable[Part]) -> tuple[Single, Single]:
-    """The ends of all lines, or the corners of all triangles: N positions (N, 3) and colors (N, 4)."""
-    points, colors = [np.zeros((0, 3), dtype=np.float32)], [np.zeros((0, 4), dtype=np.float32)]
-    for vertices, rows, rgba in parts:
-        points.append(vertices.astype(np.float32)[rows.ravel()])
-        colors.append(np.broadcast_to(np.asarray(rgba, dtype=np.float32), (len(vertices), 4))[rows.ravel()])
-    return np.concatenate(points), np.concatenate(colors)
+def joined(parts: Iterable[Part]) -> Drawing:
+    """All lines and triangles, to draw those of one width together."""
+    by_width: dict[float, list[tuple[Single, Single]]] = {}
+    for width, points, rows, color in parts:
+        colors = np.broadcast_to(np.asarray(color, dtype=np.float32), (len(points), 4))
+        by_width.setdefault(width, []).append((points.astype(np.float32)[rows.ravel()], colors[rows.ravel()]))
+    pairs = ((width, zip(*own, strict=True)) for width, own in sorted(by_width.items()))
+    return {width: (np.concatenate(points), np.concatenate(colors)) for width, (points, colors) in pairs}
 
 
 def along(count: int) -> IntArray:
@@ -84,9 +65,9 @@ def along(count: int) -> IntArray:
     return np.stack([np.arange(count - 1), np.arange(1, count)], axis=1)
 
 
-def draw_over(lines: Iterable[Lines]) -> None:
-    """Draw lines into the current viewport, in front of everything."""
-    draw((Drawing.of(lines), "NONE", 1.0))
+def draw_over(parts: Iterable[Part]) -> None:
+    """Draw into the current viewport, in front of everything."""
+    draw((joined(parts), "NONE", 1.0))
 
 
 def draw(*layers: tuple[Drawing, str, float]) -> None:
@@ -94,25 +75,20 @@ def draw(*layers: tuple[Drawing, str, float]) -> None:
     import gpu  # noqa: PLC0415  not to be had without a window
     from gpu_extras.batch import batch_for_shader  # noqa: PLC0415
 
-    def fill(kind: str, shader: Any, points: Single, colors: Single, share: float) -> None:
-        content: Any = {"pos": points, "color": colors * np.array((1.0, 1.0, 1.0, share), dtype=np.float32)}
-        batch_for_shader(shader, kind, content).draw(shader)
-
     region, scale = bpy.context.region, bpy.context.preferences.system.ui_scale
     gpu.state.blend_set("ALPHA")
     gpu.state.depth_mask_set(False)
     try:
         for drawing, depth_test, share in layers:
             gpu.state.depth_test_set(depth_test)
-            if len(drawing.triangles):
-                shader = gpu.shader.from_builtin("FLAT_COLOR")
-                fill("TRIS", shader, drawing.triangles, drawing.colors, share)
-            shader = gpu.shader.from_builtin("POLYLINE_FLAT_COLOR")
-            shader.bind()
-            shader.uniform_float("viewportSize", (region.width, region.height))
-            for width, (ends, colors) in drawing.lines.items():
-                shader.uniform_float("lineWidth", width * scale)
-                fill("LINES", shader, ends, colors, share)
+            for width, (points, colors) in drawing.items():
+                shader = gpu.shader.from_builtin("POLYLINE_FLAT_COLOR" if width else "FLAT_COLOR")
+                if width:
+                    shader.bind()
+                    shader.uniform_float("viewportSize", (region.width, region.height))
+                    shader.uniform_float("lineWidth", width * scale)
+                content: Any = {"pos": points, "color": colors * np.array((1.0, 1.0, 1.0, share), dtype=np.float32)}
+                batch_for_shader(shader, "LINES" if width else "TRIS", content).draw(shader)
     finally:
         gpu.state.depth_test_set("NONE")
         gpu.state.blend_set("NONE")
@@ -134,15 +110,15 @@ def locked_lines(drag: DragInput) -> list[tuple[int, FloatArray]]:
     return [(axis, drag.place + reach * np.outer((-1.0, 1.0), drag.frame[:, axis])) for axis in drag.lock.fields]
 
 
-def drag_lines(entered: DragInput, drag: object) -> Iterator[Lines]:
+def drag_lines(entered: DragInput, drag: object) -> Iterator[Part]:
     """The lines of the locked axes, and during a drag over time the old and the new path."""
     theme = bpy.context.preferences.themes[0].user_interface
     colors = (theme.axis_x, theme.axis_y, theme.axis_z)
     for axis, ends in locked_lines(entered):
-        yield Lines(_WIDTH, ends, along(2), (*colors[axis], 1.0))
+        yield Part(_WIDTH, ends, along(2), (*colors[axis], 1.0))
     if isinstance(drag, SpreadDrag):
         for width, path, color in zip(_WIDTHS, drag.paths_before_and_after(), (_BEFORE, COLORS["pinned"]), strict=True):
-            yield Lines(width, path, along(len(path)), color)
+            yield Part(width, path, along(len(path)), color)
 
 
 # Widths in pixels: lines of trails, ticks of frames, dots of keys, lines of holds.
@@ -191,28 +167,28 @@ def trails(context: Context, rig: Object) -> list[Trail]:
     return found
 
 
-def trail_lines(context: Context, rig: Object) -> Iterator[Lines]:
+def trail_lines(context: Context, rig: Object) -> Iterator[Part]:
     """The trails of a rig: lines, ticks on frames, dots on keys, and holds with a cross at each end."""
     settings, frame = seen(rig), context.scene.frame_current_final
     for bone, frames, points, keyed, length in trails(context, rig):
         share = 1.0 - (1.0 - _FAINT) * np.abs(frames - frame)[:, None] / settings.trail_frames
         rgba = np.concatenate([np.where((frames < frame)[:, None], BEFORE, AFTER), share], axis=1)
         white = np.concatenate([np.ones((len(frames), 3)), share], axis=1)
-        yield Lines(TRAIL, points, along(len(points)), rgba)
-        yield Lines(TICK, *_crosses(points[~keyed], 0.5 * _CROSS * length, rgba[~keyed]))
-        yield Lines(TICK if keyed.all() else KEY, *_crosses(points[keyed], _CROSS * length, white[keyed]))
+        yield Part(TRAIL, points, along(len(points)), rgba)
+        yield _crosses(TICK, points[~keyed], 0.5 * _CROSS * length, rgba[~keyed])
+        yield _crosses(TICK if keyed.all() else KEY, points[keyed], _CROSS * length, white[keyed])
         for hold in settings.holds:
             held = points[(frames >= hold.first) & (frames <= hold.last)] if hold.bone == bone else points[:0]
             if len(held):
-                yield Lines(HELD, held, along(len(held)), COLORS["pinned"])
-                yield Lines(HELD, *_crosses(held[[0, -1]], 4.0 * _CROSS * length, np.tile(COLORS["pinned"], (2, 1))))
+                yield Part(HELD, held, along(len(held)), COLORS["pinned"])
+                yield _crosses(HELD, held[[0, -1]], 4.0 * _CROSS * length, np.tile(COLORS["pinned"], (2, 1)))
 
 
-def _crosses(points: FloatArray, size: float, rgba: FloatArray) -> Part:
+def _crosses(width: float, points: FloatArray, size: float, rgba: FloatArray) -> Part:
     """Crosses at `points` (P, 3), with colors `rgba` (P, 4)."""
     arms = size * np.array([(-1, 0, 0), (1, 0, 0), (0, 0, -1), (0, 0, 1)], dtype=np.float64)
     ends = (points[:, None] + arms).reshape(-1, 3)
-    return ends, np.arange(len(ends)), np.repeat(rgba, 4, axis=0)
+    return Part(width, ends, np.arange(len(ends)), np.repeat(rgba, 4, axis=0))
 
 
 def update_trails(context: Context, rig: Object) -> bool:

@@ -22,7 +22,7 @@ from ...settings.motion import BAD, FAIR
 from ...settings.rig import rig_settings
 from ...settings.why_not import enabled_effectors, mapped_markers
 from ..translations import ui_message, ui_text
-from .drawing import COLORS, Lines, along
+from .drawing import COLORS, Part, along
 
 # The size of a dot relative to a mark.
 _DOT: Final = 0.35
@@ -57,18 +57,18 @@ _WIDTH: Final = 1.25
 _MISSED_WIDTH: Final = 2.5
 
 
-def _lines(look: str, points: FloatArray, ends: IntArray) -> Lines:
+def _lines(look: str, points: FloatArray, ends: IntArray) -> Part:
     """Lines with the look of a key of `COLORS`; those of missed goals are thicker."""
-    return Lines(_MISSED_WIDTH if look == "missed" else _WIDTH, points, ends, COLORS[look])
+    return Part(_MISSED_WIDTH if look == "missed" else _WIDTH, points, ends, COLORS[look])
 
 
-def dashed(look: str, start: FloatArray, end: FloatArray) -> Lines:
+def dashed(look: str, start: FloatArray, end: FloatArray) -> Part:
     """A dashed line from one position (3,) to another."""
     shares = np.linspace(0.0, 1.0, 2 * _DASHES)[:, None]
     return _lines(look, start + shares * (end - start), np.arange(2 * _DASHES).reshape(-1, 2))
 
 
-def capsule(ends: FloatArray, aside: FloatArray, radius: float) -> Lines:
+def capsule(ends: FloatArray, aside: FloatArray, radius: float) -> Part:
     """A capsule: rings at the ends (2, 3) of its axis, and two outlines; aside: (3,) not parallel to the axis."""
     along = ends[1] - ends[0]
     along = along / max(float(np.linalg.norm(along)), TINY)
@@ -84,7 +84,7 @@ def capsule(ends: FloatArray, aside: FloatArray, radius: float) -> Lines:
     return _lines("pinned", points.reshape(-1, 3), _CAPSULE_EDGES)
 
 
-def _mark(look: str, mark: tuple[FloatArray, IntArray], place: FloatArray, size: float) -> Lines:
+def _mark(look: str, mark: tuple[FloatArray, IntArray], place: FloatArray, size: float) -> Part:
     corners, edges = mark
     return _lines(look, place + size * corners, edges)
 
@@ -94,7 +94,7 @@ def _mark(look: str, mark: tuple[FloatArray, IntArray], place: FloatArray, size:
 # lines are thick.
 
 
-def support_lines(corners: FloatArray, up: FloatArray, center: FloatArray, size: float) -> list[Lines]:
+def support_lines(corners: FloatArray, up: FloatArray, center: FloatArray, size: float) -> list[Part]:
     """The lines for the balance of one body, in world space; size: the size of the marks.
 
     corners: (N, 3) corners of its support, a convex outline. up: (3,) unit vector away from the ground. center: (3,)
@@ -152,7 +152,7 @@ class GoalView:
         return float(np.linalg.norm(self.place - self.effector))
 
     @property
-    def lines(self) -> list[Lines]:
+    def lines(self) -> list[Part]:
         """The lines for the goal and its effector. For a pole target, they include a line to it from the joint."""
         if self.kind == "POLE":
             return [_mark("bend", _PYRAMID, self.place, self.size), dashed("bend", self.effector, self.place)]
@@ -205,7 +205,7 @@ def labels(rig: Object, scene: Scene) -> list[tuple[GoalView, str]]:
     return texts
 
 
-def lines_of(*rigs: Object) -> Iterator[Lines]:
+def lines_of(*rigs: Object) -> Iterator[Part]:
     """All lines for rigs: goals, balance if it is on, and capsules."""
     for rig in rigs:
         for view in views(rig):
@@ -214,7 +214,7 @@ def lines_of(*rigs: Object) -> Iterator[Lines]:
         yield from capsule_lines(rig)
 
 
-def capsule_lines(rig: Object) -> list[Lines]:
+def capsule_lines(rig: Object) -> list[Part]:
     """The lines of a rig's capsules, in world space; empty if they are not shown."""
     settings = rig_settings(rig)
     found = fitted(rig, redraw=True) if settings.bake.self_collision != "OFF" and settings.show_capsules else None
@@ -226,7 +226,7 @@ def capsule_lines(rig: Object) -> list[Lines]:
     return lines
 
 
-def balance_lines(rig: Object) -> list[Lines]:
+def balance_lines(rig: Object) -> list[Part]:
     """The lines of a rig's support and center of mass, in world space; empty if balance is off."""
     pins = [effector.bone for effector in enabled_effectors(rig) if effector.kind == "PIN"]
     # Nothing is drawn for rigs that can't be solved.
@@ -293,7 +293,7 @@ def draw_labels(rigs: Sequence[Object], context: Context) -> None:
 _LEVELS: Final = ((COLORS["free"], 1.5), ((1.0, 0.85, 0.2, 1.0), 2.5), (COLORS["binds"], 4.0))
 
 
-def error_lines(rig: Object) -> Iterator[Lines]:
+def error_lines(rig: Object) -> Iterator[Part]:
     """The lines of a rig's visible markers on the current frame, in world space."""
     frame = bpy.context.scene.frame_current_final
     for marker in mapped_markers(rig):
@@ -306,4 +306,4 @@ def error_lines(rig: Object) -> Iterator[Lines]:
         point = np.array(rig.matrix_world @ armature_point(bone, marker.point, marker.offset))
         ends = np.stack([_object_place(holder, marker.target_bone), point])
         color, width = _LEVELS[np.digitize(np.linalg.norm(ends[0] - ends[1]), (FAIR, BAD))]
-        yield Lines(width, ends, along(2), color)
+        yield Part(width, ends, along(2), color)

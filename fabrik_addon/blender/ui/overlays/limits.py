@@ -21,7 +21,7 @@ from ....core.kernel.joint_limits import at_limit
 from ....core.limits import Limit, excess, swing_of, twist_of
 from ...settings.limit_properties import LimitPropertyError, has_limit, read_limit
 from ...settings.selection import active_bone, selected_bones
-from .drawing import COLORS, Drawing, Lines, Part, draw
+from .drawing import COLORS, Drawing, Part, draw, joined
 
 _BACKEND: Final = scalar.BACKEND
 # Radians. A joint this close to a limit is shown as at the limit, because poses have single precision.
@@ -277,14 +277,15 @@ def gather(bones: Sequence[PoseBone], active: PoseBone | None) -> tuple[Drawing,
 
 
 def _drawing(shares: Sequence[tuple[Shape, float]]) -> Drawing:
-    lines, surfaces = list[Lines](), list[Part]()
+    parts = list[Part]()
     for shape, share in shares:
         color = COLORS["binds"] if shape.binds else _WHITE if shape.kind is ShapeKind.MARKER else COLORS["free"]
         of_surface, of_lines, width = shape.kind.value
-        surfaces.append((shape.vertices, shape.triangles, (*color[:3], share * of_surface)))
+        if len(shape.triangles):
+            parts.append(Part(0.0, shape.vertices, shape.triangles, (*color[:3], share * of_surface)))
         width += _BINDING_WIDTH if shape.binds else 0.0
-        lines.append(Lines(width, shape.vertices, shape.lines, (*color[:3], share * of_lines)))
-    return Drawing.of(lines, surfaces)
+        parts.append(Part(width, shape.vertices, shape.lines, (*color[:3], share * of_lines)))
+    return joined(parts)
 
 
 def draw_limits(context: Context) -> None:

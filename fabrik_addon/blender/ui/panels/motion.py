@@ -9,15 +9,7 @@ from ...settings.declare import CONTEXT, FloatVector
 from ...settings.in_use import seen
 from ...settings.motion import FabrikBakeSettings, FabrikBonePair, FabrikMarker
 from ...settings.rig import imported_takes, rig_settings, state_of_take
-from ...settings.why_not import (
-    has_motion,
-    is_played,
-    mapped_markers,
-    rig_at_hand,
-    why_no_bake,
-    why_no_rig,
-    why_no_solve,
-)
+from ...settings.why_not import has_motion, is_played, mapped_markers, rig_at_hand, why_no_rig, why_no_solve
 from ..operators.base import folded
 from ..translations import ui_text
 from . import base
@@ -176,7 +168,7 @@ class FABRIK_PT_bake(base.AboutRig, base.MotionTab, Panel):
     """Bake moving targets to keyframes."""
 
     bl_label = "Bake"
-    shows = staticmethod(lambda rig: not why_no_bake(rig))
+    shows = staticmethod(lambda rig: mapped_markers(rig) or not why_no_solve(rig))
 
     def draw_rig(self, context: Context, layout: UILayout, rig: Object) -> None:
         settings = rig_settings(rig)

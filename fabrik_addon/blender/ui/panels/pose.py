@@ -44,7 +44,7 @@ class FABRIK_PT_drag(base.PoseTab, Panel):
         if why_no_rig(rig) or rig is None:
             return
         add_missing_handlers(rig)
-        is_live, may_be_controls = seen(rig).live, may_be_control_rig(rig)
+        kept, may_be_controls = seen(rig), may_be_control_rig(rig)
         if may_be_controls:
             layout.operator("fabrik.use_control_rig", icon="CON_ARMATURE")
         buttons = layout.row(align=True)
@@ -57,16 +57,16 @@ class FABRIK_PT_drag(base.PoseTab, Panel):
         add = layout.column()
         add.enabled = rig.data.bones.active is not None
         add.operator("fabrik.add_effector", icon="ADD")
-        key, kept = layout.column(), seen(rig)
+        key = layout.column()
         key.enabled = kept.key_bones != "POSED" or len(kept.unkeyed) > 0 or len(enabled_effectors(rig)) > 0
         key.operator("fabrik.key_pose", icon="KEY_HLT")
-        if is_live or not (why_no_solve(rig) or may_be_controls):
+        if kept.live or not (why_no_solve(rig) or may_be_controls):
             settings = rig_settings(rig)
             row = layout.row(align=True)
             row.use_property_split = False
             row.prop(settings, "live", toggle=True, icon="PLAY")
             row.operator("fabrik.solve", text="Solve", icon="CON_KINEMATIC").start = "PRESENT"
-        if is_live:
+        if kept.live:
             base.draw_lines(layout, live.trouble_of(rig), "ERROR")
             base.draw_lines(layout, "Live poses don't render: bake first", "INFO")
         if (options := folded(layout, "Options", "drag")) is not None:
@@ -77,7 +77,7 @@ class FABRIK_PT_drag(base.PoseTab, Panel):
             if has_motion(rig):
                 options.prop(settings.drag, "spread")
             options.prop(settings, "key_bones")
-            if is_live:
+            if kept.live:
                 options.prop(settings, "influence", slider=True)
 
 
