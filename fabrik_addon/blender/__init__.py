@@ -17,4 +17,6 @@ class OnUse:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(import_module(self._name, __package__), name)
+        found = getattr(import_module(self._name, __package__), name)
+        setattr(self, name, found)
+        return found

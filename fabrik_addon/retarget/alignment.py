@@ -383,8 +383,7 @@ class Transfer:
         self.skeleton, self.alignment, self.motion = skeleton, alignment, motion
         indices = {name: index for index, name in enumerate(motion.names)}
         rest = quaternion_from_matrix(skeleton.rest[:, :3, :3])
-        from_carrier = [skeleton.rest_turn(bone) for bone in range(len(skeleton))]
-        self._from_carrier = conjugate(quaternion_from_matrix(np.stack(from_carrier)))
+        self._from_carrier = conjugate(quaternion_from_matrix(skeleton.rest_turns))
         # For each bone: its source bones, each with the rotation of the rig's bone at rest in the source bone's frame.
         self._pairs: dict[int, list[tuple[int, FloatArray]]] = {}
         self._shares: dict[int, float] = {}

@@ -152,7 +152,7 @@ def write_all(wanted: Sequence[tuple[PoseBone, LimitSettings | None]]) -> None:
     for child in growing:
         child.bone.inherit_scale = "NONE"
     for bone, settings in limited:
-        limit_properties.write_settings(bone, settings)
+        limit_properties.store(bone, settings)
     for bone in [bone for bone, settings in wanted if settings is None]:
         limit_properties.clear_limit(bone)
 

@@ -142,6 +142,11 @@ def write_settings(pose_bone: PoseBone, settings: LimitSettings) -> None:
     Raises LimitPropertyError for values that are invalid or cannot be stored; then nothing is changed.
     """
     check_writable(pose_bone, settings)
+    store(pose_bone, settings)
+
+
+def store(pose_bone: PoseBone, settings: LimitSettings) -> None:
+    """Do what `write_settings` does, without its checks."""
     every = settings.type != FREE or has_limit(pose_bone)
     for field, own in FIELDS.items():
         value = getattr(settings, field)

@@ -96,8 +96,8 @@ class Bodies:
         self.bones: IntArray = np.array(bones, dtype=np.int64)
         self.parents: IntArray = np.array([place.get(int(skeleton.parents[bone]), -1) for bone in bones])
         self.inherits: BoolArray = skeleton.inherits_rotation[self.bones]
-        self.offsets: FloatArray = np.array([skeleton.head_offset(bone) for bone in bones])
-        self.rest_turns: FloatArray = np.array([skeleton.rest_turn(bone) for bone in bones])
+        self.offsets: FloatArray = skeleton.head_offsets[self.bones]
+        self.rest_turns: FloatArray = skeleton.rest_turns[self.bones]
         self.counts: IntArray = np.array([len(each) for each in axes], dtype=np.int64)
         self.first: IntArray = np.concatenate([[0], np.cumsum(self.counts)[:-1]])
         self.turning = int(self.counts.sum())

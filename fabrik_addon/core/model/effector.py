@@ -136,20 +136,19 @@ class Reaches:
 def path_reaches(skeleton: Skeleton, effectors: Sequence[Effector]) -> Reaches:
     """The reach of every effector; infinite for an effector that closes a loop."""
     # For the path from the root's head to each bone's head: the sum and the largest of the distances between joints.
-    sums, longest = np.zeros(len(skeleton)), np.zeros(len(skeleton))
+    sums, longest, steps = np.zeros(len(skeleton)), np.zeros(len(skeleton)), lengths(skeleton.head_offsets)
     for bone, parent in enumerate(skeleton.parents):
         if parent >= 0:
-            step = math.hypot(*skeleton.head_offset(bone))
-            sums[bone], longest[bone] = sums[parent] + step, max(longest[parent], step)
+            sums[bone], longest[bone] = sums[parent] + steps[bone], max(longest[parent], steps[bone])
     bones = [skeleton.index(effector.bone) for effector in effectors]
     ends = np.array([math.hypot(*effector_offset(skeleton, effector)) for effector in effectors])
     far = sums[bones] + ends
     near = np.maximum(2.0 * np.maximum(longest[bones], ends) - far, 0.0)
     closed = np.array([effector.target_bone is not None for effector in effectors])
-    lengths = np.maximum(far, skeleton.lengths[0])
+    whole = np.maximum(far, skeleton.lengths[0])
     # Tolerances need a positive length: an effector on the head of a root without length uses the longest bone.
-    lengths = np.where(lengths > 0.0, lengths, skeleton.lengths.max() or 1.0)
-    return Reaches(np.where(closed, np.inf, far), np.where(closed, 0.0, near), lengths)
+    whole = np.where(whole > 0.0, whole, skeleton.lengths.max() or 1.0)
+    return Reaches(np.where(closed, np.inf, far), np.where(closed, 0.0, near), whole)
 
 
 @dataclass(frozen=True)

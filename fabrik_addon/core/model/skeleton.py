@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import CLOSE, SINGLE, BoolArray, FloatArray, IntArray
+from ..arrays import CLOSE, SINGLE, BoolArray, FloatArray, IntArray, times
 from ..errors import LARGEST, SkeletonError, flags, numbers, shown
 
 
@@ -110,17 +110,24 @@ class Skeleton:
 
     def head_offset(self, bone: int) -> FloatArray:
         """(3,) the bone's head in its parent's rest frame; in armature space for the root."""
-        head, parent = self.rest[bone, :3, 3], self.parents[bone]
-        if parent < 0:
-            return np.asarray(head)
-        return np.asarray(self.rest[parent, :3, :3].T @ (head - self.rest[parent, :3, 3]))
+        return np.asarray(self.head_offsets[bone])
 
-    def rest_turn(self, bone: int) -> FloatArray:
-        """(3, 3) rest rotation relative to the parent, or to the armature if the bone does not inherit rotation."""
-        rotation, parent = self.rest[bone, :3, :3], self.parents[bone]
-        if parent < 0 or not self.inherits_rotation[bone]:
-            return np.asarray(rotation)
-        return np.asarray(self.rest[parent, :3, :3].T @ rotation)
+    @cached_property
+    def head_offsets(self) -> FloatArray:
+        """(J, 3) from `head_offset` for each bone."""
+        heads, has_parent = self.rest[:, :3, 3], self.parents >= 0
+        from_parent = heads - np.where(has_parent[:, None], heads[self.parents], 0.0)
+        return times(np.swapaxes(self._carriers(has_parent), 1, 2), from_parent)
+
+    @cached_property
+    def rest_turns(self) -> FloatArray:
+        """(J, 3, 3) rest rotations relative to parents, or to the armature if the bone does not inherit rotation."""
+        carriers = self._carriers((self.parents >= 0) & self.inherits_rotation)
+        return np.asarray(np.swapaxes(carriers, 1, 2) @ self.rest[:, :3, :3])
+
+    def _carriers(self, chosen: BoolArray) -> FloatArray:
+        """(J, 3, 3) rest rotations of the parents of some bones, `chosen` (J,); the identity for others."""
+        return np.where(chosen[:, None, None], self.rest[self.parents, :3, :3], np.eye(3))
 
 
 def scaled_skeleton(skeleton: Skeleton, factors: Mapping[str, float]) -> Skeleton:

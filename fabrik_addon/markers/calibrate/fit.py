@@ -242,7 +242,7 @@ class Fit:
         """(F, B, 3, 3) frames in armature space that the bodies' local rotations are relative to."""
         skeleton, frames = self.skeleton, []
         for bone in self.bodies:
-            parent, rest = skeleton.parents[bone], skeleton.rest_turn(bone)
+            parent, rest = skeleton.parents[bone], skeleton.rest_turns[bone]
             inherits = parent >= 0 and skeleton.inherits_rotation[bone]
             above = solution.matrices[:, parent, :3, :3] if inherits else np.eye(3)
             frames.append(np.broadcast_to(above @ rest, (len(solution.matrices), 3, 3)))
