@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import dropwhile
 from typing import Final, NamedTuple, TypeAlias
 
@@ -351,10 +351,16 @@ def is_named(label: str) -> bool:
     return not is_unlabelled(label) and not is_virtual(label)
 
 
+@lru_cache(maxsize=4)
+def _reader(labels: tuple[str, ...]) -> tuple[_Reader, str | None]:
+    """The reader of labels and the preset that it recognizes."""
+    reader = _Reader(labels)
+    return reader, reader.recognized()
+
+
 def landmarks_of(labels: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Side ("L", "R" or "") and landmark, by label of one person. Unknown labels are left out."""
-    reader = _Reader(labels)
-    key = reader.recognized()
+    reader, key = _reader(tuple(labels))
     found = {label: reader.meaning(label, PRESETS[key] if key else None) for label in labels}
     return {label: meaning[:2] for label, meaning in found.items() if meaning is not None}
 
@@ -404,8 +410,8 @@ def match(
     """
     if preset is not None and preset not in PRESETS:
         raise NamingError(f"there is no marker set {preset!r}: choose from {', '.join(PRESETS)}")
-    reader = _Reader(labels)
-    key = preset or reader.recognized()
+    reader, recognized = _reader(tuple(labels))
+    key = preset or recognized
     body = None if rest is None else RigBody(parts, rest)
     markers: list[MappedMarker] = []
     taken: set[_Meaning] = set()
