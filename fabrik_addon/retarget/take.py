@@ -466,7 +466,7 @@ class _Work:
         rotations = np.tile(IDENTITY, (count, len(rig), 1))
         binding = np.zeros((count, len(rig)), dtype=bool)
         rotations[:, self.among], binding[:, self.among] = solution.rotations, solution.binding
-        lengths = np.tile(rig.lengths, (count, 1))
+        lengths = np.broadcast_to(rig.lengths, (count, len(rig)))
         return replace(solution, skeleton=rig, rotations=rotations, binding=binding, lengths=lengths)
 
 
