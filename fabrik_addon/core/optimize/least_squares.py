@@ -106,7 +106,7 @@ _LONGEST_TURN = 0.7
 # Weight of the squared angle between a limb and its pole: comparable to that of the goals.
 _POLE_WEIGHT = 1e-2
 # The largest number of matrix entries in a block of frames, so that they fit into the processor's cache.
-_BLOCK_NUMBERS = 2_000_000
+_BLOCK_NUMBERS = 250_000
 
 
 class _Step(NamedTuple):
