@@ -16,7 +16,6 @@ from bpy.types import Context, Object, Scene
 from ..core import Effector
 from ..core.arrays import FloatArray, IntArray
 from ..core.channels import to_channels
-from ..core.kernel.joint_limits import legal_pose
 from ..core.rotations import conjugate, matrix_from_quaternion, product, quaternion_from_matrix
 from ..human.naming_schemes import match
 from ..markers.doubts import listed
@@ -203,11 +202,10 @@ def _found_steps(
     reference, solution = found.reference, found.solution
     row = reference.frame
     at = "the source's rest pose" if row is None else f"the source on frame {settings.frames[row]}"
-    legal = legal_pose(tree.skeleton, problem.limits, solution.rotations)
     baked = BakedTree(
         replace(problem, names=tuple(each.bone for each in found.effectors), effectors=found.effectors),
         tuple(pair.bone for pair in found.pairs if pair.bone not in held),
-        replace(solution, rotations=legal),
+        solution,
         object_scale(placed[:, 0]),
         stances=found.stances,
         turned_off={pair.bone: found.turned_off[:, index] for index, pair in enumerate(found.pairs)},

@@ -116,8 +116,10 @@ class ChangeOverTime:
         """
         (count, columns), slack = self._expected.shape, np.broadcast_to(slack, on.shape)
         missing = wanted - (rows * self._expected[on]).sum(axis=1)
-        # Frames that hardly deviate can't meet any equation.
-        own = [np.flatnonzero((on == frame) & (self._window[frame] > SINGLE)) for frame in range(count)]
+        # The equations of each frame. Frames that hardly deviate can't meet any.
+        order = np.flatnonzero(self._window[on] > SINGLE)
+        order = order[np.argsort(on[order], kind="stable")]
+        own = np.split(order, np.searchsorted(on[order], np.arange(1, count)))
         mixed, rough = (self._window[on, None] * rows) @ self._mixing, self._window**2 * self._rough[:, None]
         bumps = rows * rough.T[on]
         errors = slack * (squares(mixed) + (bumps * rows).sum(axis=1))

@@ -51,8 +51,8 @@ _LONGEST_TEXT: Final = 60
 
 def number(value: object) -> float:
     """A real number of Python or numpy, or an array of shape (); NaN for anything else, including booleans."""
-    if type(value) is float and abs(value) >= TINY:  # Checking the usual case first takes a tenth of the time.
-        return value
+    if type(value) is float:  # Checking the usual case first takes a tenth of the time.
+        return 0.0 if abs(value) < TINY else value
     array = np.asarray(value if isinstance(value, int | float | np.number | np.ndarray) else np.nan)
     found = numbers(array) if array.shape == () and array.dtype.kind in "iuf" else None
     return np.nan if found is None else float(found)

@@ -237,6 +237,13 @@ class Problem:
             self._legal_poses[key] = legal
         return np.broadcast_to(self._legal_poses[key], rotations.shape)
 
+    def at_limits(self, rotations: FloatArray, within: float) -> BoolArray:
+        """(F, J) whether bones with local rotations (F, J, 4) are `within` radians of a side; True for fixed bones."""
+        result = np.zeros(rotations.shape[:2], dtype=bool)
+        bones, limits = self._all_limits
+        result[:, bones] = limits.near(rotations[:, bones], within)
+        return result
+
     @cached_property
     def spread_poses(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """A fixed sequence of P poses that fill the limits.

@@ -177,6 +177,7 @@ def _named_joints(names: list[str]) -> dict[str, Role]:
     return limbs | toes | hands
 
 
+@lru_cache(maxsize=4096)
 def _split_name(bone_name: str) -> _Parts | None:
     """The parts of a name; None for a numbered copy of a bone and for a name with two sides."""
     if _COPY.search(bone_name):

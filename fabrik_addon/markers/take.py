@@ -92,7 +92,7 @@ def solve_take_steps(
     if factors is not None:
         # The rig gets the poses of the recorded person's body. Errors are still measured on that body.
         root = solution.root_location * height_factor(solution.skeleton, 1.0 / factors)
-        lengths = np.tile(solver.skeleton.lengths, (len(root), 1))
+        lengths = np.broadcast_to(solver.skeleton.lengths, solution.lengths.shape)
         solution = replace(solution, skeleton=solver.skeleton, root_location=root, lengths=lengths)
         marked = [(each, each.offset, factors[solver.skeleton.index(each.bone)]) for each in effectors if each.offset]
         effectors = [replace(each, offset=tuple((np.array(offset) / size).tolist())) for each, offset, size in marked]

@@ -11,7 +11,6 @@ import numpy as np
 
 from ..core import Effector, Skeleton, Solution, Solver, Status, forward_kinematics
 from ..core.arrays import CLOSE, ROUNDING, TINY, FloatArray, IntArray, evenly_spread, lengths
-from ..core.kernel.joint_limits import at_limit
 from ..core.limits import Limit
 from ..core.rotations import IDENTITY, angle_between, conjugate, product, quaternion_from_matrix
 from ..human.naming_schemes import match
@@ -362,7 +361,7 @@ class _Work:
         self.among = sorted({above for bone in followed for above in skeleton.path(bone)})
         self.rig = skeleton
         self.skeleton = skeleton = skeleton.part(self.among)
-        self.limits = limits = {name: limits[name] for name in skeleton.names if name in limits}
+        limits = {name: limits[name] for name in skeleton.names if name in limits}
         self.reference = reference = find_reference(motion, source, target, settings.reference)
         alignment = align(motion, reference, target, self.pairs)
         self.transfer = Transfer(motion, reference.body, skeleton, target, self.pairs, alignment)
@@ -371,7 +370,7 @@ class _Work:
             # The contacts of the source already fit the rig.
             settings = replace(settings, plant_feet=False)
         hips = skeleton.names[self.transfer.hips]
-        self.legal = Solver(skeleton, [Effector(hips)], limits=limits).problem.legal
+        self.problem = Solver(skeleton, [Effector(hips)], limits=limits).problem
         self.goals = LimbGoals(self.transfer, reference.body, target, ends, settings)
         free = frozenset(pair.bone for pair in self.pairs)
         limbs = [(end, LimbSolver.of(self.transfer, end, limits)) for end in ends]
@@ -395,7 +394,7 @@ class _Work:
         Legs and hips come first, then arms from the resulting shoulders.
         """
         local, root = self.transfer.poses(frames)
-        carried, local = local, np.array(self.legal(local))
+        carried, local = local, np.array(self.problem.legal(local))
         local[:, self.in_limbs] = carried[:, self.in_limbs]
         matrices = self._posed(local, root)
         if self.feet:
@@ -424,7 +423,7 @@ class _Work:
                 limb.solve(frames, local, matrices, position, self.goals.rotation(end, frames, matrices))
             arm.solve(local, matrices, position[:, None])
             wanted[end.name] = position
-        solution.rotations[:], solution.root_location[:] = self.legal(local), root
+        solution.rotations[:], solution.root_location[:] = self.problem.legal(local), root
         matrices = self._posed(solution.rotations, root)
         bones = [effector.bone for effector in self.effectors]
         found = matrices[:, [self.skeleton.index(bone) for bone in bones]][..., :3, 3]
@@ -440,7 +439,7 @@ class _Work:
         for lift in self.lifts:
             lift.apply(frames, solution.rotations)
         if self.lifts:
-            solution.rotations[:] = self.legal(solution.rotations)
+            solution.rotations[:] = self.problem.legal(solution.rotations)
         met = (solution.errors <= _MET * self.skeleton.size).all(axis=1)
         solution.status[:] = np.where(met, Status.SOLVED, Status.LIMITED)
         turned = self.transfer.carried(solution.rotations)
@@ -453,9 +452,7 @@ class _Work:
                 self.turned_off[frames, index] = 2.0 * np.arctan2(np.hypot(x, z), np.hypot(w, y))
             else:
                 self.turned_off[frames, index] = angle_between(own, asked)
-        for name, limit in self.limits.items():
-            bone = self.skeleton.index(name)
-            solution.binding[:, bone] = at_limit(limit, solution.rotations[:, bone], CLOSE)
+        solution.binding[:] = self.problem.at_limits(solution.rotations, CLOSE)
 
     def _posed(self, local: FloatArray, root: FloatArray) -> FloatArray:
         """(F, J, 4, 4) matrices of the bones in `self.posed`; zero for others."""
@@ -469,7 +466,7 @@ class _Work:
         rotations = np.tile(IDENTITY, (count, len(rig), 1))
         binding = np.zeros((count, len(rig)), dtype=bool)
         rotations[:, self.among], binding[:, self.among] = solution.rotations, solution.binding
-        lengths = np.tile(rig.lengths, (count, 1))
+        lengths = np.broadcast_to(rig.lengths, (count, len(rig)))
         return replace(solution, skeleton=rig, rotations=rotations, binding=binding, lengths=lengths)
 
 

@@ -115,7 +115,7 @@ class BakedTree:
     Attributes:
         problem: the bones, the effectors and their targets.
         bones: names of the bones that got keys.
-        solution: the poses to write, on F frames in the space of the tree.
+        solution: the poses to write, on F frames in the space of the tree. Once reported, errors are in world meters.
         scale: (F,) world meters per unit of that space.
         keyed: (F, J) whether a bone gets a key on a frame; None if all do.
         travels: whether the location of a free root gets keys.
@@ -593,13 +593,16 @@ def _object_motion(
 
 
 def make_report(trees: Sequence[BakedTree], frames: IntArray) -> Report:
-    """The errors of the effectors or markers of all trees, in world meters, on frames (F,)."""
-    errors = np.concatenate([tree.solution.errors * tree.scale[:, None] for tree in trees], axis=1)
+    """The errors of the effectors or markers of all trees, in world meters, on frames (F,).
+
+    To save memory, it converts the errors of the trees, and the report of a single tree shares them.
+    """
+    errors = [np.multiply(tree.scale[:, None], tree.solution.errors, out=tree.solution.errors) for tree in trees]
     status = np.stack([tree.solution.status for tree in trees])
     rank = np.array([_WORST_FIRST.index(each) for each in sorted(Status)])
     worst = [_WORST_FIRST[place] for place in rank[status].min(axis=0).tolist()]
     return Report(
-        errors,
+        errors[0] if len(errors) == 1 else np.concatenate(errors, axis=1),
         [name for tree in trees for name in tree.problem.names],
         frames.tolist(),
         worst,

@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property, lru_cache
 from itertools import dropwhile
 from typing import Final, NamedTuple, TypeAlias
 
@@ -323,6 +323,7 @@ class _Reader:
                 return found
         return None
 
+    @cached_property
     def recognized(self) -> str | None:
         """The key of the preset that contains most of the labels; None if none contains three.
 
@@ -334,6 +335,10 @@ class _Reader:
         }
         best = max(PRESETS, key=lambda key: (known[key], known[key] / len(set(PRESETS[key].sided.values()))))
         return best if known[best] >= _FEWEST else None
+
+
+# Several steps of an import read the same labels.
+_reader = lru_cache(maxsize=4)(_Reader)
 
 
 def is_unlabelled(label: str) -> bool:
@@ -353,8 +358,8 @@ def is_named(label: str) -> bool:
 
 def landmarks_of(labels: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Side ("L", "R" or "") and landmark, by label of one person. Unknown labels are left out."""
-    reader = _Reader(labels)
-    key = reader.recognized()
+    reader = _reader(tuple(labels))
+    key = reader.recognized
     found = {label: reader.meaning(label, PRESETS[key] if key else None) for label in labels}
     return {label: meaning[:2] for label, meaning in found.items() if meaning is not None}
 
@@ -404,8 +409,8 @@ def match(
     """
     if preset is not None and preset not in PRESETS:
         raise NamingError(f"there is no marker set {preset!r}: choose from {', '.join(PRESETS)}")
-    reader = _Reader(labels)
-    key = preset or reader.recognized()
+    reader = _reader(tuple(labels))
+    key = preset or reader.recognized
     body = None if rest is None else RigBody(parts, rest)
     markers: list[MappedMarker] = []
     taken: set[_Meaning] = set()

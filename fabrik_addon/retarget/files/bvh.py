@@ -154,10 +154,10 @@ def _body(joints: list[_Joint], rows: FloatArray, rate: float, doubts: tuple[str
         notes = ("its rotations are in radians; converted them to degrees",)
     else:
         rows[:, is_angle] = np.radians(rows[:, is_angle])
-    rotations, columns = np.tile(IDENTITY, (len(rows), len(joints), 1)), iter(rows.T)
+    rotations, columns = np.empty((len(rows), len(joints), 4)), iter(rows.T)
     heads, tails, shifted = offsets.copy(), np.zeros(offsets.shape), dict[int, FloatArray]()
     for index, joint in enumerate(joints):
-        place, is_placed = np.tile(offsets[index], (len(rows), 1)), joint.parent < 0
+        place, is_placed, turned = np.tile(offsets[index], (len(rows), 1)), joint.parent < 0, IDENTITY
         for name, values in zip(joint.channels, columns, strict=False):
             axis = "XYZ".index(name[0])
             if _KINDS[0] in name:
@@ -166,7 +166,8 @@ def _body(joints: list[_Joint], rows: FloatArray, rate: float, doubts: tuple[str
             else:
                 turn = np.zeros((len(rows), 4))
                 turn[:, 0], turn[:, 1 + axis] = np.cos(0.5 * values), np.sin(0.5 * values)
-                rotations[:, index] = product(rotations[:, index], turn)
+                turned = product(turned, turn)
+        rotations[:, index] = turned
         if joint.parent < 0 or (is_placed and (place != offsets[index]).any()):
             shifted[index] = _z_up(place)
         heads[index] += heads[joint.parent] if joint.parent >= 0 else 0.0
