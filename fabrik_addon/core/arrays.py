@@ -23,6 +23,8 @@ CLOSE: Final = 1e-4
 ROUNDS: Final = 12
 # The largest number of rounds of searches that need many, in case rounding errors cause a cycle.
 MAX_ROUNDS: Final = 200
+# The largest number of matrix entries in a block of frames, so that they fit into the processor's cache.
+BLOCK_NUMBERS: Final = 250_000
 
 
 _Rows = TypeVar("_Rows", bound=tuple[npt.NDArray[Any], ...])

@@ -12,8 +12,6 @@ _FAR_TURNED: Final = -0.9
 IDENTITY: Final = np.eye(4)[0]
 # (3, 3, 3) for each unit vector, the matrix of the cross product with it.
 CROSSING: Final = np.cross(np.eye(3), np.eye(3)[:, None])
-# (9, 3) the map from a matrix's entries to half of its asymmetric part.
-_SKEW: Final = 0.5 * CROSSING.reshape(3, 9).T
 # The pairs of a quaternion's components w, x, y, z, each once.
 _FIRST, _SECOND = np.triu_indices(len(IDENTITY))
 
@@ -131,7 +129,7 @@ def rotation_vector_from_matrix(matrix: FloatArray) -> FloatArray:
     cosine = 0.5 * (entries[..., 0] + entries[..., 4] + entries[..., 8] - 1.0)
     if (cosine < _FAR_TURNED).any():
         return rotation_vector_from_quaternion(quaternion_from_matrix(matrix))
-    skew = entries @ _SKEW
+    skew = 0.5 * (entries @ CROSSING.reshape(3, 9).T)
     sine = lengths(skew)
     stretch = np.arctan2(sine, cosine) / np.maximum(sine, ROUNDING)
     return np.asarray(skew * np.where(sine > ROUNDING, stretch, 1.0)[..., None])

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import CLOSE, TINY, BoolArray, FloatArray, IntArray, lengths, times
+from ..arrays import BLOCK_NUMBERS, CLOSE, TINY, BoolArray, FloatArray, IntArray, lengths, times
 from ..errors import LARGEST, SkeletonError, shaped, shown
 from ..limits import Limit
 from ..model.effector import Frames
@@ -25,8 +25,6 @@ Motions: TypeAlias = tuple[FloatArray, FloatArray]
 # Radians. No joint rotates by more than MAX_ROTATION in a step of Newton's method, since the model is inaccurate
 # farther away. A joint that rotates by less than AT_REST is at rest.
 MAX_ROTATION, AT_REST = 0.5, 1e-5
-# More poses than the first number are placed in blocks, of at most the second number.
-_MANY, _BLOCK = 30, 200
 
 
 @dataclass(frozen=True)
@@ -168,7 +166,8 @@ class Bodies:
         self, local: FloatArray, root: FloatArray, factors: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """(..., B, 3) heads, (..., B, 3, 3) orientations and what carries them, of a pose given as in `pose`."""
-        if local.ndim > 2 and len(local) > _MANY:
+        # Then one body after the other takes fewer operations in numpy than one pose after the other.
+        if local.ndim > 2 and len(local) > len(self.bones):
             return self._placed_together(local, root, factors)
         orientations = self.rest_turns @ matrix_from_quaternion(local)
         # For few poses few rounds are faster: each one doubles the number of ancestors covered.
@@ -189,11 +188,13 @@ class Bodies:
     def _placed_together(
         self, local: FloatArray, root: FloatArray, factors: FloatArray | None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The same for F poses, in blocks that stay in the cache. With the frames last, numpy is faster."""
+        """The same for F poses, in blocks. With the frames last, numpy is faster."""
         (count, bodies), roots = local.shape[:2], np.broadcast_to(root, (len(local), 3))
+        # Each block has three rotation matrices for each body.
+        size = max(1, BLOCK_NUMBERS // (27 * bodies))
         heads, orientations, carried = np.empty((count, bodies, 3)), *np.empty((2, count, bodies, 3, 3))
-        for first in range(0, count, _BLOCK):
-            part = slice(first, min(first + _BLOCK, count))
+        for first in range(0, count, size):
+            part = slice(first, min(first + size, count))
             w, *vector = np.ascontiguousarray(local[part].T)
             places = np.empty((bodies, 3, part.stop - first))
             turned, turns, above = np.empty((3, bodies, 3, 3, part.stop - first))

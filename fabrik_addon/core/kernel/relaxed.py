@@ -44,8 +44,6 @@ POSED = 0.7
 # Steps of finite differences, in radians. _TURNS: (4, 4, 3, 3) rotations by the sum of two steps; index 0 is no step.
 _STEPS = CLOSE * np.eye(4)[:, 1:]
 _TURNS = matrix_from_quaternion(quaternion_from_rotation_vector(_STEPS[:, None] + _STEPS))
-# (13, 2, 1, 3) no step, and steps of 1 forward and back along each component of two vectors.
-_AROUND = np.concatenate([np.zeros((1, 6)), np.eye(6), -np.eye(6)]).reshape(-1, 2, 1, 3)
 
 
 class HangFrom(NamedTuple):
@@ -315,7 +313,9 @@ class SaggingArms:
     def equations(self, pose: Pose, motions: Motions) -> tuple[FloatArray, FloatArray]:
         """(D,) the gradient, and (D, D) the negative Hessian."""
         points, step = self._points(pose), CLOSE * self._bodies.skeleton.extent
-        slopes, forward, back = np.split(self._slopes(self._lines(points) + step * _AROUND), [1, 7])
+        # The slopes here, and after a step along each component of the two lines, forward and back.
+        steps = step * np.concatenate([np.zeros((1, 6)), np.eye(6), -np.eye(6)]).reshape(-1, 2, 1, 3)
+        slopes, forward, back = np.split(self._slopes(self._lines(points) + steps), [1, 7])
         bent = (forward - back).transpose(2, 0, 1, 3).reshape(-1, 6, 6) / (2.0 * step)
         flat = points.reshape(-1, 3)
         shifts = self._bodies.shifts(pose, motions, flat, self._on).reshape(*points.shape, -1)

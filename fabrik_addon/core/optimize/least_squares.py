@@ -12,7 +12,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import CLOSE, ROUNDING, ROUNDS, SINGLE, TINY, BoolArray, FloatArray, IntArray, lengths, squares, times
+from ..arrays import (
+    BLOCK_NUMBERS,
+    CLOSE,
+    ROUNDING,
+    ROUNDS,
+    SINGLE,
+    TINY,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    lengths,
+    squares,
+    times,
+)
 from ..fabrik.limbs import BendLimb
 from ..kernel.bodies import Bodies, Motions, Pose, cross
 from ..kernel.goals import Goals, State
@@ -105,8 +118,6 @@ _NEAR_END = 0.1
 _LONGEST_TURN = 0.7
 # Weight of the squared angle between a limb and its pole: comparable to that of the goals.
 _POLE_WEIGHT = 1e-2
-# The largest number of matrix entries in a block of frames, so that they fit into the processor's cache.
-_BLOCK_NUMBERS = 250_000
 
 
 class _Step(NamedTuple):
@@ -235,7 +246,7 @@ class LeastSquares:
         if not columns:
             return _Step(np.zeros((count, 0)), np.zeros(count), np.zeros(count), np.zeros(count))
         rows = 3 * state.residual.shape[1] if self._wide else columns
-        block = max(1, _BLOCK_NUMBERS // (columns * rows))
+        block = max(1, BLOCK_NUMBERS // (columns * rows))
         # Frames whose step includes the derivative of forces have larger matrices, so they get separate blocks.
         kinds = np.flatnonzero(~curved), np.flatnonzero(curved)
         blocks = [kind[first : first + block] for kind in kinds for first in range(0, len(kind), block)]
