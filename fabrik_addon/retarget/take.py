@@ -14,12 +14,12 @@ from ..core.arrays import CLOSE, ROUNDING, TINY, FloatArray, IntArray, evenly_sp
 from ..core.kernel.joint_limits import at_limit
 from ..core.limits import Limit
 from ..core.rotations import IDENTITY, angle_between, conjugate, product, quaternion_from_matrix
-from ..human.naming_schemes import match
+from ..human.naming_schemes import MIDDLE, match
 from ..human.preset import bend_axes
 from ..human.rest_body import RestBody, degrees_between
 from ..markers.doubts import LOOKED_AT, limbs_without_markers, listed, median_angle, named_figures
 from ..markers.feet import Stance, drift, head_positions, point_positions
-from ..markers.person import cadence_doubts
+from ..markers.person import FLOOR_OFF, MOST, cadence_doubts, cut_doubts
 from .alignment import (
     MAX_TILT,
     USUAL_LEG,
@@ -131,7 +131,7 @@ def retarget_doubts(
             "rotations in degrees, not radians"
         )
     yield from _size_doubts(bodies)
-    yield from _unit_doubts(motion, bodies[0], reference)
+    yield from _root_doubts(motion, bodies[0], reference)
     names = list(motion.names)
     left, right, hips = (
         [motion.heads[:, names.index(name)] for part in parts for name in bodies[0].named(part, side)]
@@ -140,6 +140,8 @@ def retarget_doubts(
     # Assume the leg length of an adult, since the units of motion files are often unknown.
     walking = [*cadence_doubts(motion.name, left, right, hips, reference.axes.up, motion.rate, USUAL_LEG)]
     yield from walking or _swing_doubts(motion, bodies[0])
+    trunk = np.isin(motion.names, [name for part in MIDDLE for name in bodies[0].named(part)])
+    yield from cut_doubts(motion.name, motion.heads[:, trunk] * (USUAL_LEG / leg_length(bodies[0])), motion.rate)
     places = evenly_spread(len(motion), LOOKED_AT)
     far = np.degrees(np.median(turned_off, axis=0)) > _FAR_TRUNK
     held = [
@@ -155,13 +157,18 @@ def retarget_doubts(
         yield f"Far from their positions in the source: {listed(names)}; check whether limits or locks restrict the rig"
 
 
-def _unit_doubts(motion: Motion, source: RestBody, reference: Reference) -> Iterator[str]:
-    """A warning if the positions of the root seem to have different units from the lengths of the bones."""
+def _root_doubts(motion: Motion, source: RestBody, reference: Reference) -> Iterator[str]:
+    """A warning if the root's locations seem to have other units than the bones, or another up axis."""
+    places = motion.heads[:, np.isin(motion.names, source.named("hips"))].mean(axis=1) / leg_length(source)
     heights = motion.heads @ (reference.axes.up / leg_length(source))
-    hips = heights[:, np.isin(motion.names, source.named("hips"))].mean(axis=1)
-    height, lowest = float(np.median(hips)), float(np.median(heights.min(axis=1)))
-    is_low = np.ptp(hips) > 0.0 and hips.min() > 0.0 and height < _LOW and lowest < -_BELOW
-    if is_low or height > _HIGH:
+    hips, lowest = places @ reference.axes.up, heights.min(axis=1)
+    height, below = float(np.median(hips)), float(np.median(lowest))
+    is_low = np.ptp(hips) > 0.0 and hips.min() > 0.0 and height < _LOW and below < -_BELOW
+    # If feet are on a floor at height 0 along another axis only, that one is up.
+    floors = np.abs(np.column_stack([lowest, np.abs(places) - (hips - lowest)[:, None]])) < FLOOR_OFF
+    if floors[:, 0].mean() < 1.0 - MOST and floors.mean(axis=0).max() >= MOST:
+        yield "The root's locations and the rotations have different up axes: export both with the same axes"
+    elif is_low or height > _HIGH:
         yield (
             f"The hips are {height:.3g} times the legs' length above the origin: if locations and bone lengths have "
             "different units, export both in the same units"

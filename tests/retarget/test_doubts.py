@@ -102,6 +102,34 @@ def test_locations_with_another_up_axis_than_rotations_give_a_warning(axes, doub
     assert any("walks straight up or down" in doubt for doubt in found) is doubted
 
 
+@pytest.mark.parametrize(("axes", "doubted"), [([0, 1, 2], False), ([0, 2, 1], True), ([2, 1, 0], True)])
+@pytest.mark.parametrize("bend", [1.0, 40.0])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_locations_of_someone_who_stands_with_another_up_axis_give_a_warning(axes, doubted, bend, sign):
+    """Fixed: the feet were a leg's length below the floor."""
+    bent = bend * (1.0 - np.cos(np.linspace(0.0, 9.0, FRAMES)))[:, None] * (1.0, 0.0, 0.0)
+    local = posed(**{f"{part}__{side}": by * bent for part, by in (("thigh", -0.5), ("shin", 1.0)) for side in "LR"})
+    roots = np.tile(PERSON.rest[0, :3, 3], (FRAMES, 1))
+    feet = motions.motion_of(PERSON, local, roots).heads[:, [PERSON.index("foot.L"), PERSON.index("foot.R")], 2]
+    roots[:, 2] -= feet.min(axis=1) - feet[0, 0]
+    found = doubts(motions.motion_of(PERSON, local, (roots * [1.0, 1.0, sign if doubted else 1.0])[:, axes]))
+    assert any("have different up axes" in doubt for doubt in found) is doubted
+
+
+@pytest.mark.parametrize("size", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("far", [0.0, 0.05, 1.6])
+def test_cuts_give_a_warning(size, far):
+    """Fixed: a body that jumped by 1.6 m gave none."""
+    skeleton, roots = walker.skeleton(), walker.true_matrices()[:100, 0, :3, 3].copy()
+    roots[60:] += far
+    motion = motions.motion_of(skeleton, walker.true_rotations()[:100], roots)
+    rest = np.array(motion.rest)
+    rest[:, :3, 3] *= size
+    sized = replace(motion, heads=size * motion.heads, lengths=size * motion.lengths, rest=rest, rate=walker.RATE)
+    found = [doubt for doubt in doubts(sized, skeleton) if "jumps to another place" in doubt]
+    assert ["as at a cut, on frame 61: " in doubt for doubt in found] == [True] * (far > 0.5)
+
+
 @pytest.mark.parametrize(("factor", "doubted"), [(0.1, False), (1.0, False), (3.0, True), (10.0, True)])
 def test_a_dance_at_another_rate_gives_a_warning(factor, doubted):
     """Arms swing 4.5 times per second, which is much for people: a motion at 10 times its rate was no walk."""
@@ -191,7 +219,8 @@ def test_someone_who_lies_and_has_no_rest_pose_gives_a_warning():
     local = walked()
     local[:, 0] = product(quaternion_from_rotation_vector(np.radians([-90.0, 0.0, 0.0])), local[:, 0])
     assert not any("as its rest pose" in doubt for doubt in doubts(source(local)))
-    (doubt,) = doubts(source(local, rest=False))
+    low = motions.in_no_rest(PERSON, local, np.tile([0.0, 0.0, 0.1], (FRAMES, 1)))
+    (doubt,) = doubts(low)
     assert doubt.startswith("On most frames the source points sideways or down, but was assumed to be upright: ")
 
 
