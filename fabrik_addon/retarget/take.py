@@ -51,7 +51,6 @@ _ACROSS: Final = (("the line across the hips", "thigh"), ("the line across the s
 # Median degrees over the frames. In three takes of people on six rigs with limits, this is at most 6.8.
 _FAR_TRUNK: Final = 18.0
 _FAR_LIMB: Final = 25.0
-_OPPOSITE: Final = 100.0
 # RMS of a target's errors, as a fraction of the legs' length. It is at most 3 % in these three takes.
 _MISSED: Final = 0.06
 # A limit holds a bone if the bone is at it on more than this fraction of the frames.
@@ -99,11 +98,14 @@ def retarget_doubts(
     target = bodies[1]
     if bare := list(limbs_without_markers({pair.bone for pair in pairs}, {**match(skeleton.names), **target.roles})):
         yield f"No bone of the source is known for {listed(bare)}: map their bones, or they stay at rest"
-    if _feet_backward(reference.body, reference.axes.up):
-        yield "The source's feet point backward: check that left and right are not swapped in bone names or in the map"
+    if _points_backward(reference.body, reference.axes.up):
+        yield (
+            "The source's feet or shoulders point backward: check that left and right are not swapped in bone names or "
+            "in the map"
+        )
         return
-    if target.axes is not None and _feet_backward(target, target.axes.up):
-        yield "The rig's feet point backward: check that left and right are not swapped in its bone names"
+    if target.axes is not None and _points_backward(target, target.axes.up):
+        yield "The rig's feet or shoulders point backward: check that left and right are not swapped in its bone names"
         return
     folds = {name: (axis, Fold.of(limits.get(name))) for name, axis in bend_axes(target).items()}
     rolled = {name: float(degrees_between(fold.axis, axis)) for name, (axis, fold) in folds.items() if fold is not None}
@@ -230,12 +232,6 @@ def _direction_doubts(
     top = "neck" if all(body.named("neck") for body in bodies) else "head"
     trunk = {"the trunk": off(("thigh", ""), (top, ""))}
     trunk |= {words: off((part, "R"), (part, "L")) for words, part in _ACROSS}
-    if any(angle > _OPPOSITE for angle in trunk.values()):
-        yield (
-            f"The rig and the source face different directions: {named_figures(trunk, _FAR_TRUNK, '°')} off; check "
-            "that left and right are not swapped in bone names or in the map, and that both bodies face forward at rest"
-        )
-        return
     limbs = {words: off((upper, side), (lower, side)) for words, upper, lower, side in _LIMBS}
     far = {name: angle for name, angle in trunk.items() if angle > _FAR_TRUNK}
     far |= {name: angle for name, angle in limbs.items() if angle > _FAR_LIMB}
@@ -276,10 +272,11 @@ def _most_turned(motion: Motion) -> float:
     return float(angle_between(world, np.append(world, at_rest, axis=1)[:, motion.parents]).max())
 
 
-def _feet_backward(body: RestBody, up: FloatArray) -> bool:
-    ahead = facing(body, up)[:, 0]
+def _points_backward(body: RestBody, up: FloatArray) -> bool:
+    """Whether feet or shoulders point in the opposite direction to the hips."""
+    ahead, left, _ = facing(body, up).T
     feet = [body.direction(name) @ ahead for name in body.named("foot")]
-    return bool(feet) and float(np.mean(feet)) < -_BACKWARD
+    return bool(body.across("upper_arm") @ left < 0.0 or (feet and np.mean(feet) < -_BACKWARD))
 
 
 # Number of frames solved together, so that memory does not grow with the take.
@@ -325,7 +322,7 @@ def retarget_steps(
     pairs = find_pairs(motion, skeleton) if pairs is None else tuple(pairs)
     beside = round(_LOOPED * motion.rate) if motion.is_loop else 0
     wide = motion.repeated(beside) if beside else motion
-    work = _Work(wide, skeleton, settings, limits or {}, pairs)
+    work = _Work(motion, wide, skeleton, settings, limits or {}, pairs)
     solution = Solution.empty(work.skeleton, len(wide), len(work.effectors))
     chunks = [slice(first, min(first + _CHUNK, len(wide))) for first in range(0, len(wide), _CHUNK)]
     for frames in chunks:
@@ -356,12 +353,14 @@ class _Work:
 
     def __init__(
         self,
+        once: Motion,
         motion: Motion,
         skeleton: Skeleton,
         settings: RetargetSettings,
         limits: Mapping[str, Limit],
         pairs: Sequence[Pair],
     ) -> None:
+        """once: the motion itself; motion: with frames before and after it if it is a loop."""
         self.bodies = source, target = find_bodies(motion, skeleton, pairs)
         self.pairs = tuple(pair for pair in pairs if pair.bone in target.roles)
         check_pairs(motion, target, self.pairs)
@@ -370,7 +369,7 @@ class _Work:
         self.rig = skeleton
         self.skeleton = skeleton = skeleton.part(self.among)
         self.limits = limits = {name: limits[name] for name in skeleton.names if name in limits}
-        self.reference = reference = find_reference(motion, source, target, settings.reference)
+        self.reference = reference = find_reference(once, source, target, settings.reference)
         alignment = align(motion, reference, target, self.pairs)
         self.transfer = Transfer(motion, reference.body, skeleton, target, self.pairs, alignment)
         ends = find_ends(motion, reference.body, skeleton, target)

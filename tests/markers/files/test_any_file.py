@@ -1,6 +1,7 @@
 """File formats are detected from the content, and performers are separated."""
 
 import os
+import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -104,6 +105,18 @@ def trc_of(names: Sequence[str], points: np.ndarray, units: str = "m", number: s
     for frame, one in enumerate(points):
         lines.append("\t".join([str(frame + 1), f"{frame / 100}", *map(number.format, one.ravel())]))
     return "\n".join(lines) + "\n"
+
+
+def test_memory_while_reading_is_three_times_that_of_text_and_positions(tmp_path: Path) -> None:
+    """Rows are kept as arrays: Python's own numbers in lists would need 32 bytes each instead of 8."""
+    names, path, needed = list(walker.marker_names()), tmp_path / "a.trc", list[int]()
+    for frames in (50, 200):
+        path.write_text(trc_of(names, 1000.0 * walker.true_positions()[:frames], "mm"))
+        tracemalloc.start()
+        clip = read_markers(path)
+        needed.append(tracemalloc.get_traced_memory()[1] - 3 * (path.stat().st_size + clip.positions.nbytes))
+        tracemalloc.stop()
+    assert needed[1] < needed[0]
 
 
 class TestNoPositions:
