@@ -702,7 +702,7 @@ class TestSeveralTakes:
     def test_an_unexpected_error_becomes_the_outcome_of_its_take(self, files):
         """Here the arguments are missing."""
         call = batch.Call("bake", argparse.Namespace(), batch.BatchTake(files.markers, files.folder / "out.blend"))
-        failure = cli._carry_out(call).failure
+        failure = cli._carry_out(call).failure  # noqa: SLF001  no file is known that causes one
         assert failure.startswith("stopped by an unexpected error (AttributeError: ")
 
     def test_missing_folders_are_created(self, files):
