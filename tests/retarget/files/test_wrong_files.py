@@ -22,7 +22,8 @@ from fabrik_addon.retarget.files import read_recorded
 from fabrik_addon.retarget.goals import RetargetSettings
 
 COUNT = 30
-COCO = ["nose", "left_eye", "right_eye", "left_ear", "right_ear", "left_shoulder", "right_shoulder", "left_elbow", "right_elbow", "left_wrist", "right_wrist", "left_hip", "right_hip", "left_knee", "right_knee", "left_ankle", "right_ankle"]
+LIMBS = ("shoulder", "elbow", "wrist", "hip", "knee", "ankle")
+COCO = ["nose", *(f"{side}_{part}" for part in ("eye", "ear", *LIMBS) for side in ("left", "right"))]
 MARKERS, KEYPOINTS = walker.true_positions()[:COUNT], np.stack([person(COUNT)[name] for name in COCO], axis=1)
 
 
