@@ -140,10 +140,11 @@ def retarget_doubts(
         for side, parts in (("L", ("foot", "toe")), ("R", ("foot", "toe")), (None, ("thigh",)))
     )
     # Assume the leg length of an adult, since the units of motion files are often unknown.
-    walking = [*cadence_doubts(motion.name, left, right, hips, reference.axes.up, motion.rate, USUAL_LEG)]
-    yield from walking or _swing_doubts(motion, bodies[0])
+    quick = [*cadence_doubts(motion.name, left, right, hips, reference.axes.up, motion.rate, USUAL_LEG)]
+    quick = quick or [*_swing_doubts(motion, bodies[0])]
     trunk = np.isin(motion.names, [name for part in MIDDLE for name in bodies[0].named(part)])
-    yield from cut_doubts(motion.name, motion.heads[:, trunk] * (USUAL_LEG / leg_length(bodies[0])), motion.rate)
+    meters = motion.heads[:, trunk] * (USUAL_LEG / leg_length(bodies[0]))
+    yield from quick or cut_doubts(motion.name, meters, motion.rate)
     places = evenly_spread(len(motion), LOOKED_AT)
     far = np.degrees(np.median(turned_off, axis=0)) > _FAR_TRUNK
     held = [
