@@ -87,8 +87,6 @@ _RUNNING: Final = 0.1
 # Steps per √(leg / gravity), in which children and adults walk alike (Alexander, Principles of Animal Locomotion,
 # 2003). In real walks, this is about 0.5.
 _SLOWEST, _QUICKEST = 0.33, 0.8
-# On stairs, people move forward more than up. Elsewhere they rise by less than this many leg lengths.
-_RISES: Final = 1.0
 # m/s².
 GRAVITY: Final = 9.81
 
@@ -102,7 +100,7 @@ def cadence_doubts(
     rate: float,
     meters: float = 0.0,
 ) -> Iterator[str]:
-    """A warning if a person's steps are much quicker or slower than those of real people, or go straight up or down.
+    """A warning if a person's steps are much quicker or slower than those of real people.
 
     A walker's feet are farthest apart once in each step, even on a treadmill. Runners, who are in the air between
     steps, are left out.
@@ -118,13 +116,6 @@ def cadence_doubts(
     if found is None:
         return
     walk, steps, leg = found
-    places = middle_of(hips)[walk]
-    flat = places - (places @ up)[:, None] * up
-    if np.ptp(places @ up) > max(_RISES * leg, float(lengths(np.nanmax(flat, axis=0) - np.nanmin(flat, axis=0)))):
-        yield (
-            f"{name} walks straight up or down: export locations and rotations with the same up axis if that is wrong"
-        )
-        return
     if (lowest[walk] > np.nanpercentile(lowest, 100.0 - _OFTEN) + _IN_THE_AIR * leg).mean() > _RUNNING:
         return
     cadence = steps * rate / float(walk.stop - walk.start)
