@@ -78,7 +78,7 @@ def read_markers(
 def _person_doubts(clip: Clip) -> Iterator[str]:
     """Warnings if the size, sides, steps or falls of the markers do not match one person."""
     for name in performers(clip) or ("",):
-        person = select_performer(clip, name) if name else clip
+        person, who = select_performer(clip, name) if name else clip, name or "the person"
         known = landmarks_of(person.names)
         if len(known) < _FEWEST_LANDMARKS:
             continue
@@ -89,10 +89,7 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
         size = extent(positions)
         if not (is_sized := size == 0.0 or _SMALLEST < size < _LARGEST):
             length = f"{size:.2g}" if size < 1.0 else f"{size:.0f}"
-            yield (
-                f"The markers of {name or 'the person'} extend over {length} m: choose units other than {clip.units} "
-                "if that is wrong"
-            )
+            yield f"The markers of {who} extend over {length} m: choose units other than {clip.units} if that is wrong"
         along = [each for each in limb_vectors(landmarks) if len(each) >= _PARTS and np.median(lengths(each)) > 0.0]
         long = [lengths(each) for each in along]
         middles = [[np.median(part) for part in np.array_split(each / np.median(each), _PARTS)] for each in long]
@@ -101,29 +98,26 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
         grown = float((relative[:, sizes.argmax()] / np.maximum(relative[:, sizes.argmin()], ROUNDING)).min())
         if grown > _GROWN:
             yield (
-                f"The size of {name or 'the person'} changes {grown:.1f}-fold during the recording: export the file "
-                "with one unit for all frames"
+                f"The size of {who} changes {grown:.1f}-fold during the recording: export the file with one unit for "
+                "all frames"
             )
         elif is_stretched(along):
-            yield (
-                f"The limbs of {name or 'the person'} change their lengths as they rotate: check that all axes have "
-                "the same scale"
-            )
+            yield f"The limbs of {who} change their lengths as they rotate: check that all axes have the same scale"
         if is_mirrored(landmarks):
             yield (
-                f"The body of {name or 'the person'} faces backward: check whether the labels swap left and right, "
-                "or the axes are mirrored"
+                f"The body of {who} faces backward: check whether the labels swap left and right, or the axes are "
+                "mirrored"
             )
         else:
             swapped = set(limbs_on_other_sides(landmarks))
             for limbs, words in (("legs", "the legs"), ("arms", "the arms")):
                 if limbs in swapped:
-                    yield f"The labels of {name or 'the person'} swap left and right on {words}: rename them"
+                    yield f"The labels of {who} swap left and right on {words}: rename them"
         apart = [lengths(place - landmarks[each]) for place, each in zip(places, known.values(), strict=True)]
         if sum(np.nanmedian(each) > _APART * size for each in apart if np.isfinite(each).any()) >= _FEWEST_LANDMARKS:
             yield (
-                f"The labels of {name or 'the person'} occur twice, far apart: if there are two people, put a name "
-                "before each person's labels, as in Anna:LASI"
+                f"The labels of {who} occur twice, far apart: if there are two people, put a name before each "
+                "person's labels, as in Anna:LASI"
             )
         if not is_sized:
             continue
@@ -138,15 +132,15 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
         times = _falls(trunk @ up, person.rate)
         if times > 0.0:
             yield (
-                f"The body of {name or 'the person'} falls at {times:.1f} times the acceleration of gravity: choose "
-                "another frame rate, or other units"
+                f"The body of {who} falls at {times:.1f} times the acceleration of gravity: choose another frame "
+                "rate, or other units"
             )
         else:
             left, right, hips = (
                 [person.positions[:, column] for column in parts.get(part, ())] for part in ("footL", "footR", "hips")
             )
-            yield from cadence_doubts(name or "the person", left, right, hips, up, person.rate)
-            yield from cut_doubts(name or "the person", trunk, person.rate)
+            yield from cadence_doubts(who, left, right, hips, up, person.rate)
+            yield from cut_doubts(who, trunk, person.rate)
 
 
 def _without_frozen(clip: Clip) -> Clip:
