@@ -34,7 +34,7 @@ def measure_gait():
         away = np.median(np.linalg.norm(solution.heads - centers, axis=2))
         time = f"{1000.0 * seconds / len(targets):.2f}"
         rows.append(_row(name, model, solution.errors, f"{1000.0 * away:.2f}", time))
-    errors, heads = _baked(rig, [marker.name for marker in model.markers], targets)
+    errors, heads = keyed_gait(rig, [marker.name for marker in model.markers], targets)
     away = np.median(np.linalg.norm(heads - centers, axis=2))
     rows.append(
         _row("a bake in Blender, joint limits, read from the keyed rig", model, errors, f"{1000.0 * away:.2f}", "-")
@@ -48,7 +48,7 @@ def measure_gait():
     return Part(table(title, header, rows), tuple(aims))
 
 
-def _baked(model, names, targets):
+def keyed_gait(model, names, targets):
     """(F, M) errors of the markers and (F, J, 3) heads of the bones of an armature that is keyed by a bake."""
     bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
     skeleton = model.skeleton

@@ -183,10 +183,11 @@ def calibration_doubts(
         )
 
 
-def result_doubts(report: Report, size: float, moved: Sequence[str] = ()) -> Iterator[str]:
+def result_doubts(report: Report, size: float, marked: Collection[str], moved: Sequence[str] = ()) -> Iterator[str]:
     """Warnings from a bake's figures.
 
-    size: of the rig from end to end, meters. moved: bones that constraints move and markers depend on.
+    size: of the rig from end to end, meters. marked: bones with markers; others share a bend with their neighbors, so
+    that their limits do not matter. moved: bones that constraints move and markers depend on.
     """
     rms = report.total().rms
     if rms > _FAR * size and moved:
@@ -195,7 +196,7 @@ def result_doubts(report: Report, size: float, moved: Sequence[str] = ()) -> Ite
             "or mute these constraints, and bake again"
         )
         return
-    bones = named_figures(report.limits, _MOSTLY, " %")
+    bones = named_figures({bone: report.limits[bone] for bone in report.limits if bone in marked}, _MOSTLY, " %")
     if bones:
         yield (
             f"At their limits on most frames: {bones}; calibrate on frames on which the person stands, or clear these "

@@ -8,7 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from ..core.arrays import ROUNDING, FloatArray, IntArray, lengths
+from ..core.arrays import ROUNDING, BoolArray, FloatArray, IntArray, lengths
+from ..core.errors import first_few
 from .clip import LOOKED_AT, true_spans
 from .mapping.labels import landmarks_of
 from .mapping.landmarks import LANDMARKS
@@ -16,8 +17,8 @@ from .signals import middle_of
 
 # An axis is up if the trunk is within 45° of it on at least this fraction of the frames.
 _ALONG: Final = np.sqrt(0.5)
-_MOST: Final = 0.7
-# The largest distance of the floor from height 0, in meters.
+MOST: Final = 0.7
+# The largest distance of the floor from height 0, in meters or lengths of a leg.
 FLOOR_OFF: Final = 0.3
 # Meters: the pelvis of someone who is lying on the floor is at least this high.
 _LYING: Final = 0.07
@@ -58,17 +59,17 @@ def up_of_person(trunks: FloatArray, lowest: FloatArray, hips: FloatArray) -> tu
         for up in (True, False)
     }
     axis, up = max(shares, key=lambda key: shares[key])
-    sure = shares[axis, up] >= _MOST
+    sure = shares[axis, up] >= MOST
     near = np.abs(lowest[seen]) <= FLOOR_OFF
-    if not (sure and up and near[:, axis].mean() >= _MOST):
+    if not (sure and up and near[:, axis].mean() >= MOST):
         # Someone who is always upside down along Y is upright in front of a camera, whose Y points down.
         others = (2,) if sure and axis == 1 else (2, 1)
         near &= hips[seen] >= _LYING
-        if on_floor := [each for each in others if near[:, each].mean() >= _MOST]:
+        if on_floor := [each for each in others if near[:, each].mean() >= MOST]:
             axis, up = max(on_floor, key=lambda each: shares[each, True]), True
         elif not sure:
             return None
-    return axis, up, shares[axis, up] >= _MOST
+    return axis, up, shares[axis, up] >= MOST
 
 
 # A walk has at least this many steps in a row.
@@ -86,8 +87,6 @@ _RUNNING: Final = 0.1
 # Steps per √(leg / gravity), in which children and adults walk alike (Alexander, Principles of Animal Locomotion,
 # 2003). In real walks, this is about 0.5.
 _SLOWEST, _QUICKEST = 0.33, 0.8
-# On stairs, people move forward more than up. Elsewhere they rise by less than this many leg lengths.
-_RISES: Final = 1.0
 # m/s².
 GRAVITY: Final = 9.81
 
@@ -101,7 +100,7 @@ def cadence_doubts(
     rate: float,
     meters: float = 0.0,
 ) -> Iterator[str]:
-    """A warning if a person's steps are much quicker or slower than those of real people, or go straight up or down.
+    """A warning if a person's steps are much quicker or slower than those of real people.
 
     A walker's feet are farthest apart once in each step, even on a treadmill. Runners, who are in the air between
     steps, are left out.
@@ -117,13 +116,6 @@ def cadence_doubts(
     if found is None:
         return
     walk, steps, leg = found
-    places = middle_of(hips)[walk]
-    flat = places - (places @ up)[:, None] * up
-    if np.ptp(places @ up) > max(_RISES * leg, float(lengths(np.nanmax(flat, axis=0) - np.nanmin(flat, axis=0)))):
-        yield (
-            f"{name} walks straight up or down: export locations and rotations with the same up axis if that is wrong"
-        )
-        return
     if (lowest[walk] > np.nanpercentile(lowest, 100.0 - _OFTEN) + _IN_THE_AIR * leg).mean() > _RUNNING:
         return
     cadence = steps * rate / float(walk.stop - walk.start)
@@ -132,6 +124,47 @@ def cadence_doubts(
             f"The walk of {name} has {cadence:.1f} steps per second, which is unusual for steps of this length: choose "
             "another frame rate if that is wrong"
         )
+
+
+# The trunk of a person has at least this many points.
+_FEWEST_POINTS: Final = 3
+# If more than this fraction of the frames repeat the one before, while the body moves, they are no recorded frames.
+_REPEATED: Final = 0.1
+# m/s: at a cut, a body's velocity changes by more from one frame to the next, and back again. In the recordings at
+# hand it changes by at most 2, with noise of 30 mm by 9. Nobody runs faster.
+_CUT: Final = 12.0
+
+
+def repeat_doubts(is_still: BoolArray) -> Iterator[str]:
+    """A warning if a motion has repeated frames between others; is_still: (F - 1,), whether the next frame is equal."""
+    repeats = np.count_nonzero(is_still[:-1] & ~is_still[1:])
+    if repeats > _REPEATED * len(is_still):
+        yield (
+            f"{repeats} frames repeat the one before: export the file without them, or choose another frame rate if "
+            "the motion is too slow"
+        )
+
+
+def cut_doubts(name: str, trunk: FloatArray, rate: float) -> Iterator[str]:
+    """A warning if a body jumps to another place from one frame to the next.
+
+    name: of the person or the motion. trunk: (F, P, 3) points on it, meters, NaN where not seen. rate: frames per
+    second.
+    """
+    speeds = rate * np.stack([of_most(np.diff(trunk[..., axis], axis=0)) for axis in range(3)], axis=1)
+    changes = lengths(np.diff(speeds, axis=0))
+    if len(cuts := np.flatnonzero(np.minimum(changes[:-1], changes[1:]) > _CUT)):
+        frames = first_few([str(cut + 3) for cut in cuts])
+        yield (
+            f"The body of {name} jumps to another place, as at a cut, on frame {frames}: bake the parts before and "
+            "after separately"
+        )
+
+
+def of_most(values: FloatArray) -> FloatArray:
+    """(F,) the medians of values (F, P) for points that are seen; 0 with fewer than three of them."""
+    known = np.isfinite(values).sum(axis=1) >= _FEWEST_POINTS
+    return np.asarray(np.nanmedian(np.where(known[:, None], values, 0.0), axis=1))
 
 
 def find_walk(between: FloatArray, heights: FloatArray, up: FloatArray) -> tuple[slice, int, float] | None:

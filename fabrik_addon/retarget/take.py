@@ -13,12 +13,12 @@ from ..core import Effector, Skeleton, Solution, Solver, Status, forward_kinemat
 from ..core.arrays import CLOSE, ROUNDING, TINY, FloatArray, IntArray, evenly_spread, lengths
 from ..core.limits import Limit
 from ..core.rotations import IDENTITY, angle_between, conjugate, product, quaternion_from_matrix
-from ..human.naming_schemes import match
+from ..human.naming_schemes import MIDDLE, match
 from ..human.preset import bend_axes
 from ..human.rest_body import RestBody, degrees_between
 from ..markers.doubts import LOOKED_AT, limbs_without_markers, listed, median_angle, named_figures
 from ..markers.feet import Stance, drift, head_positions, point_positions
-from ..markers.person import cadence_doubts
+from ..markers.person import FLOOR_OFF, MOST, cadence_doubts, cut_doubts
 from .alignment import (
     MAX_TILT,
     USUAL_LEG,
@@ -50,7 +50,6 @@ _ACROSS: Final = (("the line across the hips", "thigh"), ("the line across the s
 # Median degrees over the frames. In three takes of people on six rigs with limits, this is at most 6.8.
 _FAR_TRUNK: Final = 18.0
 _FAR_LIMB: Final = 25.0
-_OPPOSITE: Final = 100.0
 # RMS of a target's errors, as a fraction of the legs' length. It is at most 3 % in these three takes.
 _MISSED: Final = 0.06
 # A limit holds a bone if the bone is at it on more than this fraction of the frames.
@@ -98,11 +97,14 @@ def retarget_doubts(
     target = bodies[1]
     if bare := list(limbs_without_markers({pair.bone for pair in pairs}, {**match(skeleton.names), **target.roles})):
         yield f"No bone of the source is known for {listed(bare)}: map their bones, or they stay at rest"
-    if _feet_backward(reference.body, reference.axes.up):
-        yield "The source's feet point backward: check that left and right are not swapped in bone names or in the map"
+    if _points_backward(reference.body, reference.axes.up):
+        yield (
+            "The source's feet or shoulders point backward: check that left and right are not swapped in bone names or "
+            "in the map"
+        )
         return
-    if target.axes is not None and _feet_backward(target, target.axes.up):
-        yield "The rig's feet point backward: check that left and right are not swapped in its bone names"
+    if target.axes is not None and _points_backward(target, target.axes.up):
+        yield "The rig's feet or shoulders point backward: check that left and right are not swapped in its bone names"
         return
     folds = {name: (axis, Fold.of(limits.get(name))) for name, axis in bend_axes(target).items()}
     rolled = {name: float(degrees_between(fold.axis, axis)) for name, (axis, fold) in folds.items() if fold is not None}
@@ -130,15 +132,18 @@ def retarget_doubts(
             "rotations in degrees, not radians"
         )
     yield from _size_doubts(bodies)
-    yield from _unit_doubts(motion, bodies[0], reference)
+    yield from _root_doubts(motion, bodies[0], reference)
     names = list(motion.names)
     left, right, hips = (
         [motion.heads[:, names.index(name)] for part in parts for name in bodies[0].named(part, side)]
         for side, parts in (("L", ("foot", "toe")), ("R", ("foot", "toe")), (None, ("thigh",)))
     )
     # Assume the leg length of an adult, since the units of motion files are often unknown.
-    walking = [*cadence_doubts(motion.name, left, right, hips, reference.axes.up, motion.rate, USUAL_LEG)]
-    yield from walking or _swing_doubts(motion, bodies[0])
+    quick = [*cadence_doubts(motion.name, left, right, hips, reference.axes.up, motion.rate, USUAL_LEG)]
+    quick = quick or [*_swing_doubts(motion, bodies[0])]
+    trunk = np.isin(motion.names, [name for part in MIDDLE for name in bodies[0].named(part)])
+    meters = motion.heads[:, trunk] * (USUAL_LEG / leg_length(bodies[0]))
+    yield from quick or cut_doubts(motion.name, meters, motion.rate)
     places = evenly_spread(len(motion), LOOKED_AT)
     far = np.degrees(np.median(turned_off, axis=0)) > _FAR_TRUNK
     held = [
@@ -154,13 +159,18 @@ def retarget_doubts(
         yield f"Far from their positions in the source: {listed(names)}; check whether limits or locks restrict the rig"
 
 
-def _unit_doubts(motion: Motion, source: RestBody, reference: Reference) -> Iterator[str]:
-    """A warning if the positions of the root seem to have different units from the lengths of the bones."""
+def _root_doubts(motion: Motion, source: RestBody, reference: Reference) -> Iterator[str]:
+    """A warning if the root's locations seem to have other units than the bones, or another up axis."""
+    places = motion.heads[:, np.isin(motion.names, source.named("hips"))].mean(axis=1) / leg_length(source)
     heights = motion.heads @ (reference.axes.up / leg_length(source))
-    hips = heights[:, np.isin(motion.names, source.named("hips"))].mean(axis=1)
-    height, lowest = float(np.median(hips)), float(np.median(heights.min(axis=1)))
-    is_low = np.ptp(hips) > 0.0 and hips.min() > 0.0 and height < _LOW and lowest < -_BELOW
-    if is_low or height > _HIGH:
+    hips, lowest = places @ reference.axes.up, heights.min(axis=1)
+    height, below = float(np.median(hips)), float(np.median(lowest))
+    is_low = np.ptp(hips) > 0.0 and hips.min() > 0.0 and height < _LOW and below < -_BELOW
+    # If feet are on a floor at height 0 along another axis only, that one is up.
+    floors = np.abs(np.column_stack([lowest, np.abs(places) - (hips - lowest)[:, None]])) < FLOOR_OFF
+    if floors[:, 0].mean() < 1.0 - MOST and floors.mean(axis=0).max() >= MOST:
+        yield "The root's locations and the rotations have different up axes: export both with the same axes"
+    elif is_low or height > _HIGH:
         yield (
             f"The hips are {height:.3g} times the legs' length above the origin: if locations and bone lengths have "
             "different units, export both in the same units"
@@ -222,12 +232,6 @@ def _direction_doubts(
     top = "neck" if all(body.named("neck") for body in bodies) else "head"
     trunk = {"the trunk": off(("thigh", ""), (top, ""))}
     trunk |= {words: off((part, "R"), (part, "L")) for words, part in _ACROSS}
-    if any(angle > _OPPOSITE for angle in trunk.values()):
-        yield (
-            f"The rig and the source face different directions: {named_figures(trunk, _FAR_TRUNK, '°')} off; check "
-            "that left and right are not swapped in bone names or in the map, and that both bodies face forward at rest"
-        )
-        return
     limbs = {words: off((upper, side), (lower, side)) for words, upper, lower, side in _LIMBS}
     far = {name: angle for name, angle in trunk.items() if angle > _FAR_TRUNK}
     far |= {name: angle for name, angle in limbs.items() if angle > _FAR_LIMB}
@@ -268,10 +272,11 @@ def _most_turned(motion: Motion) -> float:
     return float(angle_between(world, np.append(world, at_rest, axis=1)[:, motion.parents]).max())
 
 
-def _feet_backward(body: RestBody, up: FloatArray) -> bool:
-    ahead = facing(body, up)[:, 0]
+def _points_backward(body: RestBody, up: FloatArray) -> bool:
+    """Whether feet or shoulders point in the opposite direction to the hips."""
+    ahead, left, _ = facing(body, up).T
     feet = [body.direction(name) @ ahead for name in body.named("foot")]
-    return bool(feet) and float(np.mean(feet)) < -_BACKWARD
+    return bool(body.across("upper_arm") @ left < 0.0 or (feet and np.mean(feet) < -_BACKWARD))
 
 
 # Number of frames solved together, so that memory does not grow with the take.
@@ -317,7 +322,7 @@ def retarget_steps(
     pairs = find_pairs(motion, skeleton) if pairs is None else tuple(pairs)
     beside = round(_LOOPED * motion.rate) if motion.is_loop else 0
     wide = motion.repeated(beside) if beside else motion
-    work = _Work(wide, skeleton, settings, limits or {}, pairs)
+    work = _Work(motion, wide, skeleton, settings, limits or {}, pairs)
     solution = Solution.empty(work.skeleton, len(wide), len(work.effectors))
     chunks = [slice(first, min(first + _CHUNK, len(wide))) for first in range(0, len(wide), _CHUNK)]
     for frames in chunks:
@@ -348,12 +353,14 @@ class _Work:
 
     def __init__(
         self,
+        once: Motion,
         motion: Motion,
         skeleton: Skeleton,
         settings: RetargetSettings,
         limits: Mapping[str, Limit],
         pairs: Sequence[Pair],
     ) -> None:
+        """once: the motion itself; motion: with frames before and after it if it is a loop."""
         self.bodies = source, target = find_bodies(motion, skeleton, pairs)
         self.pairs = tuple(pair for pair in pairs if pair.bone in target.roles)
         check_pairs(motion, target, self.pairs)
@@ -362,7 +369,7 @@ class _Work:
         self.rig = skeleton
         self.skeleton = skeleton = skeleton.part(self.among)
         limits = {name: limits[name] for name in skeleton.names if name in limits}
-        self.reference = reference = find_reference(motion, source, target, settings.reference)
+        self.reference = reference = find_reference(once, source, target, settings.reference)
         alignment = align(motion, reference, target, self.pairs)
         self.transfer = Transfer(motion, reference.body, skeleton, target, self.pairs, alignment)
         ends = find_ends(motion, reference.body, skeleton, target)

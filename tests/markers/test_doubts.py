@@ -237,34 +237,39 @@ def doubts_of(solution):
 
 class TestResult:
     def test_all_is_well(self) -> None:
-        assert list(result_doubts(report(0.012, head=50.0, neck=2.0), PERSON)) == []
+        assert list(result_doubts(report(0.012, head=50.0, neck=2.0), PERSON, ["head", "neck"])) == []
 
     def test_bones_at_their_limits(self) -> None:
-        (doubt,) = result_doubts(report(0.005, head=97.0, neck=51.0, chest=10.0), PERSON)
+        at_limits = report(0.005, head=97.0, neck=51.0, chest=10.0)
+        (doubt,) = result_doubts(at_limits, PERSON, ["head", "neck", "chest"])
         assert doubt.startswith("At their limits on most frames: head (97 %) and neck (51 %); ")
+
+    def test_bones_without_markers_may_be_at_their_limits(self) -> None:
+        """Fixed: markers do not show how neck and spine share a bend, so their limits keep nothing from its markers."""
+        assert list(result_doubts(report(0.005, neck=97.0, upper_chest=88.0), PERSON, ["head", "chest"])) == []
 
     def test_markers_that_were_often_left_out(self) -> None:
         errors, outliers = np.full((20, 3), 0.005), np.zeros((20, 3), dtype=bool)
         outliers[:3, 0], outliers[:1, 1], outliers[5:11, 2] = True, True, True
         errors[outliers] = 1.0
         often = Report(errors, ["RKNE", "RTHI", "RTIB"], range(20), [Status.FITTED] * 20, outliers=outliers)
-        (doubt,) = result_doubts(often, PERSON)
+        (doubt,) = result_doubts(often, PERSON, [])
         assert doubt.startswith("Often left out as outliers: RTIB (30 %) and RKNE (15 %); ")
         assert often.total().rms == pytest.approx(0.005)
 
     def test_another_person_gives_a_warning(self) -> None:
-        (doubt,) = result_doubts(report(0.085), PERSON)
+        (doubt,) = result_doubts(report(0.085), PERSON, [])
         assert doubt.startswith("RMS 85 mm is high: ")
 
     def test_far_off_depends_on_the_size_of_the_rig(self) -> None:
         """A rig in centimeters is a hundred times as large, and so are its errors."""
-        assert list(result_doubts(report(0.85), size=240.0)) == []
-        (doubt,) = result_doubts(report(0.012), size=0.24)
+        assert list(result_doubts(report(0.85), 240.0, [])) == []
+        (doubt,) = result_doubts(report(0.012), 0.24, [])
         assert doubt.startswith("RMS 12 mm is high: ")
 
     def test_bones_that_constraints_move_are_the_reason(self) -> None:
-        assert list(result_doubts(report(0.005), PERSON, moved=["shin.L"])) == []
-        (doubt,) = result_doubts(report(0.085, head=97.0), PERSON, moved=["shin.L", "shin.R"])
+        assert list(result_doubts(report(0.005), PERSON, [], moved=["shin.L"])) == []
+        (doubt,) = result_doubts(report(0.085, head=97.0), PERSON, ["head"], moved=["shin.L", "shin.R"])
         assert doubt.startswith("RMS 85 mm is high because constraints move shin.L and shin.R: press ")
 
     @pytest.mark.parametrize("doubts", [(), ("It may be, or not", "a second")])

@@ -1,5 +1,7 @@
 """Whole takes: exact markers reproduce the animation, hidden ones are compensated, wrong ones are ignored."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -10,6 +12,7 @@ from support.steps import solve_take
 from fabrik_addon.core import Effector, Hinge, Options, Solver, Status
 from fabrik_addon.core.rotations import angle_between, quaternion_from_matrix
 from fabrik_addon.markers.calibrate.size import points_on, with_factors
+from fabrik_addon.markers.solving import recording
 from fabrik_addon.markers.solving.course import GAPS
 from fabrik_addon.markers.take import TakeSettings, solve_take_steps
 
@@ -292,3 +295,23 @@ def test_a_take_is_solved_in_steps():
     shares = list(solve_take_steps(make_solver(), walker.true_positions()[:30], TakeSettings(walker.RATE)))
     assert shares == sorted(shares)
     assert all(0.0 < share <= 1.0 for share in shares)
+
+
+def test_memory_grows_with_the_results_of_a_take_only(monkeypatch):
+    """Frames are solved in blocks, here of 100. Without, each more frame would need 25 times as much for a while."""
+    monkeypatch.setattr(recording, "_TOGETHER", 100)
+    bones = [name for name in walker.skeleton().names if name in ("hips", "spine", "thigh.L", "shin.L", "foot.L")]
+    skeleton = walker.skeleton().part([walker.skeleton().index(name) for name in bones])
+    effectors = [effector for effector in walker.effectors() if effector.bone in bones]
+    solver = Solver(skeleton, effectors, root="FREE", options=Options(restarts=0, chunk=100))
+    walk, peaks = walker.true_positions()[:, walker.on_bones(*bones)].copy(), list[int]()
+    walk[np.random.default_rng(1).random(walk.shape[:2]) < 0.02] = np.nan
+    for frames in (250, 1000):
+        targets = walk[np.abs((np.arange(frames) + 400) % 800 - 400)]
+        tracemalloc.start()
+        found = solve_take(solver, targets, TakeSettings(walker.RATE))
+        results = tracemalloc.get_traced_memory()[0] / frames
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert len(found.solution.rotations) == frames
+    assert (peaks[1] - peaks[0]) / 750 < 2.5 * (results + targets[0].nbytes)

@@ -360,19 +360,51 @@ def skeleton_with_shorter_arms():
     return motions.skeleton_of(humans.in_proportion(humans.human(arms=45.0, bend=5.0, fingers=False), 1.0, 0.9))
 
 
-def test_a_foot_that_lands_with_its_heel_below_the_floor_rotates_gradually():
-    """The ball sinks by 1 mm per frame. The heel is 4 cm lower; when it was held at once, the foot rotated by 11°."""
+def planned(tilts, banked, heights, slide, about="ball"):
+    """The plan of a foot, its rotations before, (F, 3, 3) its heel, ball and the ball's left side, and the floor.
+
+    tilts: (F,) radians by which the heel is lower than the ball. banked: radians by which the foot is rotated about its
+    length. heights: (F,) of a point, `about`, above the floor. slide: meters by which that moves to the side.
+    """
     body = RestBody(rows_of_shorter_arms())
     (foot, sole), *_ = find_soles(body).items()
-    floor, rest = RigFloor.of(body, {foot: sole}), body.bones[foot]
-    tilt = np.arcsin(0.04 / np.linalg.norm(sole.ball - sole.heel))
-    turned = product(quaternion_from_rotation_vector(-tilt * floor.axes.left), quaternion_from_matrix(rest.axes))
-    # The foot slides, so that it is not planted.
-    balls = np.linspace(0.03, -0.001, 32)[:, None] * floor.axes.up + np.linspace(0.0, 1.0, 32)[:, None] * [1.0, 0, 0]
-    places = balls + floor.height * floor.axes.up - matrix_from_quaternion(turned) @ sole.ball
-    plan = FootPlan(foot, sole, places, np.tile(turned, (32, 1)), floor, 30.0, StandingSettings())
+    floor, rest = RigFloor.of(body, {foot: sole}), quaternion_from_matrix(body.bones[foot].axes)
+    tilted = product(quaternion_from_rotation_vector(-tilts[:, None] * floor.axes.left), rest)
+    turned = product(quaternion_from_rotation_vector(banked * floor.axes.forward), tilted)
+    points = heights[:, None] * floor.axes.up + np.linspace(0.0, slide, len(heights))[:, None] * [1.0, 0, 0]
+    places = points + floor.height * floor.axes.up - matrix_from_quaternion(turned) @ getattr(sole, about)
+    plan = FootPlan(foot, sole, places, turned, floor, 30.0, StandingSettings())
+    rotations = matrix_from_quaternion(plan.rotations)
+    ends = [plan.positions + rotations @ end for end in (sole.heel, sole.ball, sole.ball + sole.aside)]
+    return plan, turned, np.stack(ends, axis=1), floor
+
+
+def test_a_foot_that_lands_with_its_heel_below_the_floor_rotates_gradually():
+    """The ball sinks by 1 mm per frame. The heel is 4 cm lower; when it was held at once, the foot rotated by 11°."""
+    plan, _, ends, floor = planned(np.full(32, 0.19), 0.0, np.linspace(0.03, -0.001, 32), slide=1.0)
     assert not plan.stances
     assert np.degrees(angle_between(plan.rotations[1:], plan.rotations[:-1])).max() < 3.0
+    assert floor.above(ends).min() > -1e-6
+
+
+def test_a_foot_on_its_heel_moves_onto_the_floor_without_a_rotation():
+    """The toes tap. The source's heel is up to 8 mm above the floor and drifts by 2 cm to its side."""
+    taps = 0.9 + 0.35 * np.sin(np.linspace(0.0, 25.0, 40))
+    plan, before, ends, floor = planned(taps, 0.0, np.linspace(0.0, 0.008, 40), 0.02, "heel")
+    assert len({stance.point for stance in plan.stances}) == 1
+    assert np.degrees(angle_between(plan.rotations, before)).max() < 0.01
+    np.testing.assert_allclose(floor.above(ends[:, 0]), 0.0, atol=1e-4)
+    assert np.ptp(ends[:, 0], axis=0).max() < 1e-4
+
+
+@pytest.mark.parametrize("banked", [-0.6, 0.6])
+def test_a_banked_foot_on_its_ball_is_rolled_onto_the_floor(banked):
+    """One side of its ball is 2 cm under the floor of the source, while the heel moves."""
+    lifts = -0.8 + 0.35 * np.sin(np.linspace(0.0, 25.0, 40))
+    plan, _, ends, floor = planned(lifts, banked, np.zeros(40), 0.0)
+    assert len({stance.point for stance in plan.stances}) == 1
+    _, ball, left = floor.above(ends).T
+    assert np.minimum(left, 2.0 * ball - left).min() > -1e-6
 
 
 def test_toes_stay_above_the_floor_without_any_contact():

@@ -61,8 +61,10 @@ def of_markers(version="1.23", units="Meters", factor=1.0, prefix="", axes=y_up)
     return file
 
 
-def nexus_text(unit="mm", factor=1000.0, rate="100", before="", after="", extra=False):
+def nexus_text(unit="mm", factor=1000.0, rate="100", before="", after="", extra=False, points=None):
+    """points: (F, M, 3) instead of the person's positions."""
     positions, names = truth()
+    positions = positions if points is None else points
     axes = ["X", "Y", "Z", *(["X'", "Y'", "Z'"] if extra else [])]
     units = [unit] * 3 + ([f"{unit}/s"] * 3 if extra else [])
     rows = [
@@ -70,8 +72,8 @@ def nexus_text(unit="mm", factor=1000.0, rate="100", before="", after="", extra=
         ["Frame", "Sub Frame", *axes * len(names)],
         ["", "", *units * len(names)],
     ]
-    for frame, points in enumerate(positions, 101):
-        values = np.append(points, np.full_like(points, 7.0), axis=1) if extra else points
+    for frame, each in enumerate(positions, 101):
+        values = np.append(each, np.full_like(each, 7.0), axis=1) if extra else each
         cells = [f"{factor * value:.6g}" if np.isfinite(value) else "" for value in values.ravel()]
         rows.append([str(frame), "0", *cells])
     return before + f"Trajectories\n{rate}\n" + "\n".join(",".join(row) for row in rows) + "\n" + after

@@ -662,7 +662,8 @@ def make_result(
         chains = {each.name for bone in carrying for each in (bone, *bone.parent_recursive)}
         moved = sorted(chains & posed.owned.keys(), key=bones.find)
         unseen = {row.name for row in report.per_marker() if row.coverage == 0.0}
-        doubts = [*matching_doubts_of(armature, unseen), *result_doubts(report, size, moved), *doubts]
+        results = result_doubts(report, size, {bone.name for bone in carrying}, moved)
+        doubts = [*matching_doubts_of(armature, unseen), *results, *doubts]
     if by_markers or take:
         doubts += [doubt for tree in trees for doubt in posture_doubts(tree.solution, matrices)]
     report = replace(report, notes=(*left, *report.notes), doubts=tuple(doubts))

@@ -10,10 +10,11 @@ import numpy as np
 
 from ...core.arrays import ROUNDING, FloatArray, lengths
 from ...core.errors import first_few
+from ...human.naming_schemes import MIDDLE
 from ..clip import LOOKED_AT, Clip, ClipError, MarkerFileError, true_spans
 from ..mapping.labels import SIDES, landmarks_of
 from ..mapping.landmarks import LANDMARKS, is_mirrored, is_stretched, limb_vectors, limbs_on_other_sides
-from ..person import GRAVITY, cadence_doubts
+from ..person import GRAVITY, cadence_doubts, cut_doubts, of_most, repeat_doubts
 from . import ARMATURE_SUFFIXES, SUFFIXES
 from .c3d import MAGIC, parse_c3d
 from .csv_exports import has_sections, is_motive, parse_motive, parse_nexus
@@ -45,10 +46,10 @@ _FROZEN_TOO: Final = 2
 # The distance of two markers on neighboring bones changes by less than this fraction of the person's extent.
 _KEPT: Final = 0.1
 # Acceleration is measured over this many seconds before and after a frame.
-_LAG: Final = 0.05
-# A body falls too fast if this fraction of its markers falls at more than this multiple of gravity. Jumps reach 1.
-_MOST: Final = 0.75
-_FASTER: Final = 1.5
+_LAG: Final = 0.02
+# A body falls too fast if its trunk falls at more than this multiple of gravity. Jumps reach 1, and a dance recorded
+# with sensors in a suit 2.6. A walk at 5 times its rate has at least 3.3.
+_FASTER: Final = 3.0
 
 
 def read_markers(
@@ -77,7 +78,7 @@ def read_markers(
 def _person_doubts(clip: Clip) -> Iterator[str]:
     """Warnings if the size, sides, steps or falls of the markers do not match one person."""
     for name in performers(clip) or ("",):
-        person = select_performer(clip, name) if name else clip
+        person, who = select_performer(clip, name) if name else clip, name or "the person"
         known = landmarks_of(person.names)
         if len(known) < _FEWEST_LANDMARKS:
             continue
@@ -86,12 +87,9 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
         places = np.moveaxis(positions, 1, 0)
         landmarks = dict(zip(known.values(), places, strict=True))
         size = extent(positions)
-        if size > 0.0 and not _SMALLEST < size < _LARGEST:
+        if not (is_sized := size == 0.0 or _SMALLEST < size < _LARGEST):
             length = f"{size:.2g}" if size < 1.0 else f"{size:.0f}"
-            yield (
-                f"The markers of {name or 'the person'} extend over {length} m: choose units other than {clip.units} "
-                "if that is wrong"
-            )
+            yield f"The markers of {who} extend over {length} m: choose units other than {clip.units} if that is wrong"
         along = [each for each in limb_vectors(landmarks) if len(each) >= _PARTS and np.median(lengths(each)) > 0.0]
         long = [lengths(each) for each in along]
         middles = [[np.median(part) for part in np.array_split(each / np.median(each), _PARTS)] for each in long]
@@ -100,45 +98,49 @@ def _person_doubts(clip: Clip) -> Iterator[str]:
         grown = float((relative[:, sizes.argmax()] / np.maximum(relative[:, sizes.argmin()], ROUNDING)).min())
         if grown > _GROWN:
             yield (
-                f"The size of {name or 'the person'} changes {grown:.1f}-fold during the recording: export the file "
-                "with one unit for all frames"
+                f"The size of {who} changes {grown:.1f}-fold during the recording: export the file with one unit for "
+                "all frames"
             )
         elif is_stretched(along):
-            yield (
-                f"The limbs of {name or 'the person'} change their lengths as they rotate: check that all axes have "
-                "the same scale"
-            )
+            yield f"The limbs of {who} change their lengths as they rotate: check that all axes have the same scale"
         if is_mirrored(landmarks):
             yield (
-                f"The body of {name or 'the person'} faces backward: check whether the labels swap left and right, "
-                "or the axes are mirrored"
+                f"The body of {who} faces backward: check whether the labels swap left and right, or the axes are "
+                "mirrored"
             )
         else:
             swapped = set(limbs_on_other_sides(landmarks))
             for limbs, words in (("legs", "the legs"), ("arms", "the arms")):
                 if limbs in swapped:
-                    yield f"The labels of {name or 'the person'} swap left and right on {words}: rename them"
+                    yield f"The labels of {who} swap left and right on {words}: rename them"
         apart = [lengths(place - landmarks[each]) for place, each in zip(places, known.values(), strict=True)]
         if sum(np.nanmedian(each) > _APART * size for each in apart if np.isfinite(each).any()) >= _FEWEST_LANDMARKS:
             yield (
-                f"The labels of {name or 'the person'} occur twice, far apart: if there are two people, put a name "
-                "before each person's labels, as in Anna:LASI"
+                f"The labels of {who} occur twice, far apart: if there are two people, put a name before each "
+                "person's labels, as in Anna:LASI"
             )
-        times = _falls(person.positions[..., "XYZ".index(person.up_axis)], columns, person.rate)
+        if not is_sized:
+            continue
+        parts: dict[str, list[int]] = {}
+        for column, (side, point) in zip(columns, known.values(), strict=True):
+            part = LANDMARKS[point].part
+            is_foot = part in ("foot", "toe") or point.endswith("ankle")
+            parts.setdefault(f"foot{side}" if is_foot else part, []).append(column)
+        trunk = person.positions[:, [column for part in (*MIDDLE, "shoulder") for column in parts.get(part, ())]]
+        up = np.eye(3)["XYZ".index(person.up_axis)]
+        yield from repeat_doubts((np.diff(trunk, axis=0) == 0.0).all(axis=(1, 2)))
+        times = _falls(trunk @ up, person.rate)
         if times > 0.0:
             yield (
-                f"The body of {name or 'the person'} falls at {times:.1f} times the acceleration of gravity: choose "
-                "another frame rate, or other units"
+                f"The body of {who} falls at {times:.1f} times the acceleration of gravity: choose another frame "
+                "rate, or other units"
             )
         else:
-            parts: dict[str, list[FloatArray]] = {"L": [], "R": [], "hips": [], "": []}
-            for column, (side, point) in zip(columns, known.values(), strict=True):
-                part = LANDMARKS[point].part
-                is_foot = part in ("foot", "toe") or point.endswith("ankle")
-                parts[side if is_foot else part if part == "hips" else ""].append(person.positions[:, column])
-            left, right, hips, _ = parts.values()
-            up = np.eye(3)["XYZ".index(person.up_axis)]
-            yield from cadence_doubts(name or "the person", left, right, hips, up, person.rate)
+            left, right, hips = (
+                [person.positions[:, column] for column in parts.get(part, ())] for part in ("footL", "footR", "hips")
+            )
+            yield from cadence_doubts(who, left, right, hips, up, person.rate)
+            yield from cut_doubts(who, trunk, person.rate)
 
 
 def _without_frozen(clip: Clip) -> Clip:
@@ -180,19 +182,16 @@ def _frozen_spans(clip: Clip, own: Sequence[int]) -> Iterator[tuple[int, slice]]
             yield place, span
 
 
-def _falls(heights: FloatArray, columns: Sequence[int], rate: float) -> float:
-    """The acceleration of a body that falls too fast, as a multiple of gravity's; 0 if it never does.
+def _falls(heights: FloatArray, rate: float) -> float:
+    """The acceleration of a trunk that falls too fast, as a multiple of gravity's; 0 if it never does.
 
-    heights: (F, M) meters; rate: Hz. The ground only pushes upward. So most markers of a body never fall faster than
-    gravity at the same time, even if limbs move fast.
+    heights: (F, P) of points on it, meters; rate: Hz. The ground only pushes upward.
     """
-    lag, body = max(1, round(_LAG * rate)), heights[:, columns]
-    falling = (2.0 * body[lag:-lag] - body[2 * lag :] - body[: -2 * lag]) * ((rate / lag) ** 2 / GRAVITY)
-    seen = np.isfinite(falling).sum(axis=1)
-    many = (seen >= _FEWEST_LANDMARKS) & ((falling > _FASTER).sum(axis=1) >= _MOST * seen)
+    lag = max(1, round(_LAG * rate))
+    falling = of_most(2.0 * heights[lag:-lag] - heights[2 * lag :] - heights[: -2 * lag]) * (rate / lag) ** 2 / GRAVITY
     # A jump of the positions, as at a cut, looks like a fall for `lag` frames.
-    falls = [falling[start:end] for start, end in true_spans(many) if end - start > lag + 1]
-    return max((float(np.nanmedian(fall)) for fall in falls), default=0.0)
+    falls = [falling[start:end] for start, end in true_spans(falling > _FASTER) if end - start > lag + 1]
+    return max((float(np.median(fall)) for fall in falls), default=0.0)
 
 
 def _parser(content: bytes, suffix: str) -> Parser:

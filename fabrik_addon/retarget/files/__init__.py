@@ -2,11 +2,15 @@
 
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from ...core.errors import FabrikError
 from ...markers.files import POSE_SUFFIXES
 from ...markers.files.reading import NPZ_START, file_bytes
+from ...markers.person import repeat_doubts
 from ..motion import Recorded, RetargetError
 from .bvh import parse_bvh
 from .mvnx import parse_mvnx
@@ -31,10 +35,14 @@ def read_recorded(path: str | os.PathLike[str], up_axis: str | None = None, rate
     try:
         content = file_bytes(path)
         if suffix == ".npz":
-            return parse_smpl(content, up_axis, rate)
-        return (parse_mvnx if suffix == ".mvnx" else parse_bvh)(content, rate)
+            body = parse_smpl(content, up_axis, rate)
+        else:
+            body = (parse_mvnx if suffix == ".mvnx" else parse_bvh)(content, rate)
     except FabrikError as trouble:
         raise RetargetError(f"{path.name}: {trouble}") from None
+    steps = np.diff(body.rotations, axis=0).any(axis=(1, 2)), np.diff(body.root, axis=0).any(axis=1)
+    is_still = ~np.logical_or(*steps)
+    return replace(body, doubts=(*body.doubts, *repeat_doubts(is_still)))
 
 
 def holds_poses(path: str | os.PathLike[str]) -> bool:

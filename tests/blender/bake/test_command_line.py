@@ -1,5 +1,6 @@
 """The command line: input and output files, and one clear line for each error."""
 
+import argparse
 import csv
 import json
 import os
@@ -15,6 +16,7 @@ import pytest
 from support import scenes
 from support.processes import run_python
 
+from fabrik_addon import batch
 from fabrik_addon.blender import command_line as cli
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.rig.pose_writer import pose_key
@@ -696,6 +698,12 @@ class TestSeveralTakes:
         assert cli.run_command(self.arguments(files, recordings)) == 1
         assert sentence in capfd.readouterr().err
         assert not list((files.folder / "reports").iterdir())
+
+    def test_an_unexpected_error_becomes_the_outcome_of_its_take(self, files):
+        """Here the arguments are missing."""
+        call = batch.Call("bake", argparse.Namespace(), batch.BatchTake(files.markers, files.folder / "out.blend"))
+        failure = cli._carry_out(call).failure  # noqa: SLF001  no file is known that causes one
+        assert failure.startswith("stopped by an unexpected error (AttributeError: ")
 
     def test_missing_folders_are_created(self, files):
         recordings = self.takes(files)

@@ -8,9 +8,12 @@ from types import SimpleNamespace
 import bpy
 import numpy as np
 import pytest
+from support.recordings import gait_model, gait_targets
 
+from benchmarks.recordings import keyed_gait
 from fabrik_addon.batch import planned
 from fabrik_addon.blender.command_line import COMMANDS, Parser, add_arguments, bake_file
+from fabrik_addon.core import Hinge
 from fabrik_addon.markers.clip import to_z_up
 from fabrik_addon.markers.feet import StandingSettings, find_stances, lift_off_floor
 from fabrik_addon.markers.files.any_file import read_markers
@@ -68,6 +71,25 @@ def test_the_saved_file_has_the_solved_poses(balancing):
             bpy.context.scene.frame_set(int(result.bake.frames[row]))
             shown = np.array([rig.pose.bones[name].tail for name in tree.problem.tree.skeleton.names])
             assert np.abs(shown - tree.solution.tails[row]).max() < 1e-4 * HEIGHT
+
+
+@pytest.mark.parametrize("endless", [False, True])
+def test_a_whole_bake_is_no_farther_from_opensim_than_the_solver(endless):
+    """As keyed in Blender, with the limits of OpenSim's joints, or with hinges that may rotate fully."""
+    model = gait_model()
+    targets = gait_targets(model)
+    reference = model.solve(targets)
+    placed, rig = model.place(reference), model.rig(reference)
+    if endless:
+        ends = {
+            name: Hinge(limit.axis, -np.pi, np.pi) for name, limit in rig.limits.items() if isinstance(limit, Hinge)
+        }
+        rig.limits |= ends
+    errors, heads = keyed_gait(rig, [marker.name for marker in model.markers], targets)
+    theirs = np.stack([placed[name][1] for name in rig.skeleton.names], axis=1)
+    assert np.percentile(np.linalg.norm(heads - theirs, axis=2), 95.0) < 0.0033
+    weighted = np.sqrt((model.weights * errors**2).sum(axis=1) / model.weights.sum())
+    assert weighted.mean() <= 11.53e-3
 
 
 def biggest_turn(solution):

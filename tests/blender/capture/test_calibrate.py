@@ -125,6 +125,12 @@ class TestOtherProportions:
         calibrate_markers(bpy.context, rig, proportions="UNIFORM")
         assert not len(rig.fabrik.capture.factors)
 
+    def test_limbs_are_the_default(self):
+        """With one scale, joints of a person of other proportions are three times as far off in the median."""
+        rig, _ = recorded()
+        assert bpy.ops.fabrik.calibrate_markers() == {"FINISHED"}
+        assert len(rig.fabrik.capture.factors) == len(rig.data.bones)
+
     def test_the_rig_gets_the_person_s_size(self):
         rig, _ = recorded(1.2)
         lengths = np.array([bone.length for bone in rig.data.bones])

@@ -149,6 +149,17 @@ def test_a_broken_file_is_reported_in_one_line(command, tmp_path, content):
     assert [path.name for path in tmp_path.iterdir()] == ["broken.bvh"]
 
 
+@pytest.mark.one_blender
+@pytest.mark.parametrize("name", ["broken.fbx", "broken.glb"])
+def test_a_file_that_blender_s_importer_refuses_is_reported_in_one_line(name, tmp_path, capfd):
+    broken = tmp_path / name
+    broken.write_bytes(b"glTF rubbish")
+    assert run_command([str(RIG), str(broken), "--output", str(tmp_path / "broken.blend")], "retarget") == 1
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith(f"fabrik_retarget: {name}: cannot be read (")
+    assert line.endswith("): export it again")
+
+
 @pytest.mark.parametrize(
     ("name", "said"), [("walk.trc", "use the command bake"), ("walk.c3d", "the command bake"), ("walk.amc", "to .bvh")]
 )

@@ -1,6 +1,7 @@
 """File formats are detected from the content, and performers are separated."""
 
 import os
+import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -104,6 +105,18 @@ def trc_of(names: Sequence[str], points: np.ndarray, units: str = "m", number: s
     for frame, one in enumerate(points):
         lines.append("\t".join([str(frame + 1), f"{frame / 100}", *map(number.format, one.ravel())]))
     return "\n".join(lines) + "\n"
+
+
+def test_memory_while_reading_is_three_times_that_of_text_and_positions(tmp_path: Path) -> None:
+    """Rows are kept as arrays: Python's own numbers in lists would need 32 bytes each instead of 8."""
+    names, path, needed = list(walker.marker_names()), tmp_path / "a.trc", list[int]()
+    for frames in (50, 200):
+        path.write_text(trc_of(names, 1000.0 * walker.true_positions()[:frames], "mm"))
+        tracemalloc.start()
+        clip = read_markers(path)
+        needed.append(tracemalloc.get_traced_memory()[1] - 3 * (path.stat().st_size + clip.positions.nbytes))
+        tracemalloc.stop()
+    assert needed[1] < needed[0]
 
 
 class TestNoPositions:
@@ -349,10 +362,12 @@ class TestFall:
         wanted = f"The body of the person falls at {times} times the acceleration of gravity: choose another frame rate"
         assert [doubt.startswith(wanted) for doubt in falls] == [True] * (times is not None)
 
-    def test_a_cut_between_two_frames_is_no_fall(self, tmp_path: Path) -> None:
-        points = walker.true_positions()[:100] + np.where(np.arange(100) < 50, 0.4, 0.0)[:, None, None]
-        (tmp_path / "a.trc").write_text(trc_of(walker.marker_names(), points))
-        assert not read_markers(tmp_path / "a.trc", up_axis="Z").doubts
+    def test_a_short_part_of_a_walk_at_five_times_its_rate(self, tmp_path: Path) -> None:
+        """Fixed: without three steps in a row there was no warning, since the swinging limbs do not fall."""
+        (tmp_path / "a.trc").write_text(trc_of(walker.marker_names(), walker.true_positions()[:130]))
+        for rate, doubted in ((walker.RATE, False), (5.0 * walker.RATE, True)):
+            doubts = read_markers(tmp_path / "a.trc", up_axis="Z", rate=rate).doubts
+            assert ["times the acceleration of gravity" in doubt for doubt in doubts] == [True] * doubted
 
     @pytest.mark.parametrize("noise", [0.01, 0.03])
     def test_noise_is_no_fall(self, tmp_path: Path, noise: float) -> None:
@@ -360,6 +375,34 @@ class TestFall:
         points = points + np.random.default_rng(1).normal(scale=noise, size=points.shape)
         (tmp_path / "a.trc").write_text(trc_of(walker.marker_names(), points))
         assert not read_markers(tmp_path / "a.trc", up_axis="Z").doubts
+
+
+class TestBreaks:
+    """Frames that are not one motion at an even rate."""
+
+    @pytest.mark.parametrize("far", [0.0, 0.05, 0.4, 1.65])
+    def test_cuts_give_a_warning(self, tmp_path: Path, far: float) -> None:
+        """Fixed: two cuts inside a take were baked as one motion, without a warning, and are no falls."""
+        points = walker.true_positions()[:150].copy()
+        points[50:120] += [far, 0.0, 0.5 * far]
+        (tmp_path / "a.trc").write_text(trc_of(walker.marker_names(), points))
+        wanted = "The body of the person jumps to another place, as at a cut, on frame 51, 121: "
+        doubts = read_markers(tmp_path / "a.trc", up_axis="Z").doubts
+        assert [doubt.startswith(wanted) for doubt in doubts] == [True] * (far > 0.1)
+
+    def test_one_marker_that_jumps_is_no_cut(self, tmp_path: Path) -> None:
+        points = walker.true_positions()[:150].copy()
+        points[60:90, walker.marker_names().index("LASI")] += 0.8
+        (tmp_path / "a.trc").write_text(trc_of(walker.marker_names(), points))
+        assert not read_markers(tmp_path / "a.trc", up_axis="Z").doubts
+
+    @pytest.mark.parametrize(("step", "doubted"), [(1.0, False), (0.97, False), (0.8, True), (0.5, True), (0.2, True)])
+    def test_repeated_frames_give_a_warning(self, tmp_path: Path, step: float, doubted: bool) -> None:
+        """Fixed: each frame twice at the same rate is half as fast. A person may stand still first."""
+        points = walker.true_positions()[np.arange(0.0, 130.0, step).astype(int)]
+        (tmp_path / "a.trc").write_text(trc_of(walker.marker_names(), np.append(points[:1].repeat(99, 0), points, 0)))
+        doubts = [doubt for doubt in read_markers(tmp_path / "a.trc", up_axis="Z").doubts if "repeat the one" in doubt]
+        assert len(doubts) == doubted
 
 
 class TestWalk:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from fabrik_addon.core.rotations import angle_between, matrix_from_quaternion
+from fabrik_addon.retarget.files import read_recorded
 from fabrik_addon.retarget.files.bvh import parse_bvh
 from fabrik_addon.retarget.motion import RetargetError
 
@@ -252,3 +253,14 @@ def test_radians_are_read_as_radians_if_the_body_moves_farther_than_such_degrees
     # A person who stands still may be within six degrees of the rest pose, and others have larger angles.
     assert parse_bvh(GOOD.encode()).notes == ()
     assert parse_bvh(walk.replace("-6.1", "-16.1").encode()).notes == ()
+
+
+@pytest.mark.parametrize(("times", "doubted"), [(1, False), (2, True), (4, True)])
+def test_repeated_frames_give_a_warning(tmp_path, times, doubted):
+    """Fixed: a file with each frame twice was half as fast, without a warning. A body may stand still first."""
+    rows = [f"0 {0.01 * frame:.3f} 0 {frame} 0 0" for frame in range(30) for _ in range(times)]
+    joint = "CHANNELS 6 Xposition Yposition Zposition Xrotation Yrotation Zrotation\nEnd Site\n{\nOFFSET 0 1 0\n}\n}\n"
+    head = f"HIERARCHY\nROOT hips\n{{\nOFFSET 0 0 0\n{joint}MOTION\nFrames: {19 + len(rows)}\nFrame Time: 0.01\n"
+    (tmp_path / "a.bvh").write_text(head + "\n".join([rows[0]] * 19 + rows))
+    found = ["frames repeat the one before" in doubt for doubt in read_recorded(tmp_path / "a.bvh").doubts]
+    assert found == [True] * doubted
