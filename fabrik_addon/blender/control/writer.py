@@ -16,6 +16,7 @@ from mathutils import Matrix, Vector
 from ...core import forward_kinematics
 from ...core.arrays import TINY, BoolArray, FloatArray, times
 from ...core.channels import channel_count, from_channels, to_channels
+from ...core.kernel.bodies import cross
 from ...core.model.skeleton import Skeleton
 from ...core.rotations import (
     conjugate,
@@ -384,14 +385,21 @@ class LimbOnIk:
         held, angle = max(end, *turned, 0.0), abs(self.plane_angle(wanted))
         return np.array([held / least, apart / (_STRAIGHT * self.size), end / least, angle / _IN_PLANE])
 
-    def lead(self, wanted: FloatArray, *, attached: bool = True) -> None:
+    def moves_end(self, wanted: FloatArray) -> bool:
+        """Whether matrices (B, 4, 4) move the bone that the IK control holds."""
+        rows = [self.bones.index(bone) for bone in self.goes_by]
+        return bool(np.abs(wanted[rows] - self.here[rows]).max(initial=0.0) > PLACED * self.size)
+
+    def lead(self, wanted: FloatArray, motion: FloatArray | None = None, *, attached: bool = True) -> None:
         """Move the controls so that the bones reach matrices (B, 4, 4), except controls that hardly move.
 
-        attached: move the end of a limb that is too short back to its control.
+        motion: (4, 4) by which the limb's parent will move as well; None: it is where it should be. attached: move the
+        end of a limb that is too short back to its control.
         """
-        bent, least = self.plane_angle(wanted), PLACED * self.size
+        bent, least = motion is not None or self.plane_angle(wanted), PLACED * self.size
         apart = self.beyond * attached
-        for name, channels in self.channels_over(wanted[None], np.eye(4)[None], apart=apart).items():
+        above = np.eye(4) if motion is None else motion
+        for name, channels in self.channels_over(wanted[None], above[None], apart=apart).items():
             bone = self.rig.pose.bones[name]
             start = channels_of(bone)
             turn = rotation_vector_from_quaternion(product(conjugate(start[3:]), channels[0, 3:]))
@@ -478,7 +486,10 @@ class LimbOnIk:
         angles, axis = np.zeros(len(wanted)), np.array((0.0, 1.0, 0.0))
         for _ in range(_ANGLE_ROUNDS):
             turned = quaternion_from_rotation_vector(angles[:, None] * axis)
-            angles += apart(turns @ start[:3, :3] @ matrix_from_quaternion(turned), frames) - first
+            more = apart(turns @ start[:3, :3] @ matrix_from_quaternion(turned), frames) - first
+            angles += more
+            if np.abs(more).max() < _IN_PLANE:
+                break
         channels, turns = np.tile(channels_of(pole), (len(wanted), 1)), np.tile(np.eye(4), (len(wanted), 1, 1))
         turned = quaternion_from_rotation_vector(angles[:, None] * axis)
         channels[:, 3:], turns[:, :3, :3] = product(channels[:, 3:], turned), matrix_from_quaternion(turned)
@@ -495,7 +506,7 @@ class LimbOnIk:
         z = np.where(is_bent, normals, own - y * np.sum(y * own, axis=1, keepdims=True))
         z /= np.maximum(np.linalg.norm(z, axis=1, keepdims=True), TINY)
         frames = np.tile(np.eye(4), (len(matrices), 1, 1))
-        frames[:, :3, :3], frames[:, :3, 3] = np.stack([np.cross(y, z), y, z], axis=2), matrices[:, 0, :3, 3]
+        frames[:, :3, :3], frames[:, :3, 3] = np.stack([cross(y, z), y, z], axis=2), matrices[:, 0, :3, 3]
         return frames
 
     def doubtful(self, wanted: FloatArray, motion: FloatArray) -> list[int]:
@@ -555,7 +566,7 @@ class LimbOnIk:
         """
         arms = matrices[..., 1 : self.end + 1, :3, 3] - matrices[..., :1, :3, 3]
         lines = arms[..., -1, :] / np.maximum(np.linalg.norm(arms[..., -1, :], axis=-1, keepdims=True), TINY)
-        return lines, np.cross(arms[..., :-1, :].sum(axis=-2), lines)
+        return lines, cross(arms[..., :-1, :].sum(axis=-2), lines)
 
     def move_to(self, control: PoseBone, there: Matrix, *, locked: bool = True) -> None:
         """Set a control's channels, without the locked ones if `locked`, to bring it to a matrix in armature space.
@@ -576,7 +587,7 @@ def _plane_angles(plane: Sequence[FloatArray], wanted: Sequence[FloatArray]) -> 
     """(F,) radians from planes, swung to the wanted lines, to the wanted planes; both as from `_bend`."""
     (lines, normals), (wanted_lines, wanted_normals) = plane, wanted
     swung = times(matrix_from_quaternion(rotation_between(lines, wanted_lines)), normals)
-    across = np.sum(np.cross(swung, wanted_normals) * wanted_lines, axis=1)
+    across = np.sum(cross(swung, wanted_normals) * wanted_lines, axis=1)
     return np.asarray(np.arctan2(across, np.sum(swung * wanted_normals, axis=1)))
 
 
@@ -621,6 +632,11 @@ def kept_on_ik(rig: Object, setup: FabrikControlRig, paths: Iterable[str], *, ba
 def evaluate(update: Update, limbs: Sequence[LimbOnIk]) -> None:
     """Evaluate the rig, and read the matrices of the limbs' bones."""
     update()
+    read(limbs)
+
+
+def read(limbs: Sequence[LimbOnIk]) -> None:
+    """Read the matrices of the limbs' bones."""
     # One call for all limbs costs little more than one for each.
     every = plain.bone_matrices(limbs[0].rig, [bone for limb in limbs for bone in limb.bones]) if limbs else np.empty(0)
     for limb in limbs:
@@ -892,10 +908,16 @@ class ControlWriter:
 
     def apply(self, wanted: FloatArray, rotations: FloatArray, location: FloatArray | None) -> None:
         """Bring the tree's bones to matrices (J, 4, 4), as `pose_body`, and place IK controls."""
-        self.pose_body(wanted, rotations, location)
         limbs = [*self.limbs.values(), *self.matching.values()]
+        bones = [self.bones_of(limb, wanted) for limb in limbs]
+        read(limbs)
+        pairs = list(zip(limbs, bones, strict=True))
+        # If all ends stay where they are, the limbs follow the body by themselves, or nearly so.
+        for limb, each in pairs if any(limb.moves_end(each) for limb, each in pairs) else ():
+            limb.lead(each, self.motion_above(limb, wanted[None])[0])
+        self.pose_body(wanted, rotations, location)
         if limbs:
-            place_limbs(self._update, limbs, [self.bones_of(limb, wanted) for limb in limbs])
+            place_limbs(self._update, limbs, bones)
 
     def pose_body(self, wanted: FloatArray, rotations: FloatArray, location: FloatArray | None) -> None:
         """Bring the tree's bones to matrices (J, 4, 4), except limbs on IK and bones that the rig poses.
@@ -924,13 +946,17 @@ class ControlWriter:
         posed[..., inside, :, :] = wanted[..., [rows[limb.bones[place]] for place in inside], :, :]
         return posed
 
-    def motion_above(self, limb: LimbOnIk, wanted: FloatArray, row: int) -> FloatArray:
-        """(F, 4, 4) motion of a limb's parent, from frame `row`, for matrices (F, J, 4, 4) of the tree's bones."""
+    def motion_above(self, limb: LimbOnIk, wanted: FloatArray, row: int | None = None) -> FloatArray:
+        """(F, 4, 4) motion of a limb's parent for matrices (F, J, 4, 4) of the tree's bones.
+
+        It starts from frame `row`, or from the evaluated pose.
+        """
         above = self._setup.carriers[limb.bones[0]].parent
         if above not in self._skeleton.names:
             return np.tile(np.eye(4), (len(wanted), 1, 1))
         matrices = wanted[:, self._skeleton.index(above)]
-        return np.asarray(matrices @ np.linalg.inv(matrices[row]))
+        start = plain.bone_matrices(self._rig, [above])[0] if row is None else matrices[row]
+        return np.asarray(matrices @ np.linalg.inv(start))
 
 
 def deviations(rig: Object, setup: FabrikControlRig, names: Sequence[str], wanted: FloatArray) -> list[Deviation]:

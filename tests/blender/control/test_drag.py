@@ -145,6 +145,26 @@ def torso_aside(rig):
     return channels(rig)
 
 
+@pytest.mark.one_blender
+def test_most_steps_evaluate_the_rig_once_while_ik_places_a_foot(human):
+    """Fixed: it was 30 times in 14 steps, because controls were only placed after the body had moved."""
+    bpy.ops.fabrik.pin(bones="foot_ik.R")
+    drag, evaluated = begin_drag(bpy.context, human, "foot_ik.L"), []
+    # The first step also finds out which controls act as poles.
+    drag.step(drag.start + np.array((0.0, -0.01, 0.01)))
+
+    def count(*_arguments):
+        evaluated.append(1)
+
+    bpy.app.handlers.depsgraph_update_post.append(count)
+    try:
+        for step in range(2, 16):
+            drag.step(drag.start + step * np.array((0.0, -0.01, 0.01)))
+    finally:
+        bpy.app.handlers.depsgraph_update_post.remove(count)
+    assert 14 <= len(evaluated) < 25
+
+
 def test_a_canceled_drag_changes_nothing(human):
     before, drag = torso_aside(human), led(human)
     assert channels(human) != before
