@@ -141,6 +141,18 @@ def test_the_hint_is_about_the_source_although_the_scene_has_a_recording(moving)
     assert next_in_motion(bpy.context, rig)[0].startswith("Press Retarget")
 
 
+def test_the_hint_is_about_what_was_retargeted_or_imported_last(moving):
+    """Fixed: after a retarget it asked to match the markers of a recording imported before."""
+    source, rig = moving
+    make_active(rig)
+    bpy.ops.fabrik.import_markers(filepath=str(WALK), last=12)
+    rig.fabrik.retarget.source = source
+    bpy.ops.fabrik.retarget()
+    assert next_in_motion(bpy.context, rig) == ("Retargeted: see the report below", "")
+    bpy.ops.fabrik.import_markers(filepath=str(WALK), last=12)
+    assert next_in_motion(bpy.context, rig)[0] == "Match the markers to bones"
+
+
 def test_a_rig_with_a_constrained_bone_is_retargeted(moving):
     """Fixed: it failed with an error about a bone."""
     source, rig = moving
