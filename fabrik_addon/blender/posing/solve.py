@@ -496,7 +496,7 @@ class LiveSession:
             solver.continue_from(rotations, location)
         solver.lock(locks)
         asked = places.points, places.rotations
-        if last is None and current is not None and self._is_there(solver, current, asked):
+        if last is None and current is not None and self._is_there(current, asked):
             solver.begin(current.rotations, current.root_location)
             self.is_catching_up = False
         elif last is None and current is not None and not self._is_base(current):
@@ -512,9 +512,11 @@ class LiveSession:
         turned = angle_between(current.rotations, self._base[0]).max()
         return bool(turned <= _THERE and np.allclose(current.root_location, self._base[1], atol=_THERE))
 
-    def _is_there(self, solver: DragSolver, current: Tree, asked: tuple[FloatArray, FloatArray | None]) -> bool:
+    def _is_there(self, current: Tree, asked: tuple[FloatArray, FloatArray | None]) -> bool:
         """Whether the pose already meets its targets, inside the limits."""
-        size = float(self._problem.tree.skeleton.lengths.sum())
+        size = float(current.skeleton.lengths.sum())
+        # IK stretches bones differently in each pose, so measure with the current lengths.
+        solver = replace(self._problem, tree=current).drag_solver()
         misses = solver.misses(current.rotations, current.root_location, *asked)
         # The pose satisfies IK and locks, even if it is slightly off the hinges that represent them.
         limits = read_limits(self._problem.rig, self._problem.bone_names)
