@@ -517,7 +517,9 @@ class LiveSession:
         size = float(current.skeleton.lengths.sum())
         # IK stretches bones differently in each pose, so measure with the current lengths.
         solver = replace(self._problem, tree=current).drag_solver()
-        misses = solver.misses(current.rotations, current.root_location, *asked)
+        # The ends of limbs without a target are where their controls hold them.
+        others = slice(len(self._problem.names), len(self._problem.effectors))
+        misses = np.delete(solver.misses(current.rotations, current.root_location, *asked), others)
         # The pose satisfies IK and locks, even if it is slightly off the hinges that represent them.
         limits = read_limits(self._problem.rig, self._problem.bone_names)
         legal = legal_pose(current.skeleton, limits, current.rotations[None])[0]
