@@ -514,7 +514,6 @@ class LiveSession:
 
     def _is_there(self, current: Tree, asked: tuple[FloatArray, FloatArray | None]) -> bool:
         """Whether the pose already meets its targets, inside the limits."""
-        size = float(current.skeleton.lengths.sum())
         # IK stretches bones differently in each pose, so measure with the current lengths.
         solver = replace(self._problem, tree=current).drag_solver()
         # The ends of limbs without a target are where their controls hold them.
@@ -523,9 +522,8 @@ class LiveSession:
         # The pose satisfies IK and locks, even if it is slightly off the hinges that represent them.
         limits = read_limits(self._problem.rig, self._problem.bone_names)
         legal = legal_pose(current.skeleton, limits, current.rotations[None])[0]
-        return bool(
-            misses.max(initial=0.0) <= _THERE * size and angle_between(legal, current.rotations).max() <= _THERE
-        )
+        most = _THERE * current.skeleton.lengths.sum()
+        return bool(misses.max(initial=0.0) <= most and angle_between(legal, current.rotations).max() <= _THERE)
 
     def stays(self, tree: Tree, wanted: _Pose, on_ik: Collection[str]) -> bool:
         """Whether a pose need not be written: the rig has it, or it was written last and its result is unchanged.
