@@ -75,6 +75,13 @@ def test_a_redraw_does_not_look_at_all_objects(active):
     assert LISTENERS
 
 
+def test_enabling_the_add_on_adds_only_handlers_for_files():
+    fabrik_addon.unregister()
+    fabrik_addon.register()
+    assert handlers() <= ALLOWED
+    assert LISTENERS
+
+
 def test_drawing_the_interface_adds_no_handlers_and_no_data():
     rigs = [scenes.make_rig(name=name) for name in ("One", "Two")]
     look(rigs[0])

@@ -179,6 +179,13 @@ def hold():
     yield 1.0
     assert same(before)
     assert not len(rig().fabrik.holds)
+    with g.override():
+        bpy.ops.fabrik.hold_contacts("INVOKE_DEFAULT")
+    yield 0.6
+    assert not len(rig().fabrik.holds), "it asks first"
+    g.key("ESC")
+    yield 0.6
+    assert not len(rig().fabrik.holds)
 
 
 def trails_off():

@@ -179,10 +179,12 @@ def _limits(bones: Bones) -> str:
 
 
 def current_swing(bone: PoseBone) -> Corner:
-    """The current (X, Z) swing of a bone, in radians."""
+    """The current (X, Z) swing of a bone, in radians without the rounding of single precision."""
     rig = cast("Object", bone.id_data)
     swing = swing_of(many, many.quaternion(posed_rig(rig).local([bone.name])[bone.name][None]))
-    return float(np.asarray(swing.x).item()), float(np.asarray(swing.z).item())
+    # Adding 0.0 removes the sign of -0.0.
+    x, z = (round(float(np.asarray(angle).item()), 5) + 0.0 for angle in (swing.x, swing.z))
+    return x, z
 
 
 def add_point(bone: PoseBone, *, from_pose: bool = False) -> str:

@@ -496,7 +496,7 @@ class LiveSession:
             solver.continue_from(rotations, location)
         solver.lock(locks)
         asked = places.points, places.rotations
-        if last is None and current is not None and self._is_there(solver, current, asked):
+        if last is None and current is not None and self._is_there(current, asked):
             solver.begin(current.rotations, current.root_location)
             self.is_catching_up = False
         elif last is None and current is not None and not self._is_base(current):
@@ -512,16 +512,18 @@ class LiveSession:
         turned = angle_between(current.rotations, self._base[0]).max()
         return bool(turned <= _THERE and np.allclose(current.root_location, self._base[1], atol=_THERE))
 
-    def _is_there(self, solver: DragSolver, current: Tree, asked: tuple[FloatArray, FloatArray | None]) -> bool:
+    def _is_there(self, current: Tree, asked: tuple[FloatArray, FloatArray | None]) -> bool:
         """Whether the pose already meets its targets, inside the limits."""
-        size = float(self._problem.tree.skeleton.lengths.sum())
-        misses = solver.misses(current.rotations, current.root_location, *asked)
+        # IK stretches bones differently in each pose, so measure with the current lengths.
+        solver = replace(self._problem, tree=current).drag_solver()
+        # The ends of limbs without a target are where their controls hold them.
+        others = slice(len(self._problem.names), len(self._problem.effectors))
+        misses = np.delete(solver.misses(current.rotations, current.root_location, *asked), others)
         # The pose satisfies IK and locks, even if it is slightly off the hinges that represent them.
         limits = read_limits(self._problem.rig, self._problem.bone_names)
         legal = legal_pose(current.skeleton, limits, current.rotations[None])[0]
-        return bool(
-            misses.max(initial=0.0) <= _THERE * size and angle_between(legal, current.rotations).max() <= _THERE
-        )
+        most = _THERE * current.skeleton.lengths.sum()
+        return bool(misses.max(initial=0.0) <= most and angle_between(legal, current.rotations).max() <= _THERE)
 
     def stays(self, tree: Tree, wanted: _Pose, on_ik: Collection[str]) -> bool:
         """Whether a pose need not be written: the rig has it, or it was written last and its result is unchanged.

@@ -16,7 +16,7 @@ from .pose_writer import PoseKeeper, has_property, read_switch, unlocked
 
 # Values count as equal if they differ by less than this fraction of the value, or by less than this number if the value
 # is below 1. The pose hardly changes.
-_ROUNDING: Final = 1e-5
+_ROUNDING: Final = 1e-6
 
 
 def is_auto_keying(context: Context) -> bool:

@@ -293,6 +293,7 @@ def follow_take(rig: Object, take: bpy.types.Collection | None, take_armature: O
     if len(capture.markers) or capture.report is not None:
         _copy(rig, to_record=True)
     capture.take, capture.take_armature = take, take_armature
+    rig_settings(rig).retarget.brought = ""
     _copy(rig, to_record=False)
 
 

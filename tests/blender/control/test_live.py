@@ -188,6 +188,34 @@ def test_legs_that_ik_stretches_do_not_pull_the_body_when_a_hand_is_dragged():
     assert moved[0] < 5e-3
 
 
+HANDS = ("c_hand.L_ik", "c_hand.R_ik")
+
+
+@pytest.mark.parametrize(
+    ("make", "place", "raised", "pinned", "bone"),
+    [("Basic.basic_human", "torso", 0.0, FEET, "head"), (arp_like, "c_hips", 0.05, HANDS, "c_hips")],
+    ids=["stretched", "out of reach"],
+)
+def test_undo_brings_back_a_pose_in_which_ik_holds_limbs_otherwise_than_in_the_keyed_one(
+    make, place, raised, pinned, bone
+):
+    """Fixed: pins seemed to be missed, by lengths of the keyed pose, or feet that are out of reach in it."""
+    rig = open_set_up(make)
+    rig.pose.bones[place].location.y = raised
+    rig.pose.bones[place].keyframe_insert("location", frame=1)
+    bpy.ops.fabrik.pin(bones=",".join(pinned))
+    rig.fabrik.live = True
+    bpy.ops.ed.undo_push(message="before")
+    bpy.ops.fabrik.drag("EXEC_DEFAULT", True, bone=bone, translation=(0.05, -0.1, -0.12))
+    bpy.context.view_layer.update()
+    posed = np.array(rig.pose.bones[place].matrix_basis)
+    bpy.ops.fabrik.drag("EXEC_DEFAULT", True, bone=bone, translation=(0.0, -0.05, -0.02))
+    bpy.ops.ed.undo()
+    bpy.context.view_layer.update()
+    again = bpy.context.view_layer.objects.active.pose.bones[place]
+    assert np.array(again.matrix_basis) == pytest.approx(posed, abs=1e-6)
+
+
 @pytest.mark.one_blender
 def test_a_paw_that_its_heel_has_rotated_stays_when_live_begins():
     """Fixed: the paw was slightly outside the hinge that was found at rest, so the body moved by 2 mm."""

@@ -86,7 +86,10 @@ def test_a_limit_point_is_set_from_the_swing_of_the_bone(human):
     bend_on_fk(human, "upper_arm_fk.L", 0.7)
     bpy.ops.fabrik.add_limit_point(bones="upper_arm_fk.L", from_pose=True)
     window = np.array(human.pose.bones["ORG-upper_arm.L"]["fabrik_window"]).reshape(-1, 2)
-    assert np.abs(window - (0.0, 0.7)).max(axis=1).min() < 1e-3
+    point = window[np.abs(window - (0.0, 0.7)).max(axis=1).argmin()]
+    assert point == pytest.approx((0.0, 0.7), abs=1e-3)
+    # Fixed: the rounding of single precision was shown, as -0.0000012 degrees.
+    assert str(point[0]) == "0.0"
 
 
 def keyed(rig):

@@ -11,12 +11,15 @@ import pytest
 from mathutils import Matrix
 from support.layouts import drawn
 from support.limited import select
-from support.scenes import PERSON, SNAKE, make_active, make_rig
+from support.scenes import PERSON, RETARGETED, SNAKE, make_active, make_rig
+from support.takes import walking_human
 
+from fabrik_addon.blender.retarget import retarget_from
 from fabrik_addon.blender.rig.keyframes import curves
 from fabrik_addon.blender.settings.rig import rig_settings
 from fabrik_addon.blender.ui import panels
 from fabrik_addon.blender.ui.panels.base import next_in_motion
+from fabrik_addon.markers.steps import finish
 
 FRAMES = (1, 12, 24)
 WALK = Path(__file__).parents[3] / "sample_rigs" / "walk.trc"
@@ -126,6 +129,8 @@ def test_a_retarget_uses_the_range_that_is_set(moving):
     scene.use_preview_range, scene.frame_preview_start, scene.frame_preview_end = True, 5, 9
     bpy.ops.fabrik.retarget()
     assert tuple(rig.animation_data.action.frame_range) == (5.0, 9.0)
+    bpy.ops.fabrik.retarget(frame_start=7, frame_end=8)
+    assert tuple(rig.animation_data.action.frame_range) == (7.0, 8.0)
     panel = drawn(panels.motion.FABRIK_PT_from_armature)
     assert {"Start", "End", "Action", "Step", "Bones", "Root Motion", "Simplify"} <= set(panel.texts())
 
@@ -139,6 +144,18 @@ def test_the_hint_is_about_the_source_although_the_scene_has_a_recording(moving)
     assert next_in_motion(bpy.context, rig)[0] == "Match the markers to bones"
     rig.fabrik.retarget.source = source
     assert next_in_motion(bpy.context, rig)[0].startswith("Press Retarget")
+
+
+def test_the_hint_is_about_what_was_retargeted_or_imported_last(moving):
+    """Fixed: after a retarget it asked to match the markers of a recording imported before."""
+    source, rig = moving
+    make_active(rig)
+    bpy.ops.fabrik.import_markers(filepath=str(WALK), last=12)
+    rig.fabrik.retarget.source = source
+    bpy.ops.fabrik.retarget()
+    assert next_in_motion(bpy.context, rig) == ("Retargeted: see the report below", "")
+    bpy.ops.fabrik.import_markers(filepath=str(WALK), last=12)
+    assert next_in_motion(bpy.context, rig)[0] == "Match the markers to bones"
 
 
 def test_a_rig_with_a_constrained_bone_is_retargeted(moving):
@@ -303,6 +320,24 @@ def test_every_way_of_writing_keys_gives_the_same_motion(moving, choices, off):
         assert min(counts) < 24
     if "root_motion" in choices:
         assert rig.location.length > 0.3
+
+
+@pytest.mark.parametrize("choice", ["ON", "OFF"])
+def test_one_setting_plants_the_feet_of_bakes_and_retargets(clean_scene, choice):
+    source = walking_human(frames=41)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    rig = source.copy()
+    rig.animation_data_clear()
+    rig.data = source.data.copy()
+    bpy.context.collection.objects.link(rig)
+    make_active(rig)
+    bpy.ops.object.mode_set(mode="EDIT")
+    for bone in rig.data.edit_bones:
+        bone.head.z *= 1.2
+        bone.tail.z *= 1.2
+    bpy.ops.object.mode_set(mode="OBJECT")
+    baked = finish(retarget_from(bpy.context, rig, source, (1, 41), RETARGETED, {"plant_feet": choice}))
+    assert bool(baked.trees[0].stances) == (choice == "ON")
 
 
 def test_in_place_the_rig_stays_over_one_point(moving):

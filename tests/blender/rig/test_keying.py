@@ -120,6 +120,17 @@ def test_all_other_keyed_frames_keep_their_pose(rig):
     assert poses(rig, (1, 15, 25, 40)) == pytest.approx(before, abs=2e-5)
 
 
+def test_a_small_change_keeps_the_pose_on_other_keyed_frames(rig):
+    """Fixed: a change by 1e-5 was ignored there. On small rigs it moved bones that are nearly straight on IK."""
+    key_angles(rig, "spine", dict.fromkeys((1, 20, 40), 0.0))
+    key_angles(rig, "forearm.L", {1: 0.2, 40: 0.1})
+    before = poses(rig, (20,))
+    bpy.context.scene.frame_set(40)
+    rig.pose.bones["forearm.L"].rotation_euler.x += 1.5e-5
+    whole(rig)
+    assert poses(rig, (20,)) == pytest.approx(before, abs=1e-6)
+
+
 @pytest.mark.parametrize("blending", ["REPLACE", "COMBINE", "ADD"])
 @pytest.mark.parametrize("mode", ["QUATERNION", "AXIS_ANGLE", "XYZ"])
 @pytest.mark.parametrize("how", [automatically, whole])

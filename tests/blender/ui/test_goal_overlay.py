@@ -1,16 +1,19 @@
 """The contents of the goals overlay, and when it is shown, without the drawing itself."""
 
+import sys
+
 import bpy
 import numpy as np
 import pytest
 from mathutils import Vector
-from support import scenes
+from support import limited, scenes
 
 from fabrik_addon.blender.posing.drag import begin_drag
 from fabrik_addon.blender.ui.overlays import goals as goal_overlay
 from fabrik_addon.blender.ui.overlays import handlers as drawing_handlers
 from fabrik_addon.blender.ui.overlays.drawing import COLORS, joined
 from fabrik_addon.blender.ui.overlays.goals import GoalView
+from fabrik_addon.core import Hinge
 
 ORIGIN, AWAY = np.zeros(3), np.array([0.0, 3.0, 4.0])
 
@@ -218,3 +221,20 @@ def test_labels_do_not_overlap():
             assert beside or abs(bottom - y) >= 15.0 - 1e-9
     far = [(0.0, 0.0), (0.0, 100.0), (500.0, 0.0)]
     assert goal_overlay.apart(far, [40.0] * 3, 15.0) == far
+
+
+def test_an_overlay_with_an_error_does_not_hide_the_others(rig):
+    """Fixed: they share a draw handler. In background mode, drawing any overlay is an error."""
+    limited.write_limit(rig.pose.bones["head"], Hinge("X", 0.0, 1.0))
+    limited.select(rig, ("head",), active="head")
+    bpy.ops.fabrik.pin(bones="head")
+    bpy.context.scene.fabrik_show_limits = True
+    window, names = bpy.context.window_manager.windows[0], set()
+    area = next(area for area in window.screen.areas if area.type == "VIEW_3D")
+    sys.setprofile(lambda frame, *_event: names.add(frame.f_code.co_name))
+    try:
+        with bpy.context.temp_override(window=window, area=area), pytest.raises(SystemError):
+            drawing_handlers.draw_scene()
+    finally:
+        sys.setprofile(None)
+    assert names >= {"draw_limits", "draw_over"}

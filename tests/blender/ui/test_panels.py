@@ -10,7 +10,7 @@ from support import limited, scenes
 from support.layouts import SIDEBAR, Layout, drawn, width_of
 
 from fabrik_addon.blender.rig.keyframes import curves
-from fabrik_addon.blender.settings.motion import BAD, FAIR, TAKE_STATIC
+from fabrik_addon.blender.settings.motion import BAD, FAIR, TAKE_DOUBTS, TAKE_STATIC
 from fabrik_addon.blender.settings.rig import rig_settings, state_of_take
 from fabrik_addon.blender.settings.why_not import rig_at_hand
 from fabrik_addon.blender.ui import panels
@@ -379,8 +379,8 @@ class TestWalk:
     def test_match_warnings_are_shown(self, person):
         """Fixed: they were shown only in the report after the bake."""
         bpy.ops.fabrik.import_markers(filepath=str(SAMPLES / "walk.trc"), last=12)
+        person.fabrik.capture.take[TAKE_DOUBTS] = "A doubt"
         bpy.ops.fabrik.match_markers()
-        person.fabrik.capture.doubts = "A doubt"
         assert "A doubt" in drawn(panels.motion.FABRIK_PT_take).texts()
 
     def test_warnings_of_a_bake_from_targets_are_shown(self, person):

@@ -5,6 +5,7 @@ there is anything to draw, and only then imports the drawing code.
 """
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
 import bpy
@@ -88,14 +89,16 @@ def draw_scene() -> None:
     rig, overlay = context.active_object, context.space_data.overlay
     if not overlay.show_overlays:
         return
-    if overlay.show_bones and shows_limits(context):
-        limits.draw_limits(context)
-    if rig is not None and rig.type == "ARMATURE" and seen(rig).capture.show_errors:
-        drawing.draw_over(goals.error_lines(rig))
-    if moving := shown_motion(context):
-        drawing.draw_over(drawing.trail_lines(context, moving))
-    if rigs := shown_rigs(context):
-        drawing.draw_over(goals.lines_of(*rigs))
+    # The one added last is drawn first. If one fails, the others are drawn all the same.
+    with ExitStack() as overlays:
+        if rigs := shown_rigs(context):
+            overlays.callback(drawing.draw_over, goals.lines_of(*rigs))
+        if moving := shown_motion(context):
+            overlays.callback(drawing.draw_over, drawing.trail_lines(context, moving))
+        if rig is not None and rig.type == "ARMATURE" and seen(rig).capture.show_errors:
+            overlays.callback(drawing.draw_over, goals.error_lines(rig))
+        if overlay.show_bones and shows_limits(context):
+            overlays.callback(limits.draw_limits, context)
 
 
 def draw_labels() -> None:

@@ -224,7 +224,8 @@ def next_in_motion(context: Context, rig: Object | None) -> tuple[str, str]:
     if reason or rig is None:
         return reason, ""
     if not mapped_markers(rig):
-        if seen(rig).capture.take is None and seen(rig).retarget.source is not None:
+        source = seen(rig).retarget.source
+        if source is not None and (seen(rig).capture.take is None or seen(rig).retarget.brought == source.name):
             return _without_a_take(rig)
         return "Match the markers to bones", "fabrik.match_markers"
     if seen(rig).capture.action is not None:
