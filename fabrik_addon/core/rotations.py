@@ -17,16 +17,15 @@ _FIRST, _SECOND = np.triu_indices(len(IDENTITY))
 
 
 def product(left: FloatArray, right: FloatArray) -> FloatArray:
-    """(..., 4) quaternion products: `right` is applied first, then `left`.
-
-    A quaternion is a pair of complex numbers, (w + x i) + (y + z i) j, so that few operations are needed.
-    """
-    a, b = np.moveaxis(np.ascontiguousarray(left, dtype=np.float64).view(np.complex128), -1, 0)
-    c, d = np.moveaxis(np.ascontiguousarray(right, dtype=np.float64).view(np.complex128), -1, 0)
-    result = np.empty((*np.broadcast(a, c).shape, 2), dtype=np.complex128)
-    result[..., 0] = a * c - b * d.conj()
-    result[..., 1] = a * d + b * c.conj()
-    return result.view(np.float64)
+    """(..., 4) quaternion products: `right` is applied first, then `left`."""
+    w, x, y, z = left[..., 0], left[..., 1], left[..., 2], left[..., 3]
+    a, b, c, d = right[..., 0], right[..., 1], right[..., 2], right[..., 3]
+    result = np.empty(np.broadcast(left, right).shape)
+    result[..., 0] = w * a - x * b - y * c - z * d
+    result[..., 1] = w * b + x * a + y * d - z * c
+    result[..., 2] = w * c - x * d + y * a + z * b
+    result[..., 3] = w * d + x * c - y * b + z * a
+    return result
 
 
 def conjugate(quaternions: FloatArray) -> FloatArray:
