@@ -114,16 +114,18 @@ class Skeleton:
 
     @cached_property
     def head_offsets(self) -> FloatArray:
-        """(J, 3) from `head_offset` for each bone."""
+        """(J, 3) the heads in the rest frames of the parents; in armature space for the root."""
         heads, has_parent = self.rest[:, :3, 3], self.parents >= 0
         from_parent = heads - np.where(has_parent[:, None], heads[self.parents], 0.0)
-        return times(np.swapaxes(self._carriers(has_parent), 1, 2), from_parent)
+        offsets = times(np.swapaxes(self._carriers(has_parent), 1, 2), from_parent)
+        return _frozen(offsets, offsets.shape, "head offsets")
 
     @cached_property
     def rest_turns(self) -> FloatArray:
         """(J, 3, 3) rest rotations relative to parents, or to the armature if the bone does not inherit rotation."""
         carriers = self._carriers((self.parents >= 0) & self.inherits_rotation)
-        return np.asarray(np.swapaxes(carriers, 1, 2) @ self.rest[:, :3, :3])
+        turns = np.swapaxes(carriers, 1, 2) @ self.rest[:, :3, :3]
+        return _frozen(turns, turns.shape, "rest rotations")
 
     def _carriers(self, chosen: BoolArray) -> FloatArray:
         """(J, 3, 3) rest rotations of the parents of some bones, `chosen` (J,); the identity for others."""
