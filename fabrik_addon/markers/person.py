@@ -137,7 +137,7 @@ _CUT: Final = 12.0
 
 def repeat_doubts(is_still: BoolArray) -> Iterator[str]:
     """A warning if a motion has repeated frames between others; is_still: (F - 1,) whether the next frame is equal."""
-    # Someone may stand still for many frames, so count only the last one before the body moves on.
+    # Someone who stands still for many frames counts once.
     if np.count_nonzero(is_still[:-1] & ~is_still[1:]) > _REPEATED * len(is_still):
         yield (
             f"{np.count_nonzero(is_still)} frames repeat the one before: export the file without them, or choose "
@@ -163,8 +163,7 @@ def cut_doubts(name: str, trunk: FloatArray, rate: float) -> Iterator[str]:
 def of_most(values: FloatArray) -> FloatArray:
     """(F,) the medians of values (F, P) over visible points; 0 on frames with fewer than three of them."""
     known, result = np.isfinite(values).sum(axis=1) >= _FEWEST_POINTS, np.zeros(len(values))
-    if known.any():
-        result[known] = np.nanmedian(values[known], axis=1)
+    result[known] = np.nanmedian(values[known], axis=1)
     return result
 
 

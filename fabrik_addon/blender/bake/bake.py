@@ -595,7 +595,7 @@ def _object_motion(
 def make_report(trees: Sequence[BakedTree], frames: IntArray) -> Report:
     """The errors of the effectors or markers of all trees, in world meters, on frames (F,).
 
-    Call it once: to save memory, it converts the errors of the trees in place. The report of one tree shares them.
+    Call it once: to save memory, it converts the errors of the trees in place.
     """
     errors = [np.multiply(tree.scale[:, None], tree.solution.errors, out=tree.solution.errors) for tree in trees]
     status = np.stack([tree.solution.status for tree in trees])

@@ -950,7 +950,7 @@ class ControlWriter:
     def motion_above(self, limb: LimbOnIk, wanted: FloatArray, row: int | None = None) -> FloatArray:
         """(F, 4, 4) motion of a limb's parent for matrices (F, J, 4, 4) of the tree's bones.
 
-        The motion starts from frame `row`, or from the evaluated pose if `row` is None.
+        It starts from frame `row`, or without one from the evaluated pose.
         """
         above = self._setup.carriers[limb.bones[0]].parent
         if above not in self._skeleton.names:

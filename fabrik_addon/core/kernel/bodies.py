@@ -166,7 +166,7 @@ class Bodies:
         self, local: FloatArray, root: FloatArray, factors: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """`heads`, `orientations` and `carried` of the `Pose` with these values, which are given as in `pose`."""
-        # For more poses than bodies, a loop over the bodies is faster than the rounds below.
+        # With more poses than bodies, a loop over the bodies is faster.
         if local.ndim == 3 and len(local) > len(self.bones):
             return self._placed_together(local, root, factors)
         orientations = self.rest_turns @ matrix_from_quaternion(local)
@@ -188,10 +188,7 @@ class Bodies:
     def _placed_together(
         self, local: FloatArray, root: FloatArray, factors: FloatArray | None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The result of `placed` for F poses, computed in blocks. The frames are the last axis, which numpy loops over.
-
-        local: (F, B, 4). root: ([F,] 3). factors: ([F,] B).
-        """
+        """`placed` for F poses, in blocks. With the frames as the last axis, numpy is faster."""
         (count, bodies), roots = local.shape[:2], np.broadcast_to(root, (len(local), 3))
         stretches = None if factors is None else np.broadcast_to(factors, (count, bodies)) - 1.0
         # Each block has three rotation matrices for each body.

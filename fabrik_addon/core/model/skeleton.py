@@ -108,24 +108,18 @@ class Skeleton:
             self.inherits_rotation[members],
         )
 
-    def head_offset(self, bone: int) -> FloatArray:
-        """(3,) the bone's head in its parent's rest frame; in armature space for the root."""
-        return np.asarray(self.head_offsets[bone])
-
     @cached_property
     def head_offsets(self) -> FloatArray:
         """(J, 3) the heads in the rest frames of the parents; in armature space for the root."""
         heads, has_parent = self.rest[:, :3, 3], self.parents >= 0
         from_parent = heads - np.where(has_parent[:, None], heads[self.parents], 0.0)
-        offsets = times(np.swapaxes(self._carriers(has_parent), 1, 2), from_parent)
-        return _frozen(offsets, offsets.shape, "head offsets")
+        return times(np.swapaxes(self._carriers(has_parent), 1, 2), from_parent)
 
     @cached_property
     def rest_turns(self) -> FloatArray:
         """(J, 3, 3) rest rotations relative to parents, or to the armature if the bone does not inherit rotation."""
         carriers = self._carriers((self.parents >= 0) & self.inherits_rotation)
-        turns = np.swapaxes(carriers, 1, 2) @ self.rest[:, :3, :3]
-        return _frozen(turns, turns.shape, "rest rotations")
+        return np.asarray(np.swapaxes(carriers, 1, 2) @ self.rest[:, :3, :3])
 
     def _carriers(self, chosen: BoolArray) -> FloatArray:
         """(J, 3, 3) rest rotations of the parents of some bones, `chosen` (J,); the identity for others."""
@@ -140,7 +134,7 @@ def scaled_skeleton(skeleton: Skeleton, factors: Mapping[str, float]) -> Skeleto
     for bone, parent in enumerate(skeleton.parents):
         lengths[bone] *= factors.get(skeleton.names[bone], 1.0)
         if parent >= 0:
-            offset = np.array(skeleton.head_offset(bone))
+            offset = np.array(skeleton.head_offsets[bone])
             offset[1] *= factors.get(skeleton.names[parent], 1.0)
             rest[bone, :3, 3] = rest[parent, :3, 3] + rest[parent, :3, :3] @ offset
     return Skeleton(skeleton.names, skeleton.parents, rest, lengths, skeleton.inherits_rotation)

@@ -38,7 +38,7 @@ Drawing: TypeAlias = dict[float, tuple[Single, Single]]
 
 
 class Part(NamedTuple):
-    """Lines of a width in pixels, or triangles, which have width 0. Positions are in world space.
+    """Lines of a width in pixels, or triangles, which have width 0; in world space.
 
     points: (N, 3). rows: the indices of the points of each line or triangle, (L, 2) or (T, 3). color: one for all
     points (4,), or one for each (N, 4).
@@ -185,7 +185,7 @@ def trail_lines(context: Context, rig: Object) -> Iterator[Part]:
 
 
 def _crosses(width: float, points: FloatArray, size: float, rgba: FloatArray) -> Part:
-    """Crosses at `points` (P, 3), with colors `rgba` (P, 4). width: in pixels. size: in world space."""
+    """Crosses at `points` (P, 3), with colors `rgba` (P, 4)."""
     arms = size * np.array([(-1, 0, 0), (1, 0, 0), (0, 0, -1), (0, 0, 1)], dtype=np.float64)
     ends = (points[:, None] + arms).reshape(-1, 3)
     return Part(width, ends, np.arange(len(ends)).reshape(-1, 2), np.repeat(rgba, 4, axis=0))
