@@ -131,7 +131,7 @@ _FEWEST_POINTS: Final = 3
 # While a body moves, at most this fraction of its recorded frames repeats the one before.
 _REPEATED: Final = 0.1
 # m/s. At a cut, a body's velocity changes by more than this from one frame to the next, and back again. In real
-# recordings it changes by at most 2, or by 9 with noise of 30 mm. Nobody runs as fast as this.
+# recordings it changes by at most 2, or by 9 with noise of 30 mm. Nobody runs faster.
 _CUT: Final = 12.0
 
 

@@ -913,7 +913,7 @@ class ControlWriter:
         bones = [self.bones_of(limb, wanted) for limb in limbs]
         read(limbs)
         pairs = list(zip(limbs, bones, strict=True))
-        # If all ends stay where they are, the limbs follow the body by themselves, or nearly so.
+        # If no end moves, the limbs nearly follow the body by themselves.
         for limb, each in pairs if any(limb.moves_end(each) for limb, each in pairs) else ():
             limb.lead(each, self.motion_above(limb, wanted[None])[0])
         self.pose_body(wanted, rotations, location)

@@ -200,7 +200,7 @@ class Bodies:
             places = np.empty((bodies, 3, part.stop - first))
             turned, turns, above = np.empty((3, bodies, 3, 3, part.stop - first))
             for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-                # The matrix 1 + 2 w X + 2 X X, where X is the cross product with (x, y, z).
+                # 1 + 2 w X + 2 X X, where X is the cross product with (x, y, z).
                 twice = 2.0 * vector[k]
                 turned[:, i, j] = 2.0 * vector[i] * vector[j] - twice * w
                 turned[:, j, i] = turned[:, i, j] + 2.0 * twice * w
