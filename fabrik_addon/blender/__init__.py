@@ -8,9 +8,9 @@ from typing import Any
 
 
 class OnUse:
-    """A module that is imported when one of its names is used. Each name is looked up once.
+    """A module that is imported when one of its names is used.
 
-    name: the module's name, relative to the folder of this file if it begins with a dot.
+    name: its name, relative to the folder of this file if it begins with a dot.
     """
 
     def __init__(self, name: str) -> None:

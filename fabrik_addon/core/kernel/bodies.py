@@ -166,7 +166,7 @@ class Bodies:
         self, local: FloatArray, root: FloatArray, factors: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """`heads`, `orientations` and `carried` of the `Pose` with these values, which are given as in `pose`."""
-        # With more poses than bodies, a loop over the bodies is faster.
+        # For many poses, a loop over the bodies is faster.
         if local.ndim == 3 and len(local) > len(self.bones):
             return self._placed_together(local, root, factors)
         orientations = self.rest_turns @ matrix_from_quaternion(local)
