@@ -193,7 +193,7 @@ def _write_files(result: BakeResult, take: batch.BatchTake) -> None:
                 text = rig_settings(result.trees[0].problem.rig).capture.report.as_string()
                 parts[1].write_text(text, encoding="utf-8", newline="")
             bpy.ops.wm.save_as_mainfile(filepath=str(parts[0]), compress=True, copy=True)
-            # Blender reports success even if the disk was full. It needs the end of a file to list its contents.
+            # Blender reports success even if the disk is full. It can't list the contents of an incomplete file.
             try:
                 with libraries.load(str(parts[0])):
                     pass

@@ -238,7 +238,7 @@ class Problem:
         return np.broadcast_to(self._legal_poses[key], rotations.shape)
 
     def at_limits(self, rotations: FloatArray, within: float) -> BoolArray:
-        """(F, J) whether bones with local rotations (F, J, 4) are `within` radians of a side; True for fixed bones."""
+        """(F, J) whether bones with local rotations (F, J, 4) are `within` radians of a limit; True for fixed bones."""
         result = np.zeros(rotations.shape[:2], dtype=bool)
         bones, limits = self._all_limits
         result[:, bones] = limits.near(rotations[:, bones], within)

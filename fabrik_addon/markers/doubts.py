@@ -186,8 +186,8 @@ def calibration_doubts(
 def result_doubts(report: Report, size: float, marked: Collection[str], moved: Sequence[str] = ()) -> Iterator[str]:
     """Warnings from a bake's figures.
 
-    size: of the rig from end to end, meters. marked: bones with markers; others share a bend with their neighbors, so
-    that their limits do not matter. moved: bones that constraints move and markers depend on.
+    size: of the rig from end to end, meters. marked: bones with markers. Others share a bend with their neighbors, so
+    their limits don't matter. moved: bones that constraints move and markers depend on.
     """
     rms = report.total().rms
     if rms > _FAR * size and moved:

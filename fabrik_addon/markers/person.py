@@ -128,43 +128,43 @@ def cadence_doubts(
 
 # The trunk of a person has at least this many points.
 _FEWEST_POINTS: Final = 3
-# If more than this fraction of the frames repeat the one before, while the body moves, they are no recorded frames.
+# While a body moves, at most this fraction of its recorded frames repeats the one before.
 _REPEATED: Final = 0.1
-# m/s: at a cut, a body's velocity changes by more from one frame to the next, and back again. In the recordings at
-# hand it changes by at most 2, with noise of 30 mm by 9. Nobody runs faster.
+# m/s. At a cut, a body's velocity changes by more than this from one frame to the next, and back again. In real
+# recordings it changes by at most 2, or by 9 with noise of 30 mm. Nobody runs faster.
 _CUT: Final = 12.0
 
 
 def repeat_doubts(is_still: BoolArray) -> Iterator[str]:
-    """A warning if a motion has repeated frames between others; is_still: (F - 1,), whether the next frame is equal."""
-    repeats = np.count_nonzero(is_still[:-1] & ~is_still[1:])
-    if repeats > _REPEATED * len(is_still):
+    """A warning if a motion has repeated frames between others; is_still: (F - 1,) whether the next frame is equal."""
+    # Someone who stands still for many frames counts once.
+    if np.count_nonzero(is_still[:-1] & ~is_still[1:]) > _REPEATED * len(is_still):
         yield (
-            f"{repeats} frames repeat the one before: export the file without them, or choose another frame rate if "
-            "the motion is too slow"
+            f"{np.count_nonzero(is_still)} frames repeat the one before: export the file without them, or choose "
+            "another frame rate if the motion is too slow"
         )
 
 
 def cut_doubts(name: str, trunk: FloatArray, rate: float) -> Iterator[str]:
-    """A warning if a body jumps to another place from one frame to the next.
+    """A warning if a body jumps to another location from one frame to the next.
 
-    name: of the person or the motion. trunk: (F, P, 3) points on it, meters, NaN where not seen. rate: frames per
-    second.
+    name: of the person or the motion. trunk: (F, P, 3) points on it, meters, NaN where not visible. rate: Hz.
     """
     speeds = rate * np.stack([of_most(np.diff(trunk[..., axis], axis=0)) for axis in range(3)], axis=1)
     changes = lengths(np.diff(speeds, axis=0))
     if len(cuts := np.flatnonzero(np.minimum(changes[:-1], changes[1:]) > _CUT)):
         frames = first_few([str(cut + 3) for cut in cuts])
         yield (
-            f"The body of {name} jumps to another place, as at a cut, on frame {frames}: bake the parts before and "
-            "after separately"
+            f"The body of {name} jumps to another location, as at a cut, on frame {frames}: bake the parts before "
+            "and after separately"
         )
 
 
 def of_most(values: FloatArray) -> FloatArray:
-    """(F,) the medians of values (F, P) for points that are seen; 0 with fewer than three of them."""
-    known = np.isfinite(values).sum(axis=1) >= _FEWEST_POINTS
-    return np.asarray(np.nanmedian(np.where(known[:, None], values, 0.0), axis=1))
+    """(F,) the medians of values (F, P) over visible points; 0 on frames with fewer than three of them."""
+    known, result = np.isfinite(values).sum(axis=1) >= _FEWEST_POINTS, np.zeros(len(values))
+    result[known] = np.nanmedian(values[known], axis=1)
+    return result
 
 
 def find_walk(between: FloatArray, heights: FloatArray, up: FloatArray) -> tuple[slice, int, float] | None:

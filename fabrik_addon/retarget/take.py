@@ -166,7 +166,7 @@ def _root_doubts(motion: Motion, source: RestBody, reference: Reference) -> Iter
     hips, lowest = places @ reference.axes.up, heights.min(axis=1)
     height, below = float(np.median(hips)), float(np.median(lowest))
     is_low = np.ptp(hips) > 0.0 and hips.min() > 0.0 and height < _LOW and below < -_BELOW
-    # If feet are on a floor at height 0 along another axis only, that one is up.
+    # If the feet are on a floor at height 0 only along another axis, that axis is up.
     floors = np.abs(np.column_stack([lowest, np.abs(places) - (hips - lowest)[:, None]])) < FLOOR_OFF
     if floors[:, 0].mean() < 1.0 - MOST and floors.mean(axis=0).max() >= MOST:
         yield "The root's locations and the rotations have different up axes: export both with the same axes"
@@ -273,7 +273,7 @@ def _most_turned(motion: Motion) -> float:
 
 
 def _points_backward(body: RestBody, up: FloatArray) -> bool:
-    """Whether feet or shoulders point in the opposite direction to the hips."""
+    """Whether the feet or shoulders face in the opposite direction from the hips."""
     ahead, left, _ = facing(body, up).T
     feet = [body.direction(name) @ ahead for name in body.named("foot")]
     return bool(body.across("upper_arm") @ left < 0.0 or (feet and np.mean(feet) < -_BACKWARD))
@@ -360,7 +360,7 @@ class _Work:
         limits: Mapping[str, Limit],
         pairs: Sequence[Pair],
     ) -> None:
-        """once: the motion itself; motion: with frames before and after it if it is a loop."""
+        """once: the motion itself. motion: the same; a loop also has frames before and after it."""
         self.bodies = source, target = find_bodies(motion, skeleton, pairs)
         self.pairs = tuple(pair for pair in pairs if pair.bone in target.roles)
         check_pairs(motion, target, self.pairs)

@@ -131,7 +131,7 @@ def reach(skeleton, effector):
     """The sum of the lengths on the path to an effector, and the length of which its tolerance is a fraction."""
     path = skeleton.path(skeleton.index(effector.bone))
     offset = (0, skeleton.lengths[path[-1]], 0) if effector.offset is None else effector.offset
-    far = sum(np.linalg.norm(skeleton.head_offset(bone)) for bone in path[1:]) + np.linalg.norm(offset)
+    far = sum(np.linalg.norm(skeleton.head_offsets[bone]) for bone in path[1:]) + np.linalg.norm(offset)
     return far, max(far, skeleton.lengths[0])
 
 

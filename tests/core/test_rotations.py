@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from fabrik_addon.core.rotations import (
     matrix_from_quaternion,
+    product,
     quaternion_from_rotation_vector,
     rotation_vector_from_matrix,
 )
@@ -28,3 +29,40 @@ def test_matrices_of_any_shape_are_converted_separately():
     vectors = np.array([[[0.0, 0.0, np.pi], [0.1, -0.2, 0.3]], [[0.0, 0.0, 0.0], [2.0, 0.0, -1.0]]])
     matrices = matrix_from_quaternion(quaternion_from_rotation_vector(vectors))
     assert np.abs(rotation_vector_from_matrix(matrices)) == pytest.approx(np.abs(vectors))
+
+
+UNIT = np.array([0.5, -0.5, 0.1, 0.7])
+MANY = np.random.default_rng(3).normal(size=(6, 5, 4))
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        (MANY, MANY[::-1]),
+        (MANY[::2, :3], MANY.transpose(1, 0, 2)[:3, ::2]),
+        (np.moveaxis(np.asfortranarray(MANY[0].T), 0, -1), MANY[1]),
+        (MANY.astype(np.float32), MANY),
+        (np.array([1, 0, 2, 0]), MANY),
+        (UNIT, MANY),
+        (MANY, np.broadcast_to(UNIT, MANY.shape)),
+        (MANY[:, None], MANY[:1]),
+        (UNIT, MANY[0, 0]),
+        (MANY[:0], UNIT),
+    ],
+    ids=["reversed", "strided", "transposed", "single", "integers", "one left", "one right", "outer", "two", "none"],
+)
+def test_products_of_any_layout_follow_hamilton_s_rules(left, right):
+    w, x, y, z = np.moveaxis(left, -1, 0)
+    a, b, c, d = np.moveaxis(right, -1, 0)
+    rows = [
+        w * a - x * b - y * c - z * d,
+        w * b + x * a + y * d - z * c,
+        w * c - x * d + y * a + z * b,
+        w * d + x * c - y * b + z * a,
+    ]
+    before = left.copy(), right.copy()
+    found = product(left, right)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, np.stack(rows, axis=-1), rtol=1e-12, atol=1e-12)
+    assert np.array_equal(left, before[0])
+    assert np.array_equal(right, before[1])

@@ -70,7 +70,7 @@ def test_no_bone_is_stretched(rig, solution):
     for bone, parent in enumerate(rig.skeleton.parents):
         if parent >= 0:
             lengths = np.linalg.norm(solution.heads[:, bone] - solution.heads[:, parent], axis=1)
-            rest = np.linalg.norm(rig.skeleton.head_offset(bone))
+            rest = np.linalg.norm(rig.skeleton.head_offsets[bone])
             assert lengths == pytest.approx(rest, abs=1e-9)
 
 

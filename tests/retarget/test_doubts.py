@@ -126,7 +126,7 @@ def test_cuts_give_a_warning(size, far):
     rest = np.array(motion.rest)
     rest[:, :3, 3] *= size
     sized = replace(motion, heads=size * motion.heads, lengths=size * motion.lengths, rest=rest, rate=walker.RATE)
-    found = [doubt for doubt in doubts(sized, skeleton) if "jumps to another place" in doubt]
+    found = [doubt for doubt in doubts(sized, skeleton) if "jumps to another location" in doubt]
     assert ["as at a cut, on frame 61: " in doubt for doubt in found] == [True] * (far > 0.5)
 
 

@@ -115,7 +115,7 @@ class BakedTree:
     Attributes:
         problem: the bones, the effectors and their targets.
         bones: names of the bones that got keys.
-        solution: the poses to write, on F frames in the space of the tree. Once reported, errors are in world meters.
+        solution: the poses to write, on F frames in the space of the tree. `make_report` converts its errors.
         scale: (F,) world meters per unit of that space.
         keyed: (F, J) whether a bone gets a key on a frame; None if all do.
         travels: whether the location of a free root gets keys.
@@ -595,7 +595,7 @@ def _object_motion(
 def make_report(trees: Sequence[BakedTree], frames: IntArray) -> Report:
     """The errors of the effectors or markers of all trees, in world meters, on frames (F,).
 
-    To save memory, it converts the errors of the trees, and the report of a single tree shares them.
+    Call it once: to save memory, it converts the errors of the trees in place.
     """
     errors = [np.multiply(tree.scale[:, None], tree.solution.errors, out=tree.solution.errors) for tree in trees]
     status = np.stack([tree.solution.status for tree in trees])

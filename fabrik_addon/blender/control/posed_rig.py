@@ -52,7 +52,7 @@ Changed: TypeAlias = dict[_Pair, tuple[float, ...]]
 _Poses: TypeAlias = tuple[FloatArray, FloatArray]
 _Writer: TypeAlias = pose_writer.PoseWriter | writing.ControlWriter
 _Limbs: TypeAlias = Mapping[str, writing.LimbOnIk]
-_NEW: Final[_Limbs] = MappingProxyType({})
+_NO_LIMBS: Final[_Limbs] = MappingProxyType({})
 
 
 class PlainRig:
@@ -165,7 +165,7 @@ class PlainRig:
         bones: Sequence[int],
         *,
         moves_root: bool,
-        known: _Limbs = _NEW,
+        known: _Limbs = _NO_LIMBS,
     ) -> _Writer:
         """A writer for many poses of a tree; each result depends only on the pose and the rig's state at the start.
 
@@ -435,7 +435,7 @@ class ControlRig(PlainRig):
         bones: Sequence[int],
         *,
         moves_root: bool,
-        known: _Limbs = _NEW,
+        known: _Limbs = _NO_LIMBS,
     ) -> _Writer:
         top = skeleton.names[0]
         # Controls of bones above a part may turn with those of the part, as in the lower spine of Rigify.

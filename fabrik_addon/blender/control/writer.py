@@ -386,15 +386,16 @@ class LimbOnIk:
         return np.array([held / least, apart / (_STRAIGHT * self.size), end / least, angle / _IN_PLANE])
 
     def moves_end(self, wanted: FloatArray) -> bool:
-        """Whether matrices (B, 4, 4) move the bone that the IK control holds."""
+        """Whether the bone that the IK control holds has to move to reach its matrix in `wanted`, (B, 4, 4)."""
         rows = [self.bones.index(bone) for bone in self.goes_by]
-        return bool(np.abs(wanted[rows] - self.here[rows]).max(initial=0.0) > PLACED * self.size)
+        off = self.differences(wanted, self.here).reshape(len(self.bones), 6)[rows]
+        return bool(np.abs(off).max(initial=0.0) > PLACED * self.size)
 
     def lead(self, wanted: FloatArray, motion: FloatArray | None = None, *, attached: bool = True) -> None:
         """Move the controls so that the bones reach matrices (B, 4, 4), except controls that hardly move.
 
-        motion: (4, 4) by which the limb's parent will move as well; None: it is where it should be. attached: move the
-        end of a limb that is too short back to its control.
+        motion: (4, 4) of the limb's parent, which will move too; None if the parent is in its final pose. attached:
+        move the end of a limb that is too short back to its control.
         """
         bent, least = motion is not None or self.plane_angle(wanted), PLACED * self.size
         apart = self.beyond * attached
@@ -912,7 +913,7 @@ class ControlWriter:
         bones = [self.bones_of(limb, wanted) for limb in limbs]
         read(limbs)
         pairs = list(zip(limbs, bones, strict=True))
-        # If all ends stay where they are, the limbs follow the body by themselves, or nearly so.
+        # If no end moves, the limbs nearly follow the body by themselves.
         for limb, each in pairs if any(limb.moves_end(each) for limb, each in pairs) else ():
             limb.lead(each, self.motion_above(limb, wanted[None])[0])
         self.pose_body(wanted, rotations, location)
@@ -949,7 +950,7 @@ class ControlWriter:
     def motion_above(self, limb: LimbOnIk, wanted: FloatArray, row: int | None = None) -> FloatArray:
         """(F, 4, 4) motion of a limb's parent for matrices (F, J, 4, 4) of the tree's bones.
 
-        It starts from frame `row`, or from the evaluated pose.
+        It starts from frame `row`, or without one from the evaluated pose.
         """
         above = self._setup.carriers[limb.bones[0]].parent
         if above not in self._skeleton.names:

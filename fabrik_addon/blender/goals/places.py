@@ -21,7 +21,7 @@ from ..settings.motion import MARKER_NAME
 from .effectors import Goal, Partner, Pin, Target, targets_in
 from .problem import RigProblem
 
-# World positions (F, 3) or matrices (F, 4, 4) to fill frame by frame, and their target in the evaluated scene.
+# World positions (F, 3) or matrices (F, 4, 4) to fill frame by frame, and their target.
 _Column: TypeAlias = tuple[FloatArray, Target]
 
 # Seconds of work between two checks of the Esc key, and the minimum number of frames.
@@ -198,7 +198,7 @@ def is_seen(marker: Target, frame: float) -> bool:
     curve = next((each for each in keyframes.curves(marker[0]) if (each.data_path, each.array_index) == first), None)
     if curve is None:
         return True
-    # The first key on or after the frame; this reads only a few keys.
+    # Find the first key on or after the frame; this reads only a few keys.
     points: Any = curve.keyframe_points
     place = bisect_left(points, frame, key=lambda point: point.co[0])
     before = points[place - 1].co[0] if place else -np.inf

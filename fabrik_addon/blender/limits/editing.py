@@ -179,7 +179,7 @@ def _limits(bones: Bones) -> str:
 
 
 def current_swing(bone: PoseBone) -> Corner:
-    """The current (X, Z) swing of a bone, in radians without the rounding of single precision."""
+    """The current (X, Z) swing of a bone in radians, rounded to hide errors of single precision."""
     rig = cast("Object", bone.id_data)
     swing = swing_of(many, many.quaternion(posed_rig(rig).local([bone.name])[bone.name][None]))
     # Adding 0.0 removes the sign of -0.0.

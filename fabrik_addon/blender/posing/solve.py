@@ -516,7 +516,7 @@ class LiveSession:
         """Whether the pose already meets its targets, inside the limits."""
         # IK stretches bones differently in each pose, so measure with the current lengths.
         solver = replace(self._problem, tree=current).drag_solver()
-        # The ends of limbs without a target are where their controls hold them.
+        # Leave out the ends of limbs without a target: their controls hold them.
         others = slice(len(self._problem.names), len(self._problem.effectors))
         misses = np.delete(solver.misses(current.rotations, current.root_location, *asked), others)
         # The pose satisfies IK and locks, even if it is slightly off the hinges that represent them.

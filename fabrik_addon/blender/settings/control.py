@@ -143,7 +143,7 @@ def solved_bone(rig: Object, bone: str) -> str:
 
 
 def copied(bone: PoseBone) -> str:
-    """The bone of the rig whose transforms a bone copies now, by the last constraint that does so; "" for none."""
+    """The bone of the rig whose transforms a bone copies now; "" for none. The last such constraint counts."""
     every: Iterable[Any] = reversed(bone.constraints)
     full = (each for each in every if each.type == "COPY_TRANSFORMS" and each.influence > _HALF and moves(each))
     return next((str(each.subtarget) for each in full if each.target == bone.id_data), "")

@@ -146,7 +146,7 @@ def write_settings(pose_bone: PoseBone, settings: LimitSettings) -> None:
 
 
 def store(pose_bone: PoseBone, settings: LimitSettings) -> None:
-    """Do what `write_settings` does, without its checks."""
+    """Store a limit in a bone without the checks of `write_settings`."""
     every = settings.type != FREE or has_limit(pose_bone)
     for field, own in FIELDS.items():
         value = getattr(settings, field)

@@ -165,12 +165,12 @@ class Bodies:
     def placed(
         self, local: FloatArray, root: FloatArray, factors: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """(..., B, 3) heads, (..., B, 3, 3) orientations and what carries them, of a pose given as in `pose`."""
-        # Then one body after the other takes fewer operations in numpy than one pose after the other.
-        if local.ndim > 2 and len(local) > len(self.bones):
+        """`heads`, `orientations` and `carried` of the `Pose` with these values, which are given as in `pose`."""
+        # For many poses, a loop over the bodies is faster.
+        if local.ndim == 3 and len(local) > len(self.bones):
             return self._placed_together(local, root, factors)
         orientations = self.rest_turns @ matrix_from_quaternion(local)
-        # For few poses few rounds are faster: each one doubles the number of ancestors covered.
+        # For few poses, few rounds are faster. Each one doubles the number of ancestors covered.
         for bodies, above in self._jumps:
             orientations[..., bodies, :, :] = orientations[..., above, :, :] @ orientations[..., bodies, :, :]
         shifts = np.empty((*local.shape[:-1], 3))
@@ -188,8 +188,9 @@ class Bodies:
     def _placed_together(
         self, local: FloatArray, root: FloatArray, factors: FloatArray | None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The same for F poses, in blocks. With the frames last, numpy is faster."""
+        """`placed` for F poses, in blocks. With the frames as the last axis, numpy is faster."""
         (count, bodies), roots = local.shape[:2], np.broadcast_to(root, (len(local), 3))
+        stretches = None if factors is None else np.broadcast_to(factors, (count, bodies)) - 1.0
         # Each block has three rotation matrices for each body.
         size = max(1, BLOCK_NUMBERS // (27 * bodies))
         heads, orientations, carried = np.empty((count, bodies, 3)), *np.empty((2, count, bodies, 3, 3))
@@ -199,7 +200,7 @@ class Bodies:
             places = np.empty((bodies, 3, part.stop - first))
             turned, turns, above = np.empty((3, bodies, 3, 3, part.stop - first))
             for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-                # 1 + 2 w X + 2 X X, with X the matrix of the cross product with (x, y, z).
+                # 1 + 2 w X + 2 X X, where X is the cross product with (x, y, z).
                 twice = 2.0 * vector[k]
                 turned[:, i, j] = 2.0 * vector[i] * vector[j] - twice * w
                 turned[:, j, i] = turned[:, i, j] + 2.0 * twice * w
@@ -208,8 +209,8 @@ class Bodies:
             for body, (parent, rest, offset) in enumerate(bones):
                 above[body] = rest.T @ turns[parent] if parent >= 0 and self.inherits[body] else rest[..., None]
                 places[body] = places[parent] + offset @ turns[parent] if parent >= 0 else roots[part].T
-                if factors is not None and parent >= 0:
-                    places[body] += offset[1] * (factors[part, parent] - 1.0) * turns[parent, :, 1]
+                if stretches is not None and parent >= 0:
+                    places[body] += offset[1] * stretches[part, parent] * turns[parent, :, 1]
                 np.einsum("ijf,jkf->ikf", above[body], turned[body], out=turns[body])
             found = (np.moveaxis(each, -1, 0) for each in (places, turns, above))
             heads[part], orientations[part], carried[part] = found

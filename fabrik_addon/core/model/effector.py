@@ -102,7 +102,7 @@ def on_moving_bone(skeleton: Skeleton, effector: Effector) -> Effector:
     parent = skeleton.parents[bone]
     if parent < 0 or effector.rotation_weight > 0.0 or effector_offset(skeleton, effector).any():
         return effector
-    x, y, z = skeleton.head_offset(bone).tolist()
+    x, y, z = skeleton.head_offsets[bone].tolist()
     return replace(effector, bone=skeleton.names[parent], offset=(x, y, z))
 
 

@@ -108,13 +108,9 @@ class Skeleton:
             self.inherits_rotation[members],
         )
 
-    def head_offset(self, bone: int) -> FloatArray:
-        """(3,) the bone's head in its parent's rest frame; in armature space for the root."""
-        return np.asarray(self.head_offsets[bone])
-
     @cached_property
     def head_offsets(self) -> FloatArray:
-        """(J, 3) from `head_offset` for each bone."""
+        """(J, 3) the heads in the rest frames of the parents; in armature space for the root."""
         heads, has_parent = self.rest[:, :3, 3], self.parents >= 0
         from_parent = heads - np.where(has_parent[:, None], heads[self.parents], 0.0)
         return times(np.swapaxes(self._carriers(has_parent), 1, 2), from_parent)
@@ -138,7 +134,7 @@ def scaled_skeleton(skeleton: Skeleton, factors: Mapping[str, float]) -> Skeleto
     for bone, parent in enumerate(skeleton.parents):
         lengths[bone] *= factors.get(skeleton.names[bone], 1.0)
         if parent >= 0:
-            offset = np.array(skeleton.head_offset(bone))
+            offset = np.array(skeleton.head_offsets[bone])
             offset[1] *= factors.get(skeleton.names[parent], 1.0)
             rest[bone, :3, 3] = rest[parent, :3, 3] + rest[parent, :3, :3] @ offset
     return Skeleton(skeleton.names, skeleton.parents, rest, lengths, skeleton.inherits_rotation)

@@ -395,7 +395,7 @@ def _length_columns(fit: Fit, solution: Solution, *, grows: bool) -> FloatArray:
     columns = np.zeros((len(orientations), len(fit.bones), 3, len(fit.skeleton)))
     for marker, bone in enumerate(fit.bones):
         for above, below in pairwise(fit.skeleton.path(bone)):
-            columns[:, marker, :, above] = orientations[:, above] @ fit.skeleton.head_offset(below)
+            columns[:, marker, :, above] = orientations[:, above] @ fit.skeleton.head_offsets[below]
         if grows:
             columns[:, marker, :, bone] = orientations[:, bone] @ fit.offsets[marker]
     return columns

@@ -112,7 +112,7 @@ def with_factors(skeleton: Skeleton, factors: FloatArray) -> Skeleton:
     for bone, parent in enumerate(skeleton.parents):
         if parent >= 0:
             turn = rest[parent, :3, :3]
-            rest[bone, :3, 3] = rest[parent, :3, 3] + turn @ (factors[parent] * skeleton.head_offset(bone))
+            rest[bone, :3, 3] = rest[parent, :3, 3] + turn @ (factors[parent] * skeleton.head_offsets[bone])
     return Skeleton(skeleton.names, skeleton.parents, rest, skeleton.lengths * factors, skeleton.inherits_rotation)
 
 
@@ -120,7 +120,7 @@ def height_factor(skeleton: Skeleton, factors: FloatArray) -> float:
     """The factor by which length factors (J,) change the path from the root's head to the end of the lowest bone."""
     ends = skeleton.rest[:, 2, 3] + skeleton.rest[:, 2, 1] * skeleton.lengths
     path = skeleton.path(int(np.argmin(ends)))
-    steps = [float(np.linalg.norm(skeleton.head_offset(bone))) for bone in path[1:]]
+    steps = [float(np.linalg.norm(skeleton.head_offsets[bone])) for bone in path[1:]]
     steps.append(float(skeleton.lengths[path[-1]]))
     longer = sum(step * float(factors[bone]) for bone, step in zip(path, steps, strict=True))
     return longer / sum(steps) if sum(steps) > 0.0 else 1.0

@@ -47,8 +47,8 @@ _FROZEN_TOO: Final = 2
 _KEPT: Final = 0.1
 # Acceleration is measured over this many seconds before and after a frame.
 _LAG: Final = 0.02
-# A body falls too fast if its trunk falls at more than this multiple of gravity. Jumps reach 1, and a dance recorded
-# with sensors in a suit 2.6. A walk at 5 times its rate has at least 3.3.
+# A body falls too fast if its trunk falls at more than this multiple of gravity. Jumps reach 1. A dance recorded with
+# sensors in a suit reaches 2.6, and a walk at 5 times its rate at least 3.3.
 _FASTER: Final = 3.0
 
 
@@ -185,7 +185,7 @@ def _frozen_spans(clip: Clip, own: Sequence[int]) -> Iterator[tuple[int, slice]]
 def _falls(heights: FloatArray, rate: float) -> float:
     """The acceleration of a trunk that falls too fast, as a multiple of gravity's; 0 if it never does.
 
-    heights: (F, P) of points on it, meters; rate: Hz. The ground only pushes upward.
+    heights: (F, P) of points on it, meters; rate: Hz. The ground only pushes upward, so nobody falls faster.
     """
     lag = max(1, round(_LAG * rate))
     falling = of_most(2.0 * heights[lag:-lag] - heights[2 * lag :] - heights[: -2 * lag]) * (rate / lag) ** 2 / GRAVITY

@@ -113,6 +113,21 @@ def test_a_warning_shows_small_distances_of_small_rigs(distance, shown):
     assert f"is off by {shown} and 0.00°" in deviation_warning(setup, Deviation(setup.carriers[0].name, distance, 0.0))
 
 
+@pytest.mark.one_blender
+@pytest.mark.parametrize("size", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize(("angle", "moves"), [(1e-6, False), (1e-3, True)])
+def test_whether_a_foot_rotates_does_not_depend_on_the_units(size, angle, moves):
+    """Fixed: in centimeters, rotations of less than 0.2 degrees did not count."""
+    rig = open_set_up("Basic.basic_human")
+    path = rig.fabrik.control.carriers["ORG-foot.L"].switch
+    limb = limbs_on_ik(rig, rig.fabrik.control, [path], {})[path]
+    limb.here[:, :3, 3] *= size
+    limb.lengths, limb.size = size * limb.lengths, size * limb.size
+    wanted, foot = limb.here.copy(), limb.bones.index("ORG-foot.L")
+    wanted[foot, :3, :3] = np.array(Matrix.Rotation(angle, 3, "X")) @ wanted[foot, :3, :3]
+    assert limb.moves_end(wanted) is moves
+
+
 def test_a_foot_and_its_toes_are_placed_together():
     """Fixed: the toes' control was rotated as if the foot stayed, so the foot was put back where both were rotated."""
     rig = open_set_up("Basic.basic_human")

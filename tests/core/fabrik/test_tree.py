@@ -26,7 +26,7 @@ def assert_kept(skeleton, solution, effectors):
     for bone, parent in enumerate(skeleton.parents):
         if parent >= 0:
             gap = np.linalg.norm(solution.heads[..., bone, :] - solution.heads[..., parent, :], axis=-1)
-            assert np.abs(gap - np.linalg.norm(skeleton.head_offset(bone))).max() < 1e-9
+            assert np.abs(gap - np.linalg.norm(skeleton.head_offsets[bone])).max() < 1e-9
     return points_of(skeleton, solution.matrices, effectors)
 
 
@@ -208,5 +208,5 @@ def path_length(skeleton, effector):
     """The length of which the tolerance is a fraction: from joint to joint, from the root's head to the effector."""
     path = skeleton.path(skeleton.index(effector.bone))
     offset = (0, skeleton.lengths[path[-1]], 0) if effector.offset is None else effector.offset
-    links = [np.linalg.norm(skeleton.head_offset(bone)) for bone in path[1:]] + [np.linalg.norm(offset)]
+    links = [np.linalg.norm(skeleton.head_offsets[bone]) for bone in path[1:]] + [np.linalg.norm(offset)]
     return max(sum(links), skeleton.lengths[0])

@@ -241,8 +241,8 @@ class TestLimbs:
         assert isinstance(other, Skeleton)
         assert other.lengths == pytest.approx(skeleton.lengths * factors)
         for bone in range(1, len(skeleton)):
-            offset = skeleton.head_offset(bone) * factors[skeleton.parents[bone]]
-            assert other.head_offset(bone) == pytest.approx(offset, abs=1e-12)
+            offset = skeleton.head_offsets[bone] * factors[skeleton.parents[bone]]
+            assert other.head_offsets[bone] == pytest.approx(offset, abs=1e-12)
             same = quaternion_from_matrix(skeleton.rest[bone, :3, :3].T @ other.rest[bone, :3, :3])
             assert same == pytest.approx([1, 0, 0, 0], abs=1e-9)
         assert height_factor(skeleton, np.full(len(skeleton), 1.3)) == pytest.approx(1.3)

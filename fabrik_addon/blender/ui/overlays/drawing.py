@@ -33,12 +33,12 @@ COLORS: Final[dict[str, Color]] = {
 }
 # The number type of the graphics card.
 Single: TypeAlias = npt.NDArray[np.float32]
-# By width in pixels, (N, 3) the ends of lines, or for width 0 the corners of triangles, and (N, 4) their colors.
+# For each width in pixels: the ends of lines, or for width 0 the corners of triangles, (N, 3), and their colors (N, 4).
 Drawing: TypeAlias = dict[float, tuple[Single, Single]]
 
 
 class Part(NamedTuple):
-    """Lines of a width in pixels, or triangles, whose width is 0; in world space.
+    """Lines of a width in pixels, or triangles, which have width 0; in world space.
 
     points: (N, 3). rows: the indices of the points of each line or triangle, (L, 2) or (T, 3). color: one for all
     points (4,), or one for each (N, 4).
@@ -51,7 +51,7 @@ class Part(NamedTuple):
 
 
 def joined(parts: Iterable[Part]) -> Drawing:
-    """All lines and triangles, to draw those of one width together."""
+    """Join the parts of each width, so that they are drawn together."""
     by_width: dict[float, list[tuple[Single, Single]]] = {}
     for width, points, rows, color in parts:
         colors = np.broadcast_to(np.asarray(color, dtype=np.float32), (len(points), 4))
@@ -66,7 +66,7 @@ def along(count: int) -> IntArray:
 
 
 def draw_over(parts: Iterable[Part]) -> None:
-    """Draw into the current viewport, in front of everything."""
+    """Draw parts into the current viewport, in front of everything."""
     draw((joined(parts), "NONE", 1.0))
 
 
@@ -188,7 +188,7 @@ def _crosses(width: float, points: FloatArray, size: float, rgba: FloatArray) ->
     """Crosses at `points` (P, 3), with colors `rgba` (P, 4)."""
     arms = size * np.array([(-1, 0, 0), (1, 0, 0), (0, 0, -1), (0, 0, 1)], dtype=np.float64)
     ends = (points[:, None] + arms).reshape(-1, 3)
-    return Part(width, ends, np.arange(len(ends)), np.repeat(rgba, 4, axis=0))
+    return Part(width, ends, np.arange(len(ends)).reshape(-1, 2), np.repeat(rgba, 4, axis=0))
 
 
 def update_trails(context: Context, rig: Object) -> bool:

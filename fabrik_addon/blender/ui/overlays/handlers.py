@@ -89,7 +89,7 @@ def draw_scene() -> None:
     rig, overlay = context.active_object, context.space_data.overlay
     if not overlay.show_overlays:
         return
-    # The one added last is drawn first. If one fails, the others are drawn all the same.
+    # The last one is drawn first. If one raises an error, the others are still drawn.
     with ExitStack() as overlays:
         if rigs := shown_rigs(context):
             overlays.callback(drawing.draw_over, goals.lines_of(*rigs))
