@@ -105,16 +105,16 @@ def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> tuple[BakeRe
         scale *= calibration.scale
         lines.append(calibration.line)
         calibrating["calibrate"] = time.perf_counter() - began
+    if chosen.keep_markers:
+        key_take(recorded)
+        set_aside(list(recorded.objects))
     rig_settings(rig).root = chosen.root.upper()
     frames, options = chosen.frame_range or (start, last), chosen_options(chosen, _BAKED)
     settings = BakeSettings(*frames, action_name=chosen.action_name, is_shown=False, source="MARKERS", **options)
     result = finish(bake_steps(context, rig, settings, (*clip.notes, *notes)))
     result = replace(result, timings=calibrating | result.timings)
     _show_range(context.scene, *frames)
-    if chosen.keep_markers:
-        key_take(recorded)
-        set_aside(list(recorded.objects))
-    else:
+    if not chosen.keep_markers:
         remove_take(recorded)
     _write_files(result, take)
     return result, [f"{what}, {clip.up_axis} up, scaled by {scale:.4g}", *lines]

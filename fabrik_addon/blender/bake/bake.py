@@ -36,7 +36,7 @@ from ..control.posed_rig import posed_rig
 from ..control.writer import TakeChannels
 from ..goals.body import collision_of
 from ..goals.effectors import check_followed, followed, follows_markers
-from ..goals.places import SampledTargets, has_other_drivers, sampled_steps
+from ..goals.places import UNKEYED, SampledTargets, has_other_drivers, sampled_steps
 from ..goals.problem import RigProblem, find_problems
 from ..limits.editing import is_own
 from ..posing import live
@@ -336,7 +336,9 @@ def _found_steps(context: Context, armature: Object, settings: BakeSettings, sec
         for problem, (places, space) in zip(problems, sampled, strict=True)
         if not np.isnan(places.points).any(axis=-1).all()
     ]
+    # The sampled positions replace the recordings.
     del sampled
+    UNKEYED.clear()
     if not pairs:
         raise BakeError(f"No marker is seen in frames {frames[0]}-{frames[-1]}: choose others")
     check_root_motion(armature, settings.root_motion, [problem for problem, *_ in pairs])
@@ -388,7 +390,7 @@ def _solve(
     # The solver may have bent a straight limb that gets no keys.
     rotations = np.where(turned[:, None], solution.rotations, tree.rotations)
     # Interpolated poses may be outside their limits.
-    legal = legal_pose(solution.skeleton, problem.limits, rotations)
+    legal = legal_pose(solution.skeleton, problem.limits, rotations).astype(places.points.dtype, copy=False)
     return BakedTree(problem, keyed, replace(solution, rotations=legal), scale, **more)
 
 

@@ -230,8 +230,7 @@ class Fit:
 
     def distances(self, solution: Solution, positions: FloatArray) -> FloatArray:
         """(F, M) distances of the markers from recorded positions (F, M, 3); NaN where a position is NaN."""
-        distances: FloatArray = np.linalg.norm(self.points(solution) - positions * self.scale, axis=2)
-        return distances
+        return lengths(self.points(solution) - positions * self.scale)
 
     def from_expected(self, solution: Solution) -> FloatArray:
         """(F, J, 3) local rotation vectors from the poses to the expected pose."""
@@ -240,13 +239,10 @@ class Fit:
 
     def carried(self, solution: Solution) -> FloatArray:
         """(F, B, 3, 3) frames in armature space that the bodies' local rotations are relative to."""
-        skeleton, frames = self.skeleton, []
-        for bone in self.bodies:
-            parent, rest = skeleton.parents[bone], skeleton.rest_turns[bone]
-            inherits = parent >= 0 and skeleton.inherits_rotation[bone]
-            above = solution.matrices[:, parent, :3, :3] if inherits else np.eye(3)
-            frames.append(np.broadcast_to(above @ rest, (len(solution.matrices), 3, 3)))
-        return np.stack(frames, axis=1)
+        skeleton, parents = self.skeleton, self.skeleton.parents[self.bodies]
+        inherits = (parents >= 0) & skeleton.inherits_rotation[self.bodies]
+        above = np.where(inherits[:, None, None], solution.matrices[:, parents, :3, :3], np.eye(3))
+        return np.asarray(above @ skeleton.rest_turns[self.bodies])
 
     def turned(self, solution: Solution, vectors: FloatArray) -> FloatArray:
         """(F, J, 4) local rotations after the bodies rotate by vectors (F, B, 3) in armature space."""

@@ -18,6 +18,7 @@ from support.processes import run_python
 
 from fabrik_addon import batch
 from fabrik_addon.blender import command_line as cli
+from fabrik_addon.blender.goals.places import UNKEYED
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.rig.pose_writer import pose_key
 from fabrik_addon.blender.settings.motion import CALIBRATION_OPTIONS, IMPORT_OPTIONS, OPTIONS, RETARGET_OPTIONS
@@ -176,6 +177,11 @@ class TestBake:
         assert not imported_takes(bpy.context.scene)
         assert bpy.data.objects.keys() == ["Rig"]
         assert len(bpy.data.objects["Rig"].fabrik.capture.markers) == len(POINTS)
+
+    def test_samples_are_dropped_once_the_targets_are_known(self, files, capfd):
+        assert cli.run_command(files.arguments("--no-keep-markers", "--range", "900", "901")) == 1
+        assert "No marker is seen in frames 900-901" in capfd.readouterr().err
+        assert not UNKEYED
 
     def test_only_markers_of_the_map_are_used(self, files):
         bpy.ops.wm.open_mainfile(filepath=str(files.rig))
