@@ -54,7 +54,7 @@ class Samples(NamedTuple):
         return ~np.isnan(self.locations[:, 0])
 
 
-# Recordings without keys, by the names of their empties. On the command line, markers get keys when a file is saved,
+# Recordings without keys, by the names of their empties. On the command line, only markers that are kept get keys,
 # because keys take six times the memory of numbers.
 UNKEYED: Final = dict[str, Samples]()
 

@@ -288,6 +288,9 @@ class SaggingArms:
         self._offsets[2 * len(arms) :, 1] = bodies.skeleton.lengths[bodies.bones[elbows]]
         self._weights: FloatArray = bodies.above[self._arms][:, bodies.carrier] @ masses.shares * bodies.skeleton.extent
         self._stiffness: FloatArray = np.zeros(len(arms))
+        # (13, 2, 1, 3) no step, and a step along each component of the two lines, forward and back.
+        steps = np.concatenate([np.zeros((1, 6)), np.eye(6), -np.eye(6)]).reshape(-1, 2, 1, 3)
+        self._steps: FloatArray = CLOSE * bodies.skeleton.extent * steps
 
     def prefer(self, pose: Pose) -> None:
         """Set the preferred pose, in which nothing sags."""
@@ -312,11 +315,9 @@ class SaggingArms:
 
     def equations(self, pose: Pose, motions: Motions) -> tuple[FloatArray, FloatArray]:
         """(D,) the gradient, and (D, D) the negative Hessian."""
-        points, step = self._points(pose), CLOSE * self._bodies.skeleton.extent
-        # The slopes here, and after a step along each component of the two lines, forward and back.
-        steps = step * np.concatenate([np.zeros((1, 6)), np.eye(6), -np.eye(6)]).reshape(-1, 2, 1, 3)
-        slopes, forward, back = np.split(self._slopes(self._lines(points) + steps), [1, 7])
-        bent = (forward - back).transpose(2, 0, 1, 3).reshape(-1, 6, 6) / (2.0 * step)
+        points = self._points(pose)
+        slopes, forward, back = np.split(self._slopes(self._lines(points) + self._steps), [1, 7])
+        bent = (forward - back).transpose(2, 0, 1, 3).reshape(-1, 6, 6) / (2.0 * self._steps.max())
         flat = points.reshape(-1, 3)
         shifts = self._bodies.shifts(pose, motions, flat, self._on).reshape(*points.shape, -1)
         rows = np.concatenate(self._lines(shifts), axis=1)
