@@ -5,7 +5,6 @@ import numpy as np
 from .arrays import SINGLE, TINY, BoolArray, FloatArray, IntArray, lengths, squares, times
 from .backend import array
 from .fabrik.chain import OPENING_SWEEPS
-from .fabrik.passes import sweep_frames
 from .kernel.bodies import Pose, cross
 from .kernel.goals import Goals, State
 from .optimize.least_squares import CLEAR
@@ -64,7 +63,7 @@ def attempt(
     if len(where) and sweeps:
         part = state if len(where) == len(far) else state.part(where)
         passes = problem.passes_of_one if len(where) == 1 else problem.passes
-        sweep_frames(passes, problem.bodies, goals, part, sweeps, 1 if by_passes else sweeps)
+        passes.sweep_frames(part, sweeps, 1 if by_passes else sweeps)
         if part is not state:
             state.put(where, part)
     if not by_passes:

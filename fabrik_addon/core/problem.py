@@ -179,7 +179,7 @@ class Problem:
     @cached_property
     def passes(self) -> Passes:
         """FABRIK's two passes."""
-        return Passes(array, self.links, self.hinge_limbs, self.free_root, self.options.plain)
+        return Passes(array, self.bodies, self.goals, self.links, self.hinge_limbs, self.options.plain)
 
     @cached_property
     def passes_of_one(self) -> Passes:
@@ -188,7 +188,7 @@ class Problem:
         if backend is array:
             return self.passes
         links = make_links(self.bodies, self.goals, self.body_limits, backend)
-        return Passes(backend, links, self.hinge_limbs, self.free_root, self.options.plain)
+        return Passes(backend, self.bodies, self.goals, links, self.hinge_limbs, self.options.plain)
 
     @cached_property
     def least_squares(self) -> LeastSquares:

@@ -82,7 +82,7 @@ def turn_bodies(
 
     Each aim is the next body's head. Returns the local rotations and the tip.
     """
-    pose, local, head = SweepPose(), [], root
+    pose, local, head = SweepPose([], []), [], root
     for index, (body, rotation) in enumerate(zip(bodies, rest, strict=True)):
         pose.heads.append(head)
         frame, turned = carried_turn(body, pose, rotation), rotation

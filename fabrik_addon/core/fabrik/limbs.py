@@ -7,7 +7,7 @@ number from 0 to 1: the angles of all hinges, as the same fraction of their rang
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from operator import sub
 
 import numpy as np
@@ -52,8 +52,8 @@ class Body:
 class SweepPose:
     """Heads and orientations of all bodies in armature space. The passes change them in place."""
 
-    heads: list[Vector] = field(default_factory=list)
-    orientations: list[Quaternion] = field(default_factory=list)
+    heads: list[Vector]
+    orientations: list[Quaternion]
 
     def point(self, body: int, attachment: Attachment) -> Vector:
         """The position of a body's attachment, armature space."""
@@ -120,7 +120,7 @@ def carried_head(body: Body, pose: SweepPose) -> Vector:
 
 def place_bodies(bodies: Sequence[Body], local: Sequence[Quaternion], root: Vector) -> SweepPose:
     """Forward kinematics: the bodies' pose from local rotations and the root's head."""
-    pose = SweepPose()
+    pose = SweepPose([], [])
     for body, rotation in zip(bodies, local, strict=True):
         pose.heads.append(root if body.parent < 0 else carried_head(body, pose))
         pose.orientations.append(carried_turn(body, pose, rotation))

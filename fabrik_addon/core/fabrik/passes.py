@@ -53,56 +53,64 @@ class SweepTargets:
     orientations: dict[int, tuple[Quaternion, Scalar]]
 
 
+@dataclass(frozen=True)
+class Sweep(SweepPose):
+    """A pose during a sweep; the passes change it in place.
+
+    Attributes:
+        targets: of the sweep.
+        bound: for each body, whether its limit was active in the last backward pass.
+        aims: for each body, its aims in the last forward pass.
+    """
+
+    targets: SweepTargets
+    bound: list[Condition]
+    aims: dict[int, list[Aim]]
+
+
 class Passes:
     """Both passes for one set of bodies, parents first, on one backend.
 
     Args:
-        backend: that of `bodies`.
-        bodies: parents first.
+        backend: that of `links`.
+        bodies, goals: of the rig.
+        links: the bodies as the passes see them.
         limbs: their limbs of a ball and hinges.
-        free_root: whether the root's head may move.
         plain: the paper's method with limits: clamp in both passes, without the two rules.
     """
 
     def __init__(
-        self, backend: Backend, bodies: Sequence[Body], limbs: Sequence[HingeLimb], free_root: bool, plain: bool
+        self,
+        backend: Backend,
+        bodies: Bodies,
+        goals: Goals,
+        links: Sequence[Body],
+        limbs: Sequence[HingeLimb],
+        plain: bool,
     ) -> None:
-        self.backend, self.bodies = backend, bodies
-        self.free_root, self.plain = free_root, plain
+        self.backend, self.bodies, self._kernel, self._goals, self.plain = backend, links, bodies, goals, plain
         self.limbs = {} if plain else {limb.ball: limb for limb in limbs}
         self.in_limbs = {hinge for limb in self.limbs.values() for hinge in limb.hinges}
 
-    def sweep(
-        self, pose: SweepPose, local: Sequence[Quaternion], bound: list[Condition], targets: SweepTargets
-    ) -> list[Quaternion]:
+    def sweep(self, pose: Sweep, local: Sequence[Quaternion]) -> list[Quaternion]:
         """Run one forward and one backward pass, in place; returns the local rotations of the pose.
 
-        local: the local rotation from which each body rotates: current if limited, else the start's. bound: whether
-        each body's limit was active in the last backward pass.
+        local: the local rotation from which each body rotates: current if limited, else the start's.
         """
         root = pose.heads[0]
-        aims = self._forward_pass(pose, bound, targets)
-        if not self.free_root:
-            pose.heads[0] = root
-        return self._backward_pass(pose, local, bound, aims, targets)
-
-    def _forward_pass(self, pose: SweepPose, bound: list[Condition], targets: SweepTargets) -> list[list[Aim]]:
-        """Move every body to its aims, leaves first; returns the aims of each."""
-        result: list[list[Aim]] = [[] for _ in self.bodies]
-        for index in range(len(self.bodies) - 1, -1, -1):
-            body = self.bodies[index]
-            aims = result[index] = [self._aim(attachment, pose, targets) for attachment in body.attachments]
+        for index in reversed(range(len(self.bodies))):
+            pose.aims[index] = [self._aim(attachment, pose) for attachment in self.bodies[index].attachments]
             if index in self.limbs:
-                self._meet_limb(index, result[self.limbs[index].hinges[-1]][0], pose, bound)
-            elif index in targets.orientations:
-                self._meet_rotated(index, aims, pose, bound, targets)
+                self._meet_limb(index, pose)
             elif index not in self.in_limbs:
-                self._meet(index, aims, pose, bound)
-        return result
+                self._meet(index, pose)
+        if not self._kernel.free_root:
+            pose.heads[0] = root
+        return self._backward_pass(pose, local)
 
-    def _aim(self, attachment: Attachment, pose: SweepPose, targets: SweepTargets) -> Aim:
+    def _aim(self, attachment: Attachment, pose: Sweep) -> Aim:
         """The aim of an attachment: the weighted centroid of the targets of its effectors and child bodies (4.1)."""
-        children, effectors = attachment.children, attachment.effectors
+        children, effectors, targets = attachment.children, attachment.effectors, pose.targets
         if len(children) == 1 and not effectors:
             return Aim(attachment, pose.heads[children[0]], targets.pulls[children[0]])
         wanted = [(pose.heads[child], targets.pulls[child]) for child in children]
@@ -115,28 +123,27 @@ class Passes:
             total, weight = total + other * share, weight + share
         return Aim(attachment, total * (1.0 / self.backend.maximum(weight, TINY)), weight)
 
-    def _meet(self, index: int, aims: list[Aim], pose: SweepPose, bound: list[Condition]) -> None:
-        """Forward step of one body: move it to its aims. Rotate it too, unless its limit is active."""
-        backend, head, frame = self.backend, pose.heads[index], pose.orientations[index]
-        if len(aims) == 1:
+    def _meet(self, index: int, pose: Sweep) -> None:
+        """Forward step of one body: move it to its aims. Rotate it too, unless its limit is active.
+
+        A body with a target rotation gets the rotation first; then its head is placed accordingly.
+        """
+        backend, aims, head, frame = self.backend, pose.aims[index], pose.heads[index], pose.orientations[index]
+        is_turned = index in pose.targets.orientations
+        if is_turned:
+            turned = self._rotated_toward(frame, *pose.targets.orientations[index])
+            moved = self._translated(aims, head, turned)
+        elif len(aims) == 1:
             moved, turned = self._point_on_line(aims[0], head, frame), frame
         else:
             moved, turned = self._fit(aims, head, frame)
-        if self.bodies[index].limit is not None and not self.plain and backend.any_of(bound[index]):
-            moved = backend.select(bound[index], self._translated(aims, head, frame), moved)
-            turned = backend.select(bound[index], frame, turned)
+        bound = pose.bound[index]
+        if self.bodies[index].limit is not None and not self.plain and backend.any_of(bound):
+            moved = backend.select(bound, self._translated(aims, head, frame), moved)
+            turned = backend.select(bound, frame, turned)
         pose.heads[index], pose.orientations[index] = moved, turned
-        if self.plain:
-            self._clamp_forward(index, aims, pose)
-
-    def _meet_rotated(
-        self, index: int, aims: list[Aim], pose: SweepPose, bound: list[Condition], targets: SweepTargets
-    ) -> None:
-        """Forward step of a body with a target rotation: apply the rotation, then place the head accordingly."""
-        frame = self._rotated_toward(pose.orientations[index], *targets.orientations[index])
-        if self.bodies[index].limit is not None and not self.plain:
-            frame = self.backend.select(bound[index], pose.orientations[index], frame)
-        pose.heads[index], pose.orientations[index] = self._translated(aims, pose.heads[index], frame), frame
+        if self.plain and not is_turned and len(aims) == 1:
+            self._clamp_forward(index, aims[0], pose)
 
     def _rotated_toward(self, frame: Quaternion, wanted: Quaternion, share: Scalar) -> Quaternion:
         """A frame rotated part of the way to another: 0 keeps it, 1 reaches the other."""
@@ -185,23 +192,21 @@ class Passes:
         angle = self.backend.atan2(size, grip)
         return (self.backend.exp_map(torque * (angle / (size + TINY))) @ frame).normalized()
 
-    def _meet_limb(self, index: int, aim: Aim, pose: SweepPose, bound: list[Condition]) -> None:
+    def _meet_limb(self, index: int, pose: Sweep) -> None:
         """Forward step of a limb: move its head along the line from its aim until the distance is a possible length."""
         backend, limb, head = self.backend, self.limbs[index], pose.heads[index]
+        aim = pose.aims[limb.hinges[-1]][0]
         line = head - aim.point
         length = backend.sqrt(backend.maximum(line.length_squared, TINY))
         slid = aim.point + line * (backend.clamp(length, *limb.range) / length)
         if self.bodies[index].limit is not None:
             current = pose.point(limb.hinges[-1], limb.end(self.bodies)) - head
-            slid = backend.select(bound[index], aim.point - current, slid)
+            slid = backend.select(pose.bound[index], aim.point - current, slid)
         pose.heads[index] = backend.select(aim.weight > 0, slid, head)
 
-    def _clamp_forward(self, index: int, aims: list[Aim], pose: SweepPose) -> None:
+    def _clamp_forward(self, index: int, aim: Aim, pose: Sweep) -> None:
         """The paper's forward clamp: rotate the body, moving its head, so that the limit of the next body holds."""
-        backend, aim = self.backend, aims[0]
-        if len(aims) > 1:
-            return
-        frame = pose.orientations[index]
+        backend, frame = self.backend, pose.orientations[index]
         turned = backend.rotation_between(frame @ aim.attachment.offset, aim.point - pose.heads[index])
         frame = (turned @ frame).normalized()
         child = aim.attachment.children[0] if len(aim.attachment.children) == 1 else None
@@ -214,14 +219,7 @@ class Passes:
         pose.orientations[index] = backend.select(seen, frame, pose.orientations[index])
         pose.heads[index] = backend.select(seen, aim.point - frame @ aim.attachment.offset, pose.heads[index])
 
-    def _backward_pass(
-        self,
-        pose: SweepPose,
-        local: Sequence[Quaternion],
-        bound: list[Condition],
-        aims: list[list[Aim]],
-        targets: SweepTargets,
-    ) -> list[Quaternion]:
+    def _backward_pass(self, pose: Sweep, local: Sequence[Quaternion]) -> list[Quaternion]:
         rotations = list(local)
         for index, body in enumerate(self.bodies):
             if body.parent >= 0:
@@ -229,49 +227,42 @@ class Passes:
             carried = carried_frame(body, pose)
             unturned = carried @ rotations[index]
             if index in self.limbs:
-                frame = self._rotate_limb(index, pose, carried, unturned, aims, rotations, bound)
+                frame = self._rotate_limb(index, pose, carried, unturned, rotations)
             elif index in self.in_limbs:
                 frame = unturned
             else:
-                frame = self._rotate_body(aims[index], pose.heads[index], unturned, pose.orientations[index])
-                if index in targets.orientations:
-                    frame = self._rotated_toward(frame, *targets.orientations[index])
-                frame, rotations[index] = self._clamped(index, carried, frame, bound)
+                frame = self._rotate_body(index, pose, unturned)
+                if index in pose.targets.orientations:
+                    frame = self._rotated_toward(frame, *pose.targets.orientations[index])
+                frame, rotations[index] = self._clamped(index, pose, carried, frame)
             pose.orientations[index] = frame
         return rotations
 
-    def _rotate_body(self, aims: list[Aim], head: Vector, unturned: Quaternion, current: Quaternion) -> Quaternion:
+    def _rotate_body(self, index: int, pose: Sweep, unturned: Quaternion) -> Quaternion:
         """Backward step of one body: its frame, rotated about its head to match its aims.
 
         For a single aim, this is the shortest rotation, without roll.
         """
-        backend = self.backend
+        backend, aims, head = self.backend, pose.aims[index], pose.heads[index]
         if len(aims) == 1:
             aim = aims[0]
             turn = backend.rotation_between(unturned @ aim.attachment.offset, aim.point - head)
             return backend.select(aim.weight > 0, (turn @ unturned).normalized(), unturned)
         pairs = [(aim.attachment.offset, aim.point - head, aim.weight) for aim in aims]
-        return backend.select(_total(aims) > 0, self._rotate_onto(pairs, current), unturned)
+        return backend.select(_total(aims) > 0, self._rotate_onto(pairs, pose.orientations[index]), unturned)
 
     def _rotate_limb(
-        self,
-        index: int,
-        pose: SweepPose,
-        carried: Quaternion,
-        unturned: Quaternion,
-        aims: list[list[Aim]],
-        rotations: list[Quaternion],
-        bound: list[Condition],
+        self, index: int, pose: Sweep, carried: Quaternion, unturned: Quaternion, rotations: list[Quaternion]
     ) -> Quaternion:
         """Backward step of a limb: bend its hinges to the length, rotate it onto the target, clamp, aim once more."""
         backend, limb = self.backend, self.limbs[index]
-        aim = aims[limb.hinges[-1]][0]
+        aim = pose.aims[limb.hinges[-1]][0]
         line, seen = aim.point - pose.heads[index], aim.weight > 0
         bends, span = limb.bend(backend, self.bodies, line.length)
         frame, local = unturned, rotations[index]
         for _ in range(2):
             aimed = (backend.rotation_between(frame @ span, line) @ frame).normalized()
-            frame, local = self._clamped(index, carried, aimed, bound)
+            frame, local = self._clamped(index, pose, carried, aimed)
             # The limit did not change the frame.
             if frame is aimed:
                 break
@@ -281,15 +272,83 @@ class Passes:
         return backend.select(seen, frame, unturned)
 
     def _clamped(
-        self, index: int, carried: Quaternion, frame: Quaternion, bound: list[Condition]
+        self, index: int, pose: Sweep, carried: Quaternion, frame: Quaternion
     ) -> tuple[Quaternion, Quaternion]:
         """The frame clamped to the body's limit, and its local rotation; records whether the limit was active."""
         limit, local = self.bodies[index].limit, (carried.conjugated() @ frame).normalized()
         if limit is None:
             return frame, local
         inside = limit.clamp(self.backend, local)
-        bound[index] = inside is not local and self.backend.absolute(local.dot(inside)) < 1.0 - SINGLE
+        pose.bound[index] = inside is not local and self.backend.absolute(local.dot(inside)) < 1.0 - SINGLE
         return (frame if inside is local else carried @ inside), inside
+
+    def sweep_frames(self, state: State, max_sweeps: int, at_once: int = 1) -> None:
+        """Sweep F frames in place until each is solved, stops moving, or reaches the largest number of sweeps.
+
+        at_once: the number of sweeps between two checks.
+        """
+        frames, part = np.arange(len(state.weights)), state
+        rest = state.pose.local.copy()
+        bound = np.zeros(rest.shape[:2], dtype=bool)
+        times = 1 if self._goals.loops else at_once
+        for done in range(0, max_sweeps, times):
+            pose, before = self._after_sweeps(part, rest[frames], bound, times), part.residual
+            residual = self._goals.residual(pose, part.wanted)
+            part = replace(part, pose=pose, residual=residual, iterations=part.iterations + times)
+            moved = lengths(residual - before) > NO_CHANGE * part.tolerances
+            part.stationary = ~(moved & (part.weights > 0.0)).any(axis=1)
+            is_going = part.unmet() & ~part.stationary
+            if not is_going.all() and done + times < max_sweeps:
+                going = np.flatnonzero(is_going)
+                state.put(frames, part)
+                frames, part, bound = frames[going], part.part(going), bound[going]
+                if not len(frames):
+                    return
+        state.put(frames, part)
+
+    def _after_sweeps(self, state: State, rest: FloatArray, bound: BoolArray, times: int) -> Pose:
+        """The pose after some sweeps; limited bodies rotate from their current rotation, others from `rest`.
+
+        rest: (F, B, 4). bound: (F, B) as in `Sweep`, changed in place.
+        """
+        backend, links = self.backend, self.bodies
+        local, begun = backend.quaternions(state.pose.local), backend.quaternions(rest)
+        placed = place_bodies(links, local, backend.vector(state.pose.root))
+        flags = [backend.scalar(flag) > 0.5 for flag in bound.T.astype(float)]
+        pose = Sweep(placed.heads, placed.orientations, self._targets(state), flags, {})
+        for _ in range(times):
+            turning = [begun[body] if each.limit is None else local[body] for body, each in enumerate(links)]
+            local = self.sweep(pose, turning)
+        for body, flag in enumerate(flags):
+            bound[:, body] = flag
+        root = backend.stack([pose.heads[0]], len(rest))[:, 0]
+        return self._kernel.pose(backend.stack(local, len(rest)), root, state.pose.factors)
+
+    def _targets(self, state: State) -> SweepTargets:
+        """The targets of the next sweep; for a loop, both sides go to the midpoint between them."""
+        backend, goals = self.backend, self._goals
+        count, oriented = goals.count, goals.oriented
+        points, weights = state.wanted.points, state.weights[:, :count]
+        if goals.loops:
+            found = goals.points(state.pose)
+            middle = 0.5 * (found[:, goals.loops] + found[:, count:])
+            points = np.concatenate([points, middle], axis=1)
+            points[:, goals.loops] = middle
+            weights = np.concatenate([weights, weights[:, goals.loops]], axis=1)
+        orientations: dict[int, tuple[Quaternion, Scalar]] = {}
+        if len(oriented):
+            shares = np.where(state.weights[:, count:] > 0.0, goals.shares, 0.0)
+            wanted = quaternion_from_matrix(state.wanted.frames)
+            for index, holder in enumerate(goals.on[oriented].tolist()):
+                orientations[holder] = backend.quaternion(wanted[:, index]), backend.scalar(shares[:, index])
+        below = goals.below.T
+        pulls = weights @ below / np.maximum((weights > 0.0) @ below, 1.0)
+        return SweepTargets(
+            [backend.vector(points[:, end]) for end in range(points.shape[1])],
+            [backend.scalar(weight) for weight in weights.T],
+            [backend.scalar(pull) for pull in pulls.T],
+            orientations,
+        )
 
 
 def sum_vectors(vectors: Sequence[Vector]) -> Vector:
@@ -311,76 +370,3 @@ def rotation_vector(backend: Backend, rotation: Quaternion) -> Vector:
     angle = 2.0 * backend.atan2(sine, backend.absolute(rotation.w))
     scale = backend.select(sine > TINY, angle / backend.maximum(sine, TINY), 2.0)
     return axis * backend.select(rotation.w < 0, -scale, scale)
-
-
-def sweep_frames(passes: Passes, bodies: Bodies, goals: Goals, state: State, max_sweeps: int, at_once: int = 1) -> None:
-    """Sweep F frames in place until each is solved, stops moving, or reaches the largest number of sweeps.
-
-    at_once: the number of sweeps between two checks.
-    """
-    frames, part = np.arange(len(state.weights)), state
-    rest = state.pose.local.copy()
-    bound = np.zeros(rest.shape[:2], dtype=bool)
-    times = 1 if goals.loops else at_once
-    for done in range(0, max_sweeps, times):
-        pose, before = _after_sweeps(passes, bodies, goals, part, rest[frames], bound, times), part.residual
-        residual = goals.residual(pose, part.wanted)
-        part = replace(part, pose=pose, residual=residual, iterations=part.iterations + times)
-        moved = lengths(residual - before) > NO_CHANGE * part.tolerances
-        part.stationary = ~(moved & (part.weights > 0.0)).any(axis=1)
-        is_going = part.unmet() & ~part.stationary
-        if not is_going.all() and done + times < max_sweeps:
-            going = np.flatnonzero(is_going)
-            state.put(frames, part)
-            frames, part, bound = frames[going], part.part(going), bound[going]
-            if not len(frames):
-                return
-    state.put(frames, part)
-
-
-def _after_sweeps(
-    passes: Passes, bodies: Bodies, goals: Goals, state: State, rest: FloatArray, bound: BoolArray, times: int
-) -> Pose:
-    """The pose after some sweeps; limited bodies rotate from their current rotation, others from `rest` (F, B, 4)."""
-    backend, targets = passes.backend, _targets(passes, goals, state)
-    local, begun = _as_list(backend, state.pose.local), _as_list(backend, rest)
-    pose = place_bodies(passes.bodies, local, backend.vector(state.pose.root))
-    flags = [backend.scalar(flag) > 0.5 for flag in bound.T.astype(float)]
-    for _ in range(times):
-        turning = [begun[body] if each.limit is None else local[body] for body, each in enumerate(passes.bodies)]
-        local = passes.sweep(pose, turning, flags, targets)
-    for body, flag in enumerate(flags):
-        bound[:, body] = flag
-    root = backend.stack([pose.heads[0]], len(rest))[:, 0]
-    return bodies.pose(backend.stack(local, len(rest)), root, state.pose.factors)
-
-
-def _as_list(backend: Backend, rotations: FloatArray) -> list[Quaternion]:
-    return backend.quaternions(rotations)
-
-
-def _targets(passes: Passes, goals: Goals, state: State) -> SweepTargets:
-    """The targets of the next sweep; for a loop, both sides go to the midpoint between them."""
-    backend = passes.backend
-    count, oriented = goals.count, goals.oriented
-    points, weights = state.wanted.points, state.weights[:, :count]
-    if goals.loops:
-        found = goals.points(state.pose)
-        middle = 0.5 * (found[:, goals.loops] + found[:, count:])
-        points = np.concatenate([points, middle], axis=1)
-        points[:, goals.loops] = middle
-        weights = np.concatenate([weights, weights[:, goals.loops]], axis=1)
-    orientations: dict[int, tuple[Quaternion, Scalar]] = {}
-    if len(oriented):
-        shares = np.where(state.weights[:, count:] > 0.0, goals.shares, 0.0)
-        wanted = quaternion_from_matrix(state.wanted.frames)
-        for index, holder in enumerate(goals.on[oriented].tolist()):
-            orientations[holder] = backend.quaternion(wanted[:, index]), backend.scalar(shares[:, index])
-    below = goals.below.T
-    pulls = weights @ below / np.maximum((weights > 0.0) @ below, 1.0)
-    return SweepTargets(
-        [backend.vector(points[:, end]) for end in range(points.shape[1])],
-        [backend.scalar(weight) for weight in weights.T],
-        [backend.scalar(pull) for pull in pulls.T],
-        orientations,
-    )

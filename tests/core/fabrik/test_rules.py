@@ -10,7 +10,7 @@ from fabrik_addon.core import Options, Solver, Status, solve
 from fabrik_addon.core.attempt import bend_straight_limbs
 from fabrik_addon.core.backend import array as many
 from fabrik_addon.core.fabrik.limbs import attached_effectors, find_hinge_limbs, place_bodies
-from fabrik_addon.core.fabrik.passes import Passes, SweepTargets
+from fabrik_addon.core.fabrik.passes import Passes, Sweep, SweepTargets
 
 FRAMES = 200
 SWEEPS = 20
@@ -24,7 +24,8 @@ def share_solved(name, *, carrying=True, linking=True):
     targets = family.targets(np.random.default_rng(21), FRAMES)
     problem = Solver(family.skeleton, family.effectors, limits=family.limits).problem
     bodies, count = problem.links, targets.shape[1]
-    sweeper = Passes(many, bodies, find_hinge_limbs(bodies) if linking else [], free_root=False, plain=False)
+    limbs = find_hinge_limbs(bodies) if linking else []
+    sweeper = Passes(many, problem.bodies, problem.goals, bodies, limbs, plain=False)
     points = [many.vector(column) for column in np.moveaxis(targets, 1, 0)]
     targeted = SweepTargets(points, [1.0] * count, [1.0] * len(bodies), {})
     legal = problem.legal(np.tile([1.0, 0.0, 0.0, 0.0], (FRAMES, len(family.skeleton), 1)))[:, problem.bones]
@@ -37,8 +38,8 @@ def share_solved(name, *, carrying=True, linking=True):
         if not carrying:
             bound = [np.zeros(FRAMES, dtype=bool) for _ in bodies]
         turning = [free if body.limit is None else own for body, free, own in zip(bodies, start, local, strict=True)]
-        pose = place_bodies(bodies, local, root)
-        local = sweeper.sweep(pose, turning, bound, targeted)
+        placed = place_bodies(bodies, local, root)
+        local = sweeper.sweep(Sweep(placed.heads, placed.orientations, targeted, bound, {}), turning)
     placed = place_bodies(bodies, local, root)
     reached = {effector: placed.point(body, attachment) for effector, body, attachment in attached_effectors(bodies)}
     tips = many.stack([reached[effector] for effector in range(count)], FRAMES)
