@@ -35,6 +35,11 @@ def joined(found: Sequence[_Rows]) -> _Rows:
     return type(found[0])(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 
+def chosen(rows: _Rows, which: IntArray | BoolArray) -> _Rows:
+    """Some of the rows of a named tuple of arrays: their indices (N,), or a boolean for each."""
+    return type(rows)(*(each[which] for each in rows))
+
+
 def squares(vectors: FloatArray) -> FloatArray:
     """(...) squared lengths of vectors (..., n)."""
     return np.asarray(np.einsum("...i,...i->...", vectors, vectors))

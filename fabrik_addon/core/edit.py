@@ -24,6 +24,7 @@ from .arrays import (
     BoolArray,
     FloatArray,
     IntArray,
+    chosen,
     falloff,
     joined,
     lengths,
@@ -498,10 +499,6 @@ class _Equations(NamedTuple):
         """An empty list of equations with D columns."""
         return cls(np.zeros(0, dtype=np.int64), np.zeros((0, columns)), np.zeros(0), np.zeros(0))
 
-    def part(self, which: BoolArray) -> "_Equations":
-        """Some of the equations, `which` (N,)."""
-        return _Equations(self.on[which], self.rows[which], self.values[which], self.slack[which])
-
 
 class _Stops:
     """The equations that stop joints in a change over time, in its columns: for limits, and for capsules that touch."""
@@ -519,11 +516,11 @@ class _Stops:
         """
         touching, before = touching.copy(), None
         for _ in range(ROUNDS):
-            change, forces = prior.least(*joined([asked, near.part(touching), self._at_limits]))
+            change, forces = prior.least(*joined([asked, chosen(near, touching), self._at_limits]))
             pushes = forces[len(asked.on) :] <= 0.0
             count = np.count_nonzero(touching)
             touching[touching] = pushes[:count]
-            self._at_limits = self._at_limits.part(pushes[count:])
+            self._at_limits = chosen(self._at_limits, pushes[count:])
             passed = (near.rows * change[near.on]).sum(axis=1) > near.values + AT_REST * self._unit
             is_settled = before is not None and np.abs(change - before).max() < _SETTLED
             if is_settled or (pushes.all() and not (passed & ~touching).any()):
@@ -544,7 +541,7 @@ class _Stops:
             rows[:, part] = self._unit * over[on, part] / far[on, None]
             alike = (self._at_limits.on[:, None] == on) & (self._at_limits.rows @ rows.T > _ALIKE * self._unit**2)
             found = _Equations(on, rows, (rows * allowed[on]).sum(axis=1), np.full(len(on), EXACT))
-            self._at_limits = joined([self._at_limits.part(~alike.any(axis=1)), found])
+            self._at_limits = joined([chosen(self._at_limits, ~alike.any(axis=1)), found])
 
     def cost(self, change: FloatArray) -> float:
         """The sum of the squared errors of the equations of limits."""

@@ -168,8 +168,7 @@ class Problem:
     @cached_property
     def bend_limbs(self) -> list[BendLimb]:
         """The limbs that can be bent toward poles."""
-        oriented = self.goals.oriented.tolist()
-        return find_bend_limbs(self.links, self.hinge_limbs, self.goals.count, oriented)
+        return find_bend_limbs(self.links, self.hinge_limbs, self.goals)
 
     @cached_property
     def poles(self) -> Poles:

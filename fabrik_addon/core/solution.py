@@ -73,12 +73,8 @@ class Solution:
             lengths=np.tile(skeleton.lengths, (frames, 1)),
         )
 
-    def single(self) -> "Solution":
-        """The only frame, without its axis."""
-        return Solution(skeleton=self.skeleton, **{name: getattr(self, name)[0] for name in self.FRAME_ARRAYS})
-
-    def part(self, frames: slice | IntArray) -> "Solution":
-        """A solution of some of the frames, `frames` (N,); for a slice it shares arrays with this one."""
+    def part(self, frames: int | slice | IntArray) -> "Solution":
+        """One frame, or a solution of some of the frames, `frames` (N,); for a slice it shares arrays with this one."""
         return Solution(skeleton=self.skeleton, **{name: getattr(self, name)[frames] for name in self.FRAME_ARRAYS})
 
     def put(self, frames: int | slice | IntArray, part: "Solution") -> None:

@@ -138,7 +138,7 @@ class Solver:
             else:
                 solve_frames(self.problem, begun.part(part), wanted.part(part), solution.part(part))
         if is_one:
-            return solution.single()
+            return solution.part(0)
         if self.options.repair_pops:
 
             def from_neighbor(frame: int, rotations: FloatArray, root: FloatArray) -> Solution:
@@ -146,7 +146,7 @@ class Solver:
                 roots = root[None] if self.free_root else begun.roots[own]
                 found = solution.part(np.array([frame]))
                 solve_frames(self.problem, Start(rotations[None], roots), wanted.part(own), found, from_near=True)
-                return found.single()
+                return found.part(0)
 
             repair_pops(solution, wanted.positions, from_neighbor)
         return solution
@@ -416,7 +416,7 @@ def _spread(solution: Solution, targets: FloatArray, solve_from: Continue, frame
 
 def _continued(solution: Solution, solve_from: Continue, span: range) -> Iterator[tuple[int, Solution]]:
     """Solve the frames of a range, each from the one before it, until a pose is worse than the existing one."""
-    pose = solution.part(np.array([span.start - span.step])).single()
+    pose = solution.part(span.start - span.step)
     for frame in span:
         pose = solve_from(frame, pose.rotations, pose.root_location)
         if _is_worse(pose, solution.errors[frame]):

@@ -127,14 +127,6 @@ def place_bodies(bodies: Sequence[Body], local: Sequence[Quaternion], root: Vect
     return pose
 
 
-def attached_effectors(bodies: Sequence[Body]) -> Iterator[tuple[int, int, Attachment]]:
-    """Every effector with its body and attachment."""
-    for index, body in enumerate(bodies):
-        for attachment in body.attachments:
-            for effector in attachment.effectors:
-                yield effector, index, attachment
-
-
 _STEPS = 129
 
 
@@ -234,26 +226,23 @@ class BendLimb:
     end: FloatArray
 
 
-def find_bend_limbs(
-    bodies: Sequence[Body], hinge_limbs: Sequence[HingeLimb], count: int, oriented: Collection[int]
-) -> list[BendLimb]:
+def find_bend_limbs(bodies: Sequence[Body], hinge_limbs: Sequence[HingeLimb], goals: Goals) -> list[BendLimb]:
     """The limbs that end at effectors; each begins at a sub-base, the root, or the last ball before hinges.
 
-    Args:
-        bodies: parents first.
-        hinge_limbs: their limbs of a ball and hinges.
-        count: the number of effectors, which come before the partners of loops.
-        oriented: the effectors that have a target rotation.
+    bodies: parents first. hinge_limbs: their limbs of a ball and hinges.
     """
     hinges = {limb.ball: limb.hinges for limb in hinge_limbs}
     limbs = []
-    for effector, holder, attachment in attached_effectors(bodies):
-        alone = len(bodies[holder].attachments) == len(attachment.effectors) == 1 and not attachment.children
+    for effector in np.argsort(goals.on[: goals.count], kind="stable").tolist():
+        holder = int(goals.on[effector])
+        first, *others = bodies[holder].attachments
+        alone = not others and len(first.effectors) == 1 and not first.children
         # A hand with other children, or with a target rotation, does not belong to the limb.
-        run = _run_to(bodies, holder, not alone or effector in oriented, hinges)
-        if len(run) > 1 and effector < count:
+        run = _run_to(bodies, holder, not alone or effector in goals.oriented, hinges)
+        if len(run) > 1:
             middle = tuple(index for index in hinges.get(run[0], ()) if index in run) or run[1:]
-            limbs.append(BendLimb(effector, run, middle, _array(bodies[run[-1]].attachments[0].offset)))
+            end = bodies[run[-1]].attachments[0].offset
+            limbs.append(BendLimb(effector, run, middle, np.array([end.x, end.y, end.z])))
     return limbs
 
 
@@ -280,7 +269,3 @@ def straight_runs(bodies: Sequence[Body]) -> list[list[int]]:
         else:
             runs.append([index])
     return [run for run in runs if len(run) > 1]
-
-
-def _array(offset: Vector) -> FloatArray:
-    return np.array([offset.x, offset.y, offset.z], dtype=np.float64)

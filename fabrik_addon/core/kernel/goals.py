@@ -17,24 +17,20 @@ PRIORITY = 100.0
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Wanted(Frames):
     """The targets of E effectors, in armature space.
 
     Attributes:
         points: (..., E, 3), zero without a target and for effectors that close a loop.
         frames: (..., O, 3, 3) target rotations of bones, arbitrary if there is none.
         seen: (..., E + O) whether there is a target.
-        free_directions: (E, 3) a unit direction along which the effector is free, zero for none.
+        free_directions: for one pose, (E, 3) a unit direction along which the effector is free, zero for none.
     """
 
     points: FloatArray
     frames: FloatArray
     seen: BoolArray
     free_directions: FloatArray | None = None
-
-    def part(self, frames: IntArray | slice) -> "Wanted":
-        """The targets on some of the frames, `frames` (N,)."""
-        return Wanted(self.points[frames], self.frames[frames], self.seen[frames], self.free_directions)
 
 
 class Goals:

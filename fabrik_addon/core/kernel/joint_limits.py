@@ -103,11 +103,6 @@ class Sides(NamedTuple):
         """(K,) the components of rotation vectors (F, B, 3) toward each side, in radians."""
         return np.asarray((self.normals * vectors[self.frames, self.bodies]).sum(axis=1))
 
-    def part(self, which: IntArray | BoolArray) -> "Sides":
-        """Some of the sides, `which` (N,) or (K,)."""
-        frames, bodies, numbers = self.frames[which], self.bodies[which], self.numbers[which]
-        return Sides(frames, bodies, self.normals[which], self.gaps[which], numbers)
-
     def places(self) -> IntArray:
         """(K,) the position of each side in the list of the sides of its frame."""
         order = np.argsort(self.frames, kind="stable")

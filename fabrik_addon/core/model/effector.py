@@ -197,7 +197,7 @@ class Options:
 
 
 class Frames:
-    """A dataclass whose fields are arrays over frames, contain such arrays, or are None."""
+    """A dataclass whose fields are arrays over frames or contain such arrays; other values are for all frames."""
 
     def part(self, frames: IntArray | slice) -> Self:
         """A copy with some of the frames, `frames` (N,)."""
@@ -205,9 +205,9 @@ class Frames:
 
 
 def _part(value: Any, frames: IntArray | slice) -> Any:
-    if value is None:
-        return None
-    return value[frames] if isinstance(value, np.ndarray) else value.part(frames)
+    if isinstance(value, Frames):
+        return value.part(frames)
+    return value[frames] if isinstance(value, np.ndarray) else value
 
 
 @dataclass(frozen=True)

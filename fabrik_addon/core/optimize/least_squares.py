@@ -22,6 +22,7 @@ from ..arrays import (
     BoolArray,
     FloatArray,
     IntArray,
+    chosen,
     lengths,
     squares,
     times,
@@ -30,6 +31,7 @@ from ..fabrik.limbs import BendLimb
 from ..kernel.bodies import Bodies, Motions, Pose, cross
 from ..kernel.goals import Goals, State
 from ..kernel.joint_limits import JointLimits, Sides
+from ..model.effector import Frames
 
 # A limb is straight if its middle is closer to its line than this fraction of its length: then no direction is defined.
 CLEAR = 1e-3
@@ -277,7 +279,7 @@ class LeastSquares:
             own = changed[sides.frames]
             kept = pushes[~own[active]]
             active = np.where(own, now, active)
-            few = sides.part(own)
+            few = chosen(sides, own)
             few = few._replace(frames=(np.cumsum(changed) - 1)[few.frames])
             change[where], found = self._constrained_step(system.part(where), damping[where], few, active[own])
             pushes = np.empty(active.sum())
@@ -302,7 +304,7 @@ class LeastSquares:
         pull, which = system.gradient()[..., None], np.flatnonzero(active)
         if not len(which):
             return system.solve(damping, pull)[..., 0], np.zeros(0)
-        held = sides.part(which)
+        held = chosen(sides, which)
         rows, gaps = held.rows(self.bodies, len(damping))
         rows *= system.scale[:, None]
         found = system.solve(damping, np.concatenate([pull, np.swapaxes(rows, 1, 2)], axis=2))
@@ -379,7 +381,7 @@ class LeastSquares:
 
 
 @dataclass(frozen=True)
-class _System:
+class _System(Frames):
     """min |r - J S y|² in columns scaled by S, on F frames.
 
     Attributes:
@@ -395,11 +397,6 @@ class _System:
     scale: FloatArray
     squares: FloatArray
     wide: bool
-
-    def part(self, frames: IntArray) -> "_System":
-        """The system restricted to some of the frames, `frames` (N,)."""
-        scale, squares = self.scale[frames], self.squares[frames]
-        return _System(self.matrix[frames], self.right[frames], scale, squares, self.wide)
 
     def gradient(self) -> FloatArray:
         """(F, D) S Jᵀ r."""

@@ -9,7 +9,7 @@ from support.families import FAMILIES
 from fabrik_addon.core import Options, Solver, Status, solve
 from fabrik_addon.core.attempt import bend_straight_limbs
 from fabrik_addon.core.backend import array as many
-from fabrik_addon.core.fabrik.limbs import attached_effectors, find_hinge_limbs, place_bodies
+from fabrik_addon.core.fabrik.limbs import find_hinge_limbs, place_bodies
 from fabrik_addon.core.fabrik.passes import Passes, Sweep, SweepTargets
 
 FRAMES = 200
@@ -41,7 +41,8 @@ def share_solved(name, *, carrying=True, linking=True):
         placed = place_bodies(bodies, local, root)
         local = sweeper.sweep(Sweep(placed.heads, placed.orientations, targeted, bound, {}), turning)
     placed = place_bodies(bodies, local, root)
-    reached = {effector: placed.point(body, attachment) for effector, body, attachment in attached_effectors(bodies)}
+    attached = [(body, each) for body, link in enumerate(bodies) for each in link.attachments]
+    reached = {end: placed.point(body, each) for body, each in attached for end in each.effectors}
     tips = many.stack([reached[effector] for effector in range(count)], FRAMES)
     return met(family, np.linalg.norm(tips - targets, axis=2))
 
