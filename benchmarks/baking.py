@@ -56,7 +56,7 @@ def _row(name, markers_a_bone):
     result = bake(bpy.context, rig, frame_start=1, frame_end=FRAMES)
     spent = [result.timings[stage] for stage in _STAGES]
     figures = [*(f"{seconds:.2f}" for seconds in spent), f"{sum(spent):.2f}", f"{1000 * sum(spent) / FRAMES:.2f}"]
-    return [name, *figures, f"{1000 * result.report.total().rms:.1f}"]
+    return [name, *figures, f"{1000 * result.report.total.rms:.1f}"]
 
 
 def _points(rig, markers_a_bone, rng):
@@ -129,7 +129,7 @@ def _solve_and_all(result):
 def _take_row(frames, result, beside, own):
     spent = [result.timings[stage] for stage in _STAGES]
     each = [1000.0 * seconds / frames for seconds in _solve_and_all(result)]
-    rms = 1000.0 * result.report.total().rms
+    rms = 1000.0 * result.report.total.rms
     seconds = [f"{value:.2f}" for value in (*spent, *each)]
     return [f"{frames:,}", *seconds, f"{rms:.1f}", f"{beside / 1e6:.0f}", f"{own / 1e6:.0f}"]
 

@@ -189,7 +189,7 @@ def result_doubts(report: Report, size: float, marked: Collection[str], moved: S
     size: of the rig from end to end, meters. marked: bones with markers. Others share a bend with their neighbors, so
     their limits don't matter. moved: bones that constraints move and markers depend on.
     """
-    rms = report.total().rms
+    rms = report.total.rms
     if rms > _FAR * size and moved:
         yield (
             f"RMS {1000.0 * rms:.0f} mm is high because constraints move {listed(moved)}: press Set Up Control Rig, "

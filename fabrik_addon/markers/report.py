@@ -104,12 +104,9 @@ class Report:
             for frame, status, (row, worst) in zip(self.frames[part], self.status[part], rows, strict=True):
                 yield Row(*row[:4], "", int(frame), self._marker(worst), None, status.name)
 
+    @cached_property
     def total(self) -> Row:
         """One row for all samples."""
-        return self._total
-
-    @cached_property
-    def _total(self) -> Row:
         blocks, counts, frames = list[tuple[Row, int | None]](), list[int](), list[int]()
         for first in range(0, len(self.frames), _TOGETHER):
             used, seen = self._part(slice(first, first + _TOGETHER))
@@ -208,7 +205,7 @@ def table_text(report: Report) -> str:
     """A table of errors in millimeters, their total, and a line on statuses and long gaps. No final newline."""
     # Only retargets report rotations. Their errors are those of bones.
     head = ("bone" if report.rotations else "marker", *_TABLE_HEAD)
-    rows = [head, *(_table_row(row.name, row) for row in report.per_marker()), _table_row("all", report.total())]
+    rows = [head, *(_table_row(row.name, row) for row in report.per_marker()), _table_row("all", report.total)]
     return "\n".join([*_aligned(rows), _closing_line(report)])
 
 
@@ -218,7 +215,7 @@ def _csv_rows(report: Report) -> Iterator[list[Any]]:
         yield ["marker", _cell(row.name), "", *_csv_figures(row), row.worst_frame, f"{row.coverage:.2f}", ""]
     for at in report.per_frame():
         yield ["frame", "", at.frame, *_csv_figures(at), _cell(at.worst_marker), f"{at.coverage:.2f}", at.status]
-    total = report.total()
+    total = report.total
     ends = _cell(total.worst_marker), f"{total.coverage:.2f}", _counts(report)
     yield ["total", "all", total.worst_frame, *_csv_figures(total), *ends]
     for gap in report.filled:

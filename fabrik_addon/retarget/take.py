@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from ..core import Effector, Skeleton, Solution, Solver, Status, forward_kinematics
-from ..core.arrays import CLOSE, ROUNDING, TINY, FloatArray, IntArray, evenly_spread, lengths
+from ..core.arrays import CLOSE, ROUNDING, TINY, FloatArray, evenly_spread, lengths
 from ..core.limits import Limit
 from ..core.rotations import IDENTITY, angle_between, conjugate, product, quaternion_from_matrix
 from ..human.naming_schemes import MIDDLE, match
@@ -77,25 +77,10 @@ _OFTEN, _FAST = 6.0, 2.0
 _ASIDE: Final = 0.1
 
 
-def retarget_doubts(
-    motion: Motion,
-    bodies: tuple[RestBody, RestBody],
-    reference: Reference,
-    skeleton: Skeleton,
-    solution: Solution,
-    effectors: Sequence[Effector],
-    pairs: Sequence[Pair],
-    turned_off: FloatArray,
-    axes: FloatArray,
-    limits: Mapping[str, Limit],
-) -> Iterator[str]:
-    """Warnings that a rig's poses may not match those of a source.
-
-    bodies: the source's and the rig's at rest. turned_off: (F, pairs) radians, see `Retargeted`. axes: (3, 3) from the
-    source's world to the rig's armature space.
-    """
-    target = bodies[1]
-    if bare := list(limbs_without_markers({pair.bone for pair in pairs}, {**match(skeleton.names), **target.roles})):
+def _doubts(work: "_Work", motion: Motion, solution: Solution, turned_off: FloatArray) -> Iterator[str]:
+    """Warnings that a rig's poses may not match those of a source; turned_off: (F, pairs) as in `Retargeted`."""
+    (source, target), reference, pairs, limits = work.bodies, work.reference, work.pairs, work.problem.limits
+    if bare := list(limbs_without_markers({pair.bone for pair in pairs}, {**match(work.rig.names), **target.roles})):
         yield f"No bone of the source is known for {listed(bare)}: map their bones, or they stay at rest"
     if _points_backward(reference.body, reference.axes.up):
         yield (
@@ -121,7 +106,7 @@ def retarget_doubts(
             f"The source's object is rotated by {np.degrees(motion.heading):.0f}° about Z, which was ignored: rotate "
             "the rig's object as well if it should move in the same direction"
         )
-    if reference.frame is not None and reference.axes.up[2] < ROUNDING and not _walks(motion, bodies[0], reference):
+    if reference.frame is not None and reference.axes.up[2] < ROUNDING and not _walks(motion, source, reference):
         yield (
             "On most frames the source points sideways or down, but was assumed to be upright: if it is lying down, "
             "export it with a T pose as its rest pose"
@@ -131,31 +116,30 @@ def retarget_doubts(
             f"The source's joints rotate by at most {turned:.1f}° from its rest pose: if it moves farther, export its "
             "rotations in degrees, not radians"
         )
-    yield from _size_doubts(bodies)
-    yield from _root_doubts(motion, bodies[0], reference)
+    yield from _size_doubts(source, target)
+    yield from _root_doubts(motion, source, reference)
     names = list(motion.names)
     left, right, hips = (
-        [motion.heads[:, names.index(name)] for part in parts for name in bodies[0].named(part, side)]
+        [motion.heads[:, names.index(name)] for part in parts for name in source.named(part, side)]
         for side, parts in (("L", ("foot", "toe")), ("R", ("foot", "toe")), (None, ("thigh",)))
     )
     # Assume the leg length of an adult, since the units of motion files are often unknown.
     quick = [*cadence_doubts(motion.name, left, right, hips, reference.axes.up, motion.rate, USUAL_LEG)]
-    quick = quick or [*_swing_doubts(motion, bodies[0])]
-    trunk = np.isin(motion.names, [name for part in MIDDLE for name in bodies[0].named(part)])
-    meters = motion.heads[:, trunk] * (USUAL_LEG / leg_length(bodies[0]))
+    quick = quick or [*_swing_doubts(motion, source)]
+    trunk = np.isin(motion.names, [name for part in MIDDLE for name in source.named(part)])
+    meters = motion.heads[:, trunk] * (USUAL_LEG / leg_length(source))
     yield from quick or cut_doubts(motion.name, meters, motion.rate)
-    places = evenly_spread(len(motion), LOOKED_AT)
     far = np.degrees(np.median(turned_off, axis=0)) > _FAR_TRUNK
     held = [
         pair.bone
         for pair, is_far in zip(pairs, far, strict=True)
-        if is_far and solution.binding[:, skeleton.index(pair.bone)].mean() > _MOSTLY
+        if is_far and solution.binding[:, work.rig.index(pair.bone)].mean() > _MOSTLY
     ]
-    yield from _direction_doubts(motion.heads[places] @ axes.T, motion, bodies, solution, places, held)
+    yield from _direction_doubts(work, motion, solution, held)
     missed = np.sqrt((solution.errors**2).mean(axis=0)) / leg_length(target)
     if (missed > _MISSED).any():
         worst = np.argsort(-missed)[: int((missed > _MISSED).sum())]
-        names = [f"{effectors[place].bone} ({100.0 * missed[place]:.0f} % of the legs' length)" for place in worst]
+        names = [f"{work.effectors[place].bone} ({100.0 * missed[place]:.0f} % of the legs' length)" for place in worst]
         yield f"Far from their positions in the source: {listed(names)}; check whether limits or locks restrict the rig"
 
 
@@ -203,19 +187,13 @@ def _walks(motion: Motion, source: RestBody, reference: Reference) -> bool:
     return bool(travelled > _WALKS * leg_length(reference.body))
 
 
-def _direction_doubts(
-    heads: FloatArray,
-    motion: Motion,
-    bodies: tuple[RestBody, RestBody],
-    solution: Solution,
-    places: IntArray,
-    held: Sequence[str],
-) -> Iterator[str]:
+def _direction_doubts(work: "_Work", motion: Motion, solution: Solution, held: Sequence[str]) -> Iterator[str]:
     """Warnings if trunk, hips, shoulders or limbs point in directions other than the source's.
 
-    heads: (F, N, 3) of the source on some frames, in the rig's space. held: bones whose limits keep them far from the
-    source's rotation on most frames.
+    held: bones whose limits keep them far from the source's rotation on most frames.
     """
+    bodies, places = work.bodies, evenly_spread(len(motion), LOOKED_AT)
+    heads = motion.heads[places] @ work.transfer.alignment.axes.T
     of_bone = [{name: heads[:, place] for place, name in enumerate(motion.names)}]
     of_bone.append(head_positions(solution.part(places), bodies[1].roles))
 
@@ -247,14 +225,14 @@ def _direction_doubts(
         )
 
 
-def _size_doubts(bodies: tuple[RestBody, RestBody]) -> Iterator[str]:
+def _size_doubts(source: RestBody, target: RestBody) -> Iterator[str]:
     """A warning if arms or trunk of rig and source differ in size, relative to the legs."""
-    legs, other = leg_length(bodies[1]) / leg_length(bodies[0]), []
+    legs, other = leg_length(target) / leg_length(source), []
     for words, side, parts in (
         ("the arms", "L", ("upper_arm", "forearm", "hand")),
         ("the trunk", None, ("thigh", "upper_arm")),
     ):
-        sizes = [limb_length(body, parts, side) for body in bodies]
+        sizes = [limb_length(body, parts, side) for body in (source, target)]
         if min(sizes) > 0.0 and not 1.0 / _OTHER_SIZE < (ratio := sizes[1] / sizes[0] / legs) < _OTHER_SIZE:
             other.append(f"{words} ({ratio:.1f} times the source's)")
     if other:
@@ -338,11 +316,9 @@ def retarget_steps(
         if first <= last:
             planted = drift(places[first : last + 1, points.index(stance.point)])
             stances.append(replace(stance, first=first, last=last, drift_after=planted))
-    off = work.turned_off[beside : beside + len(motion)]
-    axes, reference = work.transfer.alignment.axes, work.reference
-    bodies, ends = work.bodies, work.effectors
-    doubts = retarget_doubts(motion, bodies, reference, skeleton, solution, ends, work.pairs, off, axes, limits or {})
-    return Retargeted(solution, work.effectors, work.pairs, off, tuple(stances), axes, reference, tuple(doubts))
+    off, axes = work.turned_off[beside : beside + len(motion)], work.transfer.alignment.axes
+    doubts = tuple(_doubts(work, motion, solution, off))
+    return Retargeted(solution, work.effectors, work.pairs, off, tuple(stances), axes, work.reference, doubts)
 
 
 class _Work:

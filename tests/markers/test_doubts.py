@@ -255,7 +255,7 @@ class TestResult:
         often = Report(errors, ["RKNE", "RTHI", "RTIB"], range(20), [Status.FITTED] * 20, outliers=outliers)
         (doubt,) = result_doubts(often, PERSON, [])
         assert doubt.startswith("Often left out as outliers: RTIB (30 %) and RKNE (15 %); ")
-        assert often.total().rms == pytest.approx(0.005)
+        assert often.total.rms == pytest.approx(0.005)
 
     def test_another_person_gives_a_warning(self) -> None:
         (doubt,) = result_doubts(report(0.085), PERSON, [])

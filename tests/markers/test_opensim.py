@@ -116,4 +116,4 @@ def test_the_report_names_the_worst_marker(model, solution):
     names = [marker.name for marker in model.markers]
     status = [Status(value) for value in solution.status]
     report = Report(solution.errors, names, range(len(solution.errors)), status)
-    assert report.total().worst_marker == "R.Acromium"
+    assert report.total.worst_marker == "R.Acromium"

@@ -58,7 +58,7 @@ class TestFigures:
             same((at.mean, at.rms, at.max, at.coverage), plain_figures(errors[i].tolist()))
             if at.worst_marker is not None:
                 assert errors[i, list(report.markers).index(at.worst_marker)] == at.max
-        total = report.total()
+        total = report.total
         figures = plain_figures(errors.ravel().tolist())
         same((total.mean, total.rms, total.max, total.coverage), figures)
         assert (total.worst_frame is None) == (total.worst_marker is None) == math.isnan(total.max)
@@ -72,7 +72,7 @@ class TestFigures:
     def test_rejected_samples_are_seen_but_not_in_any_figure(self) -> None:
         errors = np.array([[0.1, 0.5], [0.3, 0.7]])
         report = report_of(errors, outliers=np.array([[True, True], [False, True]]))
-        total, (first, second) = report.total(), report.per_marker()
+        total, (first, second) = report.total, report.per_marker()
         assert (total.rms, total.max) == pytest.approx((0.3, 0.3))
         assert (total.worst_marker, total.worst_frame, total.coverage) == ("M0", 12, 100.0)
         assert (first.rms, first.worst_frame) == (pytest.approx(0.3), 12)
@@ -104,7 +104,7 @@ class TestCsv:
         rows = self.read(path)
         frames, markers = errors.shape
         assert [row["scope"] for row in rows] == (["marker"] * markers + ["frame"] * frames + ["total"])
-        expected = [*report.per_marker(), *report.per_frame(), report.total()]
+        expected = [*report.per_marker(), *report.per_frame(), report.total]
         for row, figures in zip(rows, expected, strict=False):
             found = (float(row[column] or "nan") for column in ("mean_m", "rms_m", "max_m"))
             np.testing.assert_allclose(tuple(found), (figures.mean, figures.rms, figures.max), rtol=1e-5)

@@ -169,7 +169,7 @@ class BakeResult:
     @property
     def lines(self) -> tuple[str, str, str]:
         """The result in short lines: bones and frames, errors, and the worst frame."""
-        total, wrong = self.report.total(), self.report.outliers
+        total, wrong = self.report.total, self.report.outliers
         left_out = 0 if wrong is None else int(wrong.sum())
         met = f"RMS {1000.0 * total.rms:.1f} mm, worst {1000.0 * total.max:.1f} mm"
         if left_out:
@@ -184,7 +184,7 @@ class BakeResult:
     @property
     def line(self) -> str:
         """The result in one line."""
-        (what, met, _), total = self.lines, self.report.total()
+        (what, met, _), total = self.lines, self.report.total
         return f"{what}: {met} ({total.worst_marker}, frame {total.worst_frame})"
 
 
@@ -678,7 +678,7 @@ def make_result(
             if (entry := capture.markers.get(row.name)) is not None:
                 entry.error, entry.worst = (-1.0, 0.0) if np.isnan(row.rms) else (row.rms, row.max)
                 entry.worst_frame, entry.coverage = row.worst_frame or 0, row.coverage
-        capture.worst_frame = report.total().worst_frame or 0
+        capture.worst_frame = report.total.worst_frame or 0
         text = capture.report or bpy.data.texts.new(f"{take or armature.name} FABRIK report.csv")
         text.clear()
         text.write(csv_text(report))

@@ -65,8 +65,8 @@ class TestFollowing:
     def test_exact_markers_are_met(self, scale):
         rig, _, _ = marked_rig(scale=scale)
         result = run(rig)
-        assert result.report.total().rms < 1e-3 * scale
-        assert result.report.total().max < 5e-3 * scale
+        assert result.report.total.rms < 1e-3 * scale
+        assert result.report.total.max < 5e-3 * scale
 
     def test_effectors_are_ignored_if_there_are_markers(self):
         rig, _, labels = marked_rig()
@@ -102,7 +102,7 @@ class TestFollowing:
         others = np.delete(result.report.errors, column, axis=1)
         assert np.nanmax(others) < 0.01
         assert result.trees[0].outliers[:, column].sum() == 3
-        assert result.report.total().max < 0.01
+        assert result.report.total.max < 0.01
         assert result.lines[1].endswith(", 3 samples left out")
         assert np.nanmax(np.delete(run(rig, robust=False).report.errors, column, axis=1)) > 0.02
 
@@ -147,7 +147,7 @@ class TestReport:
             assert entry.worst_frame == rows[entry.name].worst_frame
             assert entry.coverage == pytest.approx(rows[entry.name].coverage, abs=1e-3)
         # The frame that the panel names with the largest error.
-        total = report.total()
+        total = report.total
         assert f"{total.worst_marker}, frame {capture.worst_frame}" in rig.fabrik.capture.last_result
         assert bpy.ops.fabrik.export_report(filepath=str(tmp_path / "walk.csv")) == {"FINISHED"}
         written = list(csv.DictReader(io.StringIO((tmp_path / "walk.csv").read_text())))

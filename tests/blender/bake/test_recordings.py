@@ -50,7 +50,7 @@ def baked(recording, output, *flags):
 def test_a_markerless_recording_fits_a_person_of_other_proportions(balancing):
     result, _ = balancing
     assert result.scale == pytest.approx(1.03, abs=0.02)
-    assert result.bake.report.total().rms < 0.027
+    assert result.bake.report.total.rms < 0.027
     assert all(marker.rms < 0.04 for marker in result.bake.report.per_marker())
 
 
@@ -174,7 +174,7 @@ class TestPresetsOnly:
     def test_plug_in_gait_legs_from_a_c3d(self, tmp_path):
         result = presets_only(tmp_path, "PiG_Motion3_FF.c3d")
         assert result.lines[1] == "Matched by PLUG_IN_GAIT: 16 markers assigned to bones"
-        assert result.bake.report.total().rms < 0.012
+        assert result.bake.report.total.rms < 0.012
         (tree,) = result.bake.trees
         solution = tree.solution
         assert np.linalg.norm(np.diff(solution.tails, axis=0), axis=2).max() < 10.0 / result.clip.rate

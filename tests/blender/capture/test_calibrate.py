@@ -67,7 +67,7 @@ class TestOneScale:
         assert np.median(offsets_off(rig, truth)) < 0.012
         assert [tuple(bone.head_local) for bone in rig.data.bones] == rest
         result = bake(bpy.context, rig, frame_start=1, frame_end=FRAMES)
-        assert result.report.total().rms < 0.008
+        assert result.report.total.rms < 0.008
 
     def test_the_rig_stores_the_calibration_and_the_assumed_pose(self):
         rig, _ = recorded()
@@ -121,7 +121,7 @@ class TestOtherProportions:
         factors = {item.name: item.factor for item in rig.fabrik.capture.factors}
         assert set(factors) == set(rig.data.bones.keys())
         assert all(0.7 < factor < 1.4 for factor in factors.values())
-        assert bake(bpy.context, rig, frame_start=1, frame_end=FRAMES).report.total().rms < 0.01
+        assert bake(bpy.context, rig, frame_start=1, frame_end=FRAMES).report.total.rms < 0.01
         calibrate_markers(bpy.context, rig, proportions="UNIFORM")
         assert not len(rig.fabrik.capture.factors)
 
@@ -139,7 +139,7 @@ class TestOtherProportions:
         now = np.array([bone.length for bone in rig.data.bones])
         assert now.sum() / lengths.sum() == pytest.approx(1.2, rel=0.05)
         assert rig.mode == "OBJECT"
-        assert bake(bpy.context, rig, frame_start=1, frame_end=FRAMES).report.total().rms < 0.01
+        assert bake(bpy.context, rig, frame_start=1, frame_end=FRAMES).report.total.rms < 0.01
 
 
 class TestStatic:

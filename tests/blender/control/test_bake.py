@@ -48,7 +48,7 @@ def test_progress_goes_on_while_controls_are_written():
 def test_a_recorded_walk_is_baked_to_controls(baked):
     rig, result = baked
     assert result.report.doubts == ()
-    assert result.report.total().rms < 0.005
+    assert result.report.total.rms < 0.005
     assert {"thigh_fk.L", "upper_arm_fk.R", "spine_fk", "torso"} <= keyed_controls(rig)
     stands_as_solved(rig, result)
     heads = np.array([each.solution.root_location for each in result.trees])

@@ -142,7 +142,7 @@ class TestBake:
         aimed(rig, positions).fabrik.root = root
         result = bake(bpy.context, rig, frame_start=1, frame_end=FRAMES)
         assert worst_break_played(rig, result.frames) < 0.01
-        assert result.report.total().rms < 2e-3 * scenes.HEIGHT
+        assert result.report.total.rms < 2e-3 * scenes.HEIGHT
         assert result.report.doubts == ()
 
     def test_targets_anywhere_break_no_limit(self, rig):
