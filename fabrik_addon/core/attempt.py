@@ -3,7 +3,7 @@
 import numpy as np
 
 from .arrays import SINGLE, TINY, BoolArray, FloatArray, IntArray, lengths, squares, times
-from .backend import array
+from .backend.array import many
 from .fabrik.chain import OPENING_SWEEPS
 from .kernel.bodies import Pose, cross
 from .kernel.goals import Goals, State
@@ -137,8 +137,8 @@ def bend_straight_limbs(
         local = local.copy() if local is pose.local else local
         hinges = [(body, hinge) for body in run if (hinge := problem.links[body].hinge)]
         for body, hinge in hinges:
-            current = array.quaternion(pose.local[straight, body])
-            local[straight, body] = array.stack([hinge.bent_inward(array, current, _BEND)], len(straight))[:, 0]
+            current = many.quaternion(pose.local[straight, body])
+            local[straight, body] = many.stack([hinge.bent_inward(many, current, _BEND)], len(straight))[:, 0]
         if hinges:
             continue
         axis = pose.orientations[straight, run[0], :, 0]

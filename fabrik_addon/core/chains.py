@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from .arrays import CLOSE, TINY, FloatArray
 from .attempt import bend_straight_limbs
-from .backend import Backend, array
-from .backend.array import Condition, Quaternion, Scalar, Vector
+from .backend.array import Backend, Condition, Quaternion, Scalar, Vector, many
 from .errors import LARGEST, numbers
 from .fabrik import chain as chains
 from .fabrik.chain import first_direction
@@ -61,7 +60,7 @@ class ChainSolver:
         self._tolerance = float(problem.tolerances[0])
         self._links = [index for index, body in enumerate(self._bodies) if body.attachments[0].distance > 0]
         self._distances = [self._bodies[index].attachments[0].distance for index in self._links]
-        self._origin = backend.Vector((0.0, 0.0, 0.0))
+        self._origin = backend.vector_of((0.0, 0.0, 0.0))
 
     def solve(self, start: Start, targets: Targets, result: Solution) -> None:
         """Solve F frames in arrays, and write them into a result."""
@@ -76,7 +75,7 @@ class ChainSolver:
         counts = targets.weights[:, 0] > 0.0
         found = self._improved(starts, backend.vector(targets.positions[:, 0] - roots), frames, counts, pole)
         result.rotations[:] = starts.rotations
-        array.write(found.local, result.rotations, self._problem.bones)
+        many.write(found.local, result.rotations, self._problem.bones)
         result.root_location[:] = roots
         result.errors[:, 0] = found.error
         result.iterations[:] = found.iterations
@@ -112,7 +111,7 @@ class ChainSolver:
             location = checked_root_location(start_location, problem.skeleton, 1)[0]
         # Relative to the root, since single precision is coarse far from the origin.
         away = [part - own for part, own in zip(place, location.tolist(), strict=True)]
-        found = self._improved(starts, self._backend.Vector(away), 1, True)
+        found = self._improved(starts, self._backend.vector_of(away), 1, True)
         rotations = np.array(starts.rotations[0])
         rotations[problem.bones] = self._backend.stack(found.local, 1)[0]
         return Solution(

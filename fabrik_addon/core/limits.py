@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrays import CLOSE, MAX_ROUNDS, ROUNDING, ROUNDS, SINGLE, FloatArray, lengths, squares
-from .backend import Backend, array
-from .backend.array import Quaternion, Scalar
+from .backend.array import Backend, Quaternion, Scalar, many
 from .errors import LimitError, numbers, shown
 from .rotations import IDENTITY, angle_between
 
@@ -55,7 +54,7 @@ class Fixed(Limit):
 
     def clamp(self, backend: Backend, rotation: Quaternion) -> Quaternion:
         """The identity."""
-        return backend.select(rotation.w > inf, rotation, backend.Quaternion((1.0, 0.0, 0.0, 0.0)))
+        return backend.select(rotation.w > inf, rotation, backend.quaternion_of((1.0, 0.0, 0.0, 0.0)))
 
     def sample(self, unit_points: FloatArray) -> FloatArray:
         """(..., 4) the identity for each point of `unit_points` (..., 3)."""
@@ -133,8 +132,8 @@ def nearest_angle(backend: Backend, angle: Scalar, middle: Scalar) -> Scalar:
 def compose(backend: Backend, x: Scalar, z: Scalar, twist: Scalar) -> Quaternion:
     """The rotation with a given swing and twist."""
     zero = x * 0.0
-    swing = backend.exp_map(backend.Vector((z, zero, -x)))
-    return swing @ backend.exp_map(backend.Vector((zero, twist, zero)))
+    swing = backend.exp_map(backend.vector_of((z, zero, -x)))
+    return swing @ backend.exp_map(backend.vector_of((zero, twist, zero)))
 
 
 def compose_arrays(x: FloatArray, z: FloatArray, twist: FloatArray) -> FloatArray:
@@ -353,7 +352,7 @@ class Hinge(Limit):
     def turned(self, backend: Backend, angle: Scalar) -> Quaternion:
         """The rotation by an angle about the axis."""
         x, y, z = self.rotation_axis
-        return backend.exp_map(backend.Vector((angle * x, angle * y, angle * z)))
+        return backend.exp_map(backend.vector_of((angle * x, angle * y, angle * z)))
 
     def at_range_share(self, backend: Backend, share: Scalar) -> Quaternion:
         """The rotation at a fraction of the range; if the range is free, from -π to π."""
@@ -455,7 +454,7 @@ class Polygon(SwingTwist):
     def swings(self, unit_points: FloatArray) -> FloatArray:
         """(..., 2) swings from `unit_points` (..., 2), mapped to the bounding box; those outside are moved onto it."""
         low, high = np.min(self.points, axis=0), np.max(self.points, axis=0)
-        return np.stack(self.nearest(array, *np.moveaxis(low + unit_points * (high - low), -1, 0)), axis=-1)
+        return np.stack(self.nearest(many, *np.moveaxis(low + unit_points * (high - low), -1, 0)), axis=-1)
 
     def outline(self, count: int) -> FloatArray:
         """(N, 2) swings in radians along the outline's edges, the same number on each, at least `count` in all."""
@@ -509,7 +508,7 @@ def legal_rotations(limit: Limit, rotations: npt.ArrayLike) -> FloatArray:
     given = np.asarray(rotations, dtype=np.float64)
     if not len(given):
         return given
-    clamped = array.stack([limit.clamp(array, array.quaternion(given))], len(given))[:, 0]
+    clamped = many.stack([limit.clamp(many, many.quaternion(given))], len(given))[:, 0]
     return np.where((angle_between(given, clamped) > SINGLE)[:, None], clamped, given)
 
 
@@ -550,14 +549,14 @@ def fitted_limit(
     """The limit that contains successive rotations (F, 4), widened by a margin."""
     if angle_between(rotations, IDENTITY).max() < CLOSE:
         return Fixed()
-    quaternions = array.quaternion(rotations)
+    quaternions = many.quaternion(rotations)
     off_axis = {axis: float(excess(Hinge(axis), rotations).max()) for axis in _AXES}
     axis: Any = min(_AXES, key=off_axis.__getitem__)
     if shape == "FITTED" and off_axis[axis] <= hinge_tolerance + CLOSE:
-        return Hinge(axis, *_range(np.asarray(Hinge(axis).angle(array, quaternions)), margin))
-    swing = swing_of(array, quaternions)
+        return Hinge(axis, *_range(np.asarray(Hinge(axis).angle(many, quaternions)), margin))
+    swing = swing_of(many, quaternions)
     swings = np.stack([swing.x, swing.z], axis=-1).reshape(-1, 2)
-    twist = _range(np.asarray(twist_of(array, quaternions, 0.0)), margin)
+    twist = _range(np.asarray(twist_of(many, quaternions, 0.0)), margin)
     if shape == "FITTED":
         half_axes = _half_axes(np.concatenate([swings, -swings], axis=1).T)
         return Ball(tuple(np.minimum(half_axes + margin, pi).tolist()), twist)

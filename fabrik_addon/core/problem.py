@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from .arrays import ROUNDING, BoolArray, FloatArray, lengths
-from .backend import Backend, array
+from .backend.array import Backend, many
 from .fabrik.chain import is_chain
 from .fabrik.limbs import BendLimb, Body, HingeLimb, find_bend_limbs, find_hinge_limbs, make_links, straight_runs
 from .fabrik.passes import Passes
@@ -30,10 +30,10 @@ _SPREAD_POSES = 1024
 def one_pose_backend() -> Backend:
     """The backend for one pose: mathutils if available (only in Blender), else arrays."""
     try:
-        from .backend.scalar import BACKEND  # noqa: PLC0415
+        from .backend.scalar import one  # noqa: PLC0415
     except ImportError:
-        return array
-    return BACKEND
+        return many
+    return one
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +135,7 @@ class Problem:
     @cached_property
     def links(self) -> list[Body]:
         """The bodies as seen by the two passes."""
-        return make_links(self.bodies, self.goals, self.body_limits, array)
+        return make_links(self.bodies, self.goals, self.body_limits, many)
 
     @cached_property
     def is_chain(self) -> bool:
@@ -178,13 +178,13 @@ class Problem:
     @cached_property
     def passes(self) -> Passes:
         """FABRIK's two passes."""
-        return Passes(array, self.bodies, self.goals, self.links, self.hinge_limbs, self.options.plain)
+        return Passes(many, self.bodies, self.goals, self.links, self.hinge_limbs, self.options.plain)
 
     @cached_property
     def passes_of_one(self) -> Passes:
         """The passes for one pose: for a person, two passes take 2 ms in mathutils and 10 ms in arrays."""
         backend = one_pose_backend()
-        if backend is array:
+        if backend is many:
             return self.passes
         links = make_links(self.bodies, self.goals, self.body_limits, backend)
         return Passes(backend, self.bodies, self.goals, links, self.hinge_limbs, self.options.plain)
@@ -273,6 +273,6 @@ def _spread_poses(skeleton: Skeleton, limits: Mapping[str, Limit]) -> FloatArray
     unit_points = np.random.default_rng(0).random((_SPREAD_POSES, count, 3))
     for name, limit in limits.items():
         bone = skeleton.index(name)
-        inside = limit.clamp(array, array.quaternion(limit.sample(unit_points[:, bone])))
-        poses[:, bone] = array.stack([inside], _SPREAD_POSES)[:, 0]
+        inside = limit.clamp(many, many.quaternion(limit.sample(unit_points[:, bone])))
+        poses[:, bone] = many.stack([inside], _SPREAD_POSES)[:, 0]
     return poses

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from .arrays import CLOSE, BoolArray, FloatArray, IntArray, lengths
 from .attempt import STEPS, attempt, bend_straight_limbs, restart, take_better
-from .backend import array
+from .backend.array import many
 from .chains import ChainSolver
 from .kernel.bodies import Pose
 from .kernel.goals import PRIORITY, State
@@ -98,12 +98,12 @@ class Solver:
     @cached_property
     def _one_chain(self) -> ChainSolver | None:
         """The fast path for one pose, if the problem is a chain without limits; else None."""
-        backend = one_pose_backend() if self.problem.is_chain else array
-        return None if backend is array else ChainSolver(self.problem, backend)
+        backend = one_pose_backend() if self.problem.is_chain else many
+        return None if backend is many else ChainSolver(self.problem, backend)
 
     @cached_property
     def _chains(self) -> ChainSolver:
-        return ChainSolver(self.problem, array)
+        return ChainSolver(self.problem, many)
 
     def solve(
         self,

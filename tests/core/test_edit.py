@@ -6,7 +6,7 @@ from support import walker
 
 from fabrik_addon.core import Ball, Effector, Hinge, Skeleton, forward_kinematics
 from fabrik_addon.core.arrays import falloff
-from fabrik_addon.core.backend import array as many
+from fabrik_addon.core.backend.array import many
 from fabrik_addon.core.drag import DragSolver
 from fabrik_addon.core.edit import EditModel, EditSolver, KnownPose
 from fabrik_addon.core.kernel.bodies import Bodies

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support import walker
 
 from fabrik_addon.core import Ball, Effector, Hinge, Solution, Solver
-from fabrik_addon.core.backend import array as many
+from fabrik_addon.core.backend.array import many
 from fabrik_addon.markers.feet import (
     StandingSettings,
     find_stances,

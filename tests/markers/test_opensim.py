@@ -6,7 +6,7 @@ from support.recordings import gait_model, gait_targets
 from support.steps import solve_take
 
 from fabrik_addon.core import Fixed, Hinge, Solver, Status
-from fabrik_addon.core.backend import array as many
+from fabrik_addon.core.backend.array import many
 from fabrik_addon.core.rotations import angle_between
 from fabrik_addon.markers.report import Report
 from fabrik_addon.markers.take import TakeSettings

@@ -23,7 +23,7 @@ from bpy.types import Object, PoseBone
 
 from ...core import LimitError, Polygon
 from ...core.arrays import IntArray
-from ...core.backend import array as many
+from ...core.backend.array import many
 from ...core.channels import Box, euler_box, limit_in
 from ...core.errors import bones_of, first_few
 from ...core.limits import outline, swing_of

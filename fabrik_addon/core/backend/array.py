@@ -1,13 +1,13 @@
 """The array backend, for many poses at once: like mathutils, with arrays over frames as components.
 
-Each class has the part of mathutils' interface that the kernel uses. A component is a float64 array (F,), or a plain
-float if it is the same on every frame. `scalar` is the backend for a single pose.
+Vectors and quaternions have the part of mathutils' interface that the kernel uses. A component is a float64 array (F,),
+or a plain float if it is the same on every frame. `scalar` is the backend for a single pose.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias, overload
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 
@@ -17,15 +17,8 @@ from ..arrays import CLOSE, TINY, BoolArray, FloatArray, IntArray
 # One number, or one for each frame; the same for booleans.
 Scalar: TypeAlias = float | FloatArray
 Condition: TypeAlias = bool | BoolArray
-
-absolute = np.abs
-sqrt = np.sqrt
-sin = np.sin
-cos = np.cos
-atan2 = np.arctan2
-floor = np.floor
-maximum = np.maximum
-minimum = np.minimum
+Function: TypeAlias = Callable[..., Scalar]
+_Value = TypeVar("_Value")
 
 
 class Vector:
@@ -138,96 +131,6 @@ def _is_identity(rotation: Quaternion) -> bool:
     return type(rotation.w) is float and rotation.w == 1.0 and rotation.x == rotation.y == rotation.z == 0.0
 
 
-def clamp(value: Scalar, low: Scalar, high: Scalar) -> Scalar:
-    """`value`, limited to the range from `low` to `high`."""
-    return np.minimum(np.maximum(value, low), high)
-
-
-def select(condition: Condition, chosen: Any, otherwise: Any) -> Any:
-    """`chosen` on frames where the condition holds, `otherwise` on others; both are already computed."""
-    if isinstance(chosen, Vector):
-        pairs = [(chosen.x, otherwise.x), (chosen.y, otherwise.y), (chosen.z, otherwise.z)]
-        return Vector([np.where(condition, a, b) for a, b in pairs])
-    if isinstance(chosen, Quaternion):
-        pairs = [(getattr(chosen, part), getattr(otherwise, part)) for part in "wxyz"]
-        return Quaternion([np.where(condition, a, b) for a, b in pairs])
-    return np.where(condition, chosen, otherwise)
-
-
-def any_of(condition: Condition) -> bool:
-    """Whether the condition holds on at least one frame."""
-    return np.count_nonzero(condition) > 0  # takes half the time of `any`
-
-
-def rotation_between(start: Vector, end: Vector) -> Quaternion:
-    """The shortest rotation from one direction to another; the identity if either has no length.
-
-    Antipodal directions rotate about an axis perpendicular to `start`, chosen as in mathutils.
-    """
-    product = np.sqrt(start.length_squared * end.length_squared)
-    axis = start.cross(end)
-    cosine = start.dot(end)
-    w = product + cosine
-    # There |a||b| + a·b loses its precision.
-    near = np.flatnonzero(w <= CLOSE * product)
-    if len(near):
-        ends = (stack([take(end, near)], len(near))[:, 0] for end in (start, end))
-        opposite = quaternion(rotations.rotation_between(*ends))
-        if len(near) == np.size(w):
-            return opposite
-        product[near] = w[near] = 1.0
-    # The squares of w and of the axis add up to 2 w |a||b|.
-    scale = 1.0 / np.sqrt(2.0 * product * w)
-    rotation = Quaternion((w * scale, axis.x * scale, axis.y * scale, axis.z * scale))
-    return put(rotation, near, opposite, len(w)) if len(near) else rotation
-
-
-def point_on_line(anchor: Vector, point: Vector, distance: Scalar) -> Vector:
-    """The point on the line from `anchor` through `point`, at `distance` (FABRIK's basic step)."""
-    x, y, z = point.x - anchor.x, point.y - anchor.y, point.z - anchor.z
-    square = x * x
-    square += y * y
-    square += z * z
-    if np.minimum.reduce(square, axis=None, initial=1.0) <= TINY:  # takes half the time of `min`
-        x = np.where(square > TINY, x, 1.0)
-        square = np.where(square > TINY, square, 1.0)
-    ratio = distance / np.sqrt(square)
-    x *= ratio
-    y *= ratio
-    z *= ratio
-    x += anchor.x
-    y += anchor.y
-    z += anchor.z
-    return Vector((x, y, z))
-
-
-def exp_map(rotation_vector: Vector) -> Quaternion:
-    """The rotation about a vector by the vector's length in radians."""
-    half = np.maximum(rotation_vector.length * 0.5, TINY)
-    scale = 0.5 * np.sin(half) / half
-    return Quaternion((np.cos(half), rotation_vector.x * scale, rotation_vector.y * scale, rotation_vector.z * scale))
-
-
-def scalar(array: FloatArray) -> FloatArray:
-    """A number for each frame, from (F,)."""
-    return array
-
-
-def vector(array: FloatArray) -> Vector:
-    """A vector for each frame, from (F, 3)."""
-    return Vector(_columns(array))
-
-
-def quaternion(array: FloatArray) -> Quaternion:
-    """A quaternion for each frame, from (F, 4)."""
-    return Quaternion(_columns(array))
-
-
-def quaternions(array: FloatArray) -> list[Quaternion]:
-    """N quaternions for each frame, from (F, N, 4)."""
-    return [quaternion(array[:, index]) for index in range(array.shape[1])]
-
-
 def _columns(array: FloatArray) -> list[Scalar]:
     """The n columns of an array (F, n); plain floats if one row is broadcast over the frames."""
     if len(array) and array.strides[0] == 0:
@@ -236,46 +139,142 @@ def _columns(array: FloatArray) -> list[Scalar]:
     return list(np.array(array.T, dtype=np.float64, order="C"))
 
 
-def stack(values: Sequence[Vector] | Sequence[Quaternion], frames: int) -> FloatArray:
-    """N vectors or quaternions as one array (F, N, 3 or 4)."""
-    stacked = np.empty((frames, len(values), 3 if isinstance(values[0], Vector) else 4))
-    write(values, stacked, range(len(values)))
-    return stacked
+class Backend:
+    """The functions of a backend, here for arrays; `scalar` overrides them for one pose."""
+
+    absolute: Function = np.abs
+    sqrt: Function = np.sqrt
+    sin: Function = np.sin
+    cos: Function = np.cos
+    atan2: Function = np.arctan2
+    floor: Function = np.floor
+    maximum: Function = np.maximum
+    minimum: Function = np.minimum
+    # From components: a vector from three, a quaternion from four.
+    vector_of, quaternion_of = Vector, Quaternion
+
+    def clamp(self, value: Scalar, low: Scalar, high: Scalar) -> Scalar:
+        """`value`, limited to the range from `low` to `high`."""
+        return np.minimum(np.maximum(value, low), high)
+
+    def select(self, condition: Condition, chosen: _Value, otherwise: _Value) -> _Value:
+        """`chosen` on frames where the condition holds, `otherwise` on others; both are already computed."""
+        own: Any = chosen
+        if isinstance(own, Vector | Quaternion):
+            parts = [np.where(condition, getattr(own, name), getattr(otherwise, name)) for name in own.__slots__]
+            own = type(own)(parts)
+        else:
+            own = np.where(condition, own, cast("Any", otherwise))
+        selected: _Value = own
+        return selected
+
+    def any_of(self, condition: Condition) -> bool:
+        """Whether the condition holds on at least one frame."""
+        return np.count_nonzero(condition) > 0  # takes half the time of `any`
+
+    def rotation_between(self, start: Vector, end: Vector) -> Quaternion:
+        """The shortest rotation from one direction to another; the identity if either has no length.
+
+        Antipodal directions rotate about an axis perpendicular to `start`, chosen as in mathutils.
+        """
+        product = np.sqrt(start.length_squared * end.length_squared)
+        axis = start.cross(end)
+        cosine = start.dot(end)
+        w = product + cosine
+        # There |a||b| + a·b loses its precision.
+        near = np.flatnonzero(w <= CLOSE * product)
+        if len(near):
+            ends = (self.stack([self.take(end, near)], len(near))[:, 0] for end in (start, end))
+            opposite = self.quaternion(rotations.rotation_between(*ends))
+            if len(near) == np.size(w):
+                return opposite
+            product[near] = w[near] = 1.0
+        # The squares of w and of the axis add up to 2 w |a||b|.
+        scale = 1.0 / np.sqrt(2.0 * product * w)
+        rotation = Quaternion((w * scale, axis.x * scale, axis.y * scale, axis.z * scale))
+        return self.put(rotation, near, opposite, len(w)) if len(near) else rotation
+
+    def point_on_line(self, anchor: Vector, point: Vector, distance: Scalar) -> Vector:
+        """The point on the line from `anchor` through `point`, at `distance` (FABRIK's basic step)."""
+        x, y, z = point.x - anchor.x, point.y - anchor.y, point.z - anchor.z
+        square = x * x
+        square += y * y
+        square += z * z
+        if np.minimum.reduce(square, axis=None, initial=1.0) <= TINY:  # takes half the time of `min`
+            x = np.where(square > TINY, x, 1.0)
+            square = np.where(square > TINY, square, 1.0)
+        ratio = distance / np.sqrt(square)
+        x *= ratio
+        y *= ratio
+        z *= ratio
+        x += anchor.x
+        y += anchor.y
+        z += anchor.z
+        return Vector((x, y, z))
+
+    def exp_map(self, rotation_vector: Vector) -> Quaternion:
+        """The rotation about a vector by the vector's length in radians."""
+        half = np.maximum(rotation_vector.length * 0.5, TINY)
+        scale = 0.5 * np.sin(half) / half
+        return Quaternion(
+            (np.cos(half), rotation_vector.x * scale, rotation_vector.y * scale, rotation_vector.z * scale)
+        )
+
+    def scalar(self, array: FloatArray) -> Scalar:
+        """A number for each frame, from (F,)."""
+        return array
+
+    def vector(self, array: FloatArray) -> Vector:
+        """A vector for each frame, from (F, 3)."""
+        return Vector(_columns(array))
+
+    def quaternion(self, array: FloatArray) -> Quaternion:
+        """A quaternion for each frame, from (F, 4)."""
+        return Quaternion(_columns(array))
+
+    def quaternions(self, array: FloatArray) -> list[Quaternion]:
+        """N quaternions for each frame, from (F, N, 4)."""
+        return [self.quaternion(array[:, index]) for index in range(array.shape[1])]
+
+    def stack(self, values: Sequence[Vector] | Sequence[Quaternion], frames: int) -> FloatArray:
+        """N vectors or quaternions as one array (F, N, 3 or 4)."""
+        stacked = np.empty((frames, len(values), 3 if isinstance(values[0], Vector) else 4))
+        self.write(values, stacked, range(len(values)))
+        return stacked
+
+    def write(self, values: Sequence[Any], rows: FloatArray, indices: Sequence[int]) -> None:
+        """Write N vectors or quaternions into rows (F, M, 3 or 4) at N indices."""
+        for index, value in zip(indices, values, strict=True):
+            for column, part in enumerate(value.__slots__):
+                rows[:, index, column] = getattr(value, part)
+
+    def take(self, value: _Value, frames: IntArray | BoolArray) -> _Value:
+        """The part of a value on some frames; `frames` are N indices (N,), or booleans (F,)."""
+        own: Any = value
+        if isinstance(own, Vector | Quaternion):
+            own = type(own)([self.take(getattr(own, name), frames) for name in own.__slots__])
+        elif isinstance(own, np.ndarray) and own.ndim > 0:
+            own = own[frames]
+        taken: _Value = own
+        return taken
+
+    def put(self, value: _Value, frames: IntArray, part: _Value, count: int) -> _Value:
+        """A copy of a value in which `frames` (N,) of its `count` frames are replaced by `part`."""
+        if len(frames) == count:
+            return part
+        own: Any = value
+        if isinstance(own, Vector | Quaternion):
+            parts = [(getattr(own, name), getattr(part, name)) for name in own.__slots__]
+            own = type(own)([self.put(old, frames, new, count) for old, new in parts])
+        else:
+            own = np.array(np.broadcast_to(own, count))
+            own[frames] = part
+        whole: _Value = own
+        return whole
+
+    def frames_where(self, condition: Condition) -> IntArray:
+        """The frames on which a condition holds."""
+        return np.flatnonzero(condition)
 
 
-def write(values: Sequence[Any], rows: FloatArray, indices: Sequence[int]) -> None:
-    """Write N vectors or quaternions into rows (F, M, 3 or 4) at N indices."""
-    for index, value in zip(indices, values, strict=True):
-        for column, part in enumerate(value.__slots__):
-            rows[:, index, column] = getattr(value, part)
-
-
-def take(value: Any, frames: IntArray | BoolArray) -> Any:
-    """The part of a value on some frames; `frames` are N indices (N,), or booleans (F,)."""
-    if isinstance(value, Vector):
-        return Vector([take(value.x, frames), take(value.y, frames), take(value.z, frames)])
-    if isinstance(value, Quaternion):
-        return Quaternion([take(getattr(value, part), frames) for part in "wxyz"])
-    return value[frames] if _differs(value) else value
-
-
-def put(value: Any, frames: IntArray, part: Any, count: int) -> Any:
-    """A copy of a value in which `frames` (N,) of its `count` frames are replaced by `part`."""
-    if len(frames) == count:
-        return part
-    if isinstance(value, Vector | Quaternion):
-        names = value.__slots__
-        return type(value)([put(getattr(value, name), frames, getattr(part, name), count) for name in names])
-    whole = np.array(np.broadcast_to(value, count))
-    whole[frames] = part
-    return whole
-
-
-def _differs(value: Scalar) -> bool:
-    """Whether a component has one number for each frame, instead of one for all frames."""
-    return isinstance(value, np.ndarray) and value.ndim > 0
-
-
-def frames_where(condition: Condition) -> IntArray:
-    """The frames on which a condition holds."""
-    return np.flatnonzero(condition)
+many: Final = Backend()

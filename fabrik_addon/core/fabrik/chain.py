@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..arrays import ROUNDING, ROUNDS, SINGLE, TINY, IntArray
-from ..backend import Backend
-from ..backend.array import Quaternion, Scalar, Vector
+from ..backend.array import Backend, Quaternion, Scalar, Vector
 from ..model.effector import Options
 from .limbs import Body, SweepPose, carried_turn
 
@@ -195,7 +194,9 @@ def curl(backend: Backend, points: list[Vector], distances: Sequence[float], tar
     along = first_direction(backend, points[1] - root, points[-1] - root, points[-1] - root)
     side = points[len(points) // 2] - root
     side = side - along * side.dot(along)
-    across = along.cross(backend.Vector((along.y, along.z, along.x))) + along.cross(backend.Vector((1.0, 0.0, 0.0)))
+    across = along.cross(backend.vector_of((along.y, along.z, along.x))) + along.cross(
+        backend.vector_of((1.0, 0.0, 0.0))
+    )
     aside = first_direction(backend, side, across, across)
     result, passed = [root], 0.0
     for distance in distances:

@@ -13,8 +13,7 @@ from operator import sub
 import numpy as np
 
 from ..arrays import SINGLE, FloatArray
-from ..backend import Backend, array
-from ..backend.array import Quaternion, Scalar, Vector
+from ..backend.array import Backend, Quaternion, Scalar, Vector, many
 from ..kernel.bodies import Bodies
 from ..kernel.goals import Goals
 from ..limits import Hinge, Limit
@@ -67,8 +66,8 @@ def make_links(bodies: Bodies, goals: Goals, limits: Sequence[Limit | None], bac
         Body(
             parent=int(bodies.parents[index]),
             inherits_rotation=bool(bodies.inherits[index]),
-            head_offset=backend.Vector(bodies.offsets[index].tolist()),
-            rest_turn=backend.Quaternion(rest_turns[index]),
+            head_offset=backend.vector_of(bodies.offsets[index].tolist()),
+            rest_turn=backend.quaternion_of(rest_turns[index]),
             attachments=tuple(_attachments(bodies, goals, index, backend)),
             limit=limit,
         )
@@ -90,7 +89,7 @@ def _attachments(bodies: Bodies, goals: Goals, body: int, backend: Backend) -> I
         ends = [index - len(children) for index in members[len(at) :]]
         point = points[place]
         own = tuple(children[index] for index in at), tuple(effectors[index] for index in ends)
-        yield Attachment(backend.Vector(point), math.hypot(*point), *own)
+        yield Attachment(backend.vector_of(point), math.hypot(*point), *own)
 
 
 def only_child(body: Body) -> int | None:
@@ -185,7 +184,7 @@ def _make_limb(bodies: Sequence[Body], ball: int, hinges: tuple[int, ...]) -> Hi
     """A limb with a table of its lengths: from the longest to the shorter of those at the ends of the range."""
     shares = np.linspace(0.0, 1.0, _STEPS)
     limits = tuple(limit for index in hinges if (limit := bodies[index].hinge) is not None)
-    rotations = [limit.at_range_share(array, shares) for limit in limits]
+    rotations = [limit.at_range_share(many, shares) for limit in limits]
     lengths = np.broadcast_to(_span(bodies, hinges, rotations).length, shares.shape)
     top = int(np.argmax(lengths))
     down, up = _falling(lengths[top:]), _falling(lengths[top::-1])

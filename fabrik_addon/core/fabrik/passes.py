@@ -15,8 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import SINGLE, TINY, BoolArray, FloatArray, lengths
-from ..backend import Backend
-from ..backend.array import Condition, Quaternion, Scalar, Vector
+from ..backend.array import Backend, Condition, Quaternion, Scalar, Vector
 from ..kernel.bodies import Bodies, Pose
 from ..kernel.goals import Goals, State
 from ..rotations import quaternion_from_matrix
@@ -314,7 +313,7 @@ class Passes:
         backend, links = self.backend, self.bodies
         local, begun = backend.quaternions(state.pose.local), backend.quaternions(rest)
         placed = place_bodies(links, local, backend.vector(state.pose.root))
-        flags = [backend.scalar(flag) > 0.5 for flag in bound.T.astype(float)]
+        flags: list[Condition] = [backend.scalar(flag) > 0.5 for flag in bound.T.astype(float)]
         pose = Sweep(placed.heads, placed.orientations, self._targets(state), flags, {})
         for _ in range(times):
             turning = [begun[body] if each.limit is None else local[body] for body, each in enumerate(links)]
@@ -365,7 +364,7 @@ def _total(aims: list[Aim]) -> Scalar:
 
 def rotation_vector(backend: Backend, rotation: Quaternion) -> Vector:
     """Axis times angle of a unit quaternion, radians, at most π."""
-    axis = backend.Vector((rotation.x, rotation.y, rotation.z))
+    axis = backend.vector_of((rotation.x, rotation.y, rotation.z))
     sine = axis.length
     angle = 2.0 * backend.atan2(sine, backend.absolute(rotation.w))
     scale = backend.select(sine > TINY, angle / backend.maximum(sine, TINY), 2.0)

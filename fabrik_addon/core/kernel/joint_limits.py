@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from ..arrays import ROUNDING, SINGLE, BoolArray, FloatArray, IntArray, joined, lengths, squares, times
-from ..backend import array as many
+from ..backend.array import many
 from ..limits import (
     MAX_SWING,
     Ball,

@@ -18,7 +18,7 @@ from fabrik_addon.blender.limits.editing import apply_preset, described
 from fabrik_addon.blender.rig.armature import read_rest
 from fabrik_addon.blender.settings.limit_properties import read_limit, read_limits
 from fabrik_addon.core import Ball, Fixed, Hinge, Polygon, Skeleton, forward_kinematics
-from fabrik_addon.core.backend import array as many
+from fabrik_addon.core.backend.array import many
 from fabrik_addon.core.limits import compose_arrays
 from fabrik_addon.core.rotations import matrix_from_quaternion, quaternion_from_matrix
 from fabrik_addon.human.preset import human_limits, swing_names, why_not_human

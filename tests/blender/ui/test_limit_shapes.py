@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fabrik_addon.blender.ui.overlays.limits import ShapeKind, directions, shapes_of
 from fabrik_addon.core import Ball, Fixed, Hinge, Polygon
-from fabrik_addon.core.backend import array as many
+from fabrik_addon.core.backend.array import many
 from fabrik_addon.core.limits import compose_arrays
 from fabrik_addon.core.rotations import matrix_from_quaternion
 

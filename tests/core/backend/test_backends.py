@@ -10,9 +10,9 @@ from support.rigs import person, points_of, random_rotations, straight_chain
 from support.strategies import limits
 
 from fabrik_addon.core import Effector, Options, Solver, Status, forward_kinematics, solve
-from fabrik_addon.core.backend import array as many
+from fabrik_addon.core.backend.array import many
 
-one = pytest.importorskip("fabrik_addon.core.backend.scalar", reason="mathutils comes with Blender")
+one = pytest.importorskip("fabrik_addon.core.backend.scalar", reason="mathutils comes with Blender").one
 pytestmark = pytest.mark.one_pose
 
 # Smaller differences are lost in single precision, for example those of twists near the antipode.

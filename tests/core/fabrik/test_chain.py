@@ -8,7 +8,7 @@ from support.reference import algorithm_1
 from support.rigs import from_joints, straight_chain
 
 from fabrik_addon.core import Effector, Options, Status, solve
-from fabrik_addon.core.backend import array as many
+from fabrik_addon.core.backend.array import many
 from fabrik_addon.core.fabrik import chain
 
 

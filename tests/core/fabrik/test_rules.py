@@ -8,7 +8,7 @@ from support.families import FAMILIES
 
 from fabrik_addon.core import Options, Solver, Status, solve
 from fabrik_addon.core.attempt import bend_straight_limbs
-from fabrik_addon.core.backend import array as many
+from fabrik_addon.core.backend.array import many
 from fabrik_addon.core.fabrik.limbs import find_hinge_limbs, place_bodies
 from fabrik_addon.core.fabrik.passes import Passes, Sweep, SweepTargets
 

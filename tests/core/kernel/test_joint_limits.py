@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fabrik_addon.core import Ball, Effector, Hinge, Polygon, Skeleton
-from fabrik_addon.core.backend import array as many
+from fabrik_addon.core.backend.array import many
 from fabrik_addon.core.drag import DragSolver
 from fabrik_addon.core.kernel.bodies import Bodies
 from fabrik_addon.core.kernel.joint_limits import JointLimits

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support import checker
 
 from fabrik_addon.core import Ball, Fixed, Hinge, LimitError, Polygon
-from fabrik_addon.core.backend import array as many
+from fabrik_addon.core.backend.array import many
 from fabrik_addon.core.limits import nearest_on_ellipse
 
 PI = np.pi

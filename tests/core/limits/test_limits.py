@@ -7,7 +7,7 @@ from support import checker
 from support.strategies import limits, rotations
 
 from fabrik_addon.core import Ball, Fixed, Hinge, Polygon, Skeleton
-from fabrik_addon.core.backend import array as many
+from fabrik_addon.core.backend.array import many
 from fabrik_addon.core.kernel.bodies import Bodies
 from fabrik_addon.core.kernel.joint_limits import JointLimits, at_limit
 
@@ -144,7 +144,7 @@ def test_a_small_rotation_changes_a_gap_along_the_normal(limit):
     step, alone = 1e-6, joint(limit)
     frames, _, normals, gaps, _ = alone.sides(turns[:, None], 1e-3)
     for axis in np.eye(3):
-        turned = many.stack([many.exp_map(many.Vector(axis * step)) @ many.quaternion(turns)], len(turns))
+        turned = many.stack([many.exp_map(many.vector_of(axis * step)) @ many.quaternion(turns)], len(turns))
         ahead = alone.sides(turned, 2e-3)
         for frame, normal, gap in zip(frames, normals, gaps, strict=True):
             same = (ahead.frames == frame) & (np.linalg.norm(ahead.normals - normal, axis=1) < 1e-3)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fabrik_addon.core import Ball, Polygon
-from fabrik_addon.core.backend import array as many
+from fabrik_addon.core.backend.array import many
 from fabrik_addon.core.limits import compose_arrays, swing_of
 
 STEP = 1e-4

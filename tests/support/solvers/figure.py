@@ -3,11 +3,11 @@
 import numpy as np
 
 from fabrik_addon.core import forward_kinematics
-from fabrik_addon.core.backend import array as many
+from fabrik_addon.core.backend.array import many
 from fabrik_addon.core.rotations import matrix_from_quaternion, quaternion_from_matrix
 
 try:  # the shipped solver clamps a single pose with mathutils if possible, and so do the methods compared with it
-    from fabrik_addon.core.backend import scalar as numbers
+    from fabrik_addon.core.backend.scalar import one as numbers
 except ImportError:
     numbers = many
 
