@@ -101,10 +101,6 @@ class Quaternion:
         return Vector((px, py, pz))
 
     def _after(self, first: Quaternion) -> Quaternion:
-        if _is_identity(first):
-            return self
-        if _is_identity(self):
-            return Quaternion((first.w, first.x, first.y, first.z))
         w, x, y, z = self.w, self.x, self.y, self.z
         return Quaternion(
             (
@@ -124,11 +120,6 @@ class Quaternion:
     def normalized(self) -> Quaternion:
         scale = 1.0 / np.sqrt(self.w * self.w + self.x * self.x + self.y * self.y + self.z * self.z)
         return Quaternion((self.w * scale, self.x * scale, self.y * scale, self.z * scale))
-
-
-def _is_identity(rotation: Quaternion) -> bool:
-    """Whether a rotation is the identity on all frames, as at rest; then no product has to be computed."""
-    return type(rotation.w) is float and rotation.w == 1.0 and rotation.x == rotation.y == rotation.z == 0.0
 
 
 def _columns(array: FloatArray) -> list[Scalar]:
