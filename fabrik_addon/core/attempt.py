@@ -23,18 +23,10 @@ _BEND = 0.5
 _FAR = 0.1
 
 
-def attempt(
-    problem: Problem,
-    state: State,
-    *,
-    bent: Pose | None = None,
-    bending: bool = True,
-    most_steps: int | None = None,
-) -> None:
-    """Bring F frames from their current pose to their targets, in place.
+def attempt(problem: Problem, state: State, most_steps: int, *, bent: Pose | None = None, bending: bool = True) -> None:
+    """Bring F frames from their current pose to their targets, in place, with at most `most_steps` of least squares.
 
-    bent: the poses with all straight limbs bent, if known. bending: whether limbs bend toward their poles. most_steps:
-    the largest number of least-squares steps; None: that of the options.
+    bent: the poses with all straight limbs bent, if known. bending: whether limbs bend toward their poles.
     """
     options = problem.options
     bending = bending and bool(problem.bend_limbs) and not np.isnan(state.bend[:, problem.poles.effectors]).all()
@@ -68,7 +60,7 @@ def attempt(
             state.put(where, part)
     if not by_passes:
         state.stationary[:] = False
-        problem.least_squares.run(state, options.most_steps if most_steps is None else most_steps, bending=bending)
+        problem.least_squares.run(state, most_steps, bending=bending)
 
 
 def _is_far(goals: Goals, state: State) -> BoolArray:
@@ -201,7 +193,7 @@ def _try_batch(problem: Problem, state: State, frames: IntArray, batch: range) -
     part.pose = problem.bodies.pose(local, part.pose.root, part.pose.factors)
     part.residual = problem.goals.residual(part.pose, part.wanted)
     part.iterations[:] = 0
-    attempt(problem, part, bending=False, most_steps=STEPS)
+    attempt(problem, part, STEPS, bending=False)
     # If several meet the targets, take the first one, since otherwise rounding would choose.
     costs = np.where(part.unmet(), part.cost(), 0.0).reshape(len(batch), count)
     state.iterations[frames] += part.iterations.reshape(costs.shape).sum(axis=0)

@@ -185,7 +185,7 @@ def _solve_from_far(problem: Problem, state: State, bent: Pose | None, *, has_po
     if len(frames):
         found = state.part(frames)
         first = min(STEPS, most) if problem.may_restart else most
-        attempt(problem, found, bent=None if bent is None else bent.part(frames), most_steps=first)
+        attempt(problem, found, first, bent=None if bent is None else bent.part(frames))
         state.iterations[frames] = found.iterations
         take_better(state, frames, found)
     restart(problem, state)
