@@ -114,23 +114,19 @@ class ChainSolver:
         found = self._improved(starts, self._backend.vector_of(away), 1, True)
         rotations = np.array(starts.rotations[0])
         rotations[problem.bones] = self._backend.stack(found.local, 1)[0]
+        is_near = problem.reaches.near[0] <= math.hypot(*away) <= problem.reaches.far[0]
+        unmet = Status.STALLED if is_near else Status.UNREACHABLE
         return Solution(
             skeleton=problem.skeleton,
             rotations=rotations,
             root_location=np.array(location),
             errors=np.array([found.error]),
             rotation_errors=np.array([math.nan]),
-            status=np.array(self._status(math.hypot(*away), float(found.error)))[()],
+            status=np.array(Status.SOLVED if found.error <= self._tolerance else unmet)[()],
             iterations=np.array(found.iterations, dtype=np.int64)[()],
             binding=np.zeros(len(rotations), dtype=bool),
             lengths=np.array(problem.skeleton.lengths),
         )
-
-    def _status(self, distance: float, error: float) -> Status:
-        if error <= self._tolerance:
-            return Status.SOLVED
-        reaches = self._problem.reaches
-        return Status.STALLED if reaches.near[0] <= distance <= reaches.far[0] else Status.UNREACHABLE
 
     @cached_property
     def _rest(self) -> _StartPoses:

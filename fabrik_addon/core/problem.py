@@ -250,7 +250,9 @@ class Problem:
         """(F,) whether a target (F, E, 3) with a weight is out of reach from the root's head at (F, 3)."""
         if self.free_root:
             return np.zeros(len(targets), dtype=bool)
-        return self.reaches.misses(lengths(targets - roots[:, None]), weights[:, : self.goals.count] > 0)
+        distances, reaches = lengths(targets - roots[:, None]), self.reaches
+        outside = (distances > reaches.far) | (distances < reaches.near)
+        return np.asarray((outside & (weights[:, : self.goals.count] > 0)).any(axis=1))
 
 
 def _spread_poses(skeleton: Skeleton, limits: Mapping[str, Limit]) -> FloatArray:

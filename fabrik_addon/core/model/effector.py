@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import SINGLE, BoolArray, FloatArray, IntArray, lengths, squares
+from ..arrays import SINGLE, FloatArray, IntArray, lengths, squares
 from ..errors import (
     LARGEST,
     LimitError,
@@ -126,11 +126,6 @@ class Reaches:
     far: FloatArray
     near: FloatArray
     tolerance_lengths: FloatArray
-
-    def misses(self, distances: FloatArray, seen: BoolArray) -> BoolArray:
-        """(F,) whether a visible target is out of its effector's reach; distances and seen: (F, E)."""
-        outside = seen & ((distances > self.far) | (distances < self.near))
-        return np.asarray(outside.any(axis=1))
 
 
 def path_reaches(skeleton: Skeleton, effectors: Sequence[Effector]) -> Reaches:

@@ -55,16 +55,17 @@ class Poles:
         self.sizes: FloatArray = np.array([0.1 * max(bones[list(limb.bodies)].sum(), TINY) for limb in limbs])
 
     def residual(self, pose: Pose, poles: FloatArray) -> FloatArray:
-        """(F, P) the angles of P limbs to their poles (F, E, 3), in radians, times `sizes`; zero without a pole."""
-        angles = [self.angle(index, pose, poles) for index in range(len(self.limbs))]
-        return np.stack(angles, axis=1) * self.sizes if angles else np.zeros((len(pose.root), 0))
+        """(F, P) the angles of P limbs to their poles (F, E, 3), in radians, times `sizes`; zero without a pole.
 
-    def angle(self, index: int, pose: Pose, poles: FloatArray) -> FloatArray:
-        """(F,) radians from a limb's middle to its pole, about its line; reduced to zero if either is almost on it."""
-        axis, length, side, to_pole = self._frame(index, pose, poles)
-        angle = np.arctan2((axis * cross(side, to_pole)).sum(axis=-1), (side * to_pole).sum(axis=-1))
-        clear = np.minimum(lengths(side), lengths(to_pole)) / np.maximum(length * CLEAR, TINY)
-        return np.where(np.isnan(angle) | (length <= TINY), 0.0, angle * np.minimum(clear, 1.0))
+        An angle is from the limb's middle, about its line; it is reduced to zero if either is almost on the line.
+        """
+        result = np.zeros((len(pose.root), len(self.limbs)))
+        for index in range(len(self.limbs)):
+            axis, length, side, to_pole = self._frame(index, pose, poles)
+            angle = np.arctan2((axis * cross(side, to_pole)).sum(axis=-1), (side * to_pole).sum(axis=-1))
+            clear = np.minimum(lengths(side), lengths(to_pole)) / np.maximum(length * CLEAR, TINY)
+            result[:, index] = np.where(np.isnan(angle) | (length <= TINY), 0.0, angle * np.minimum(clear, 1.0))
+        return result * self.sizes
 
     def axis(self, index: int, pose: Pose) -> tuple[FloatArray, FloatArray]:
         """(F, 3) unit vectors from a limb's base to its end, and (F,) the distances."""
