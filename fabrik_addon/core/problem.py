@@ -57,27 +57,14 @@ class Problem:
     options: Options
 
     @cached_property
-    def _factors(self) -> dict[str, float]:
-        return {name: min(max(1.0, low), high) for name, (low, high) in self.slides.items()}
-
-    @cached_property
-    def shape(self) -> Skeleton:
-        """The skeleton with all slides as close to rest as possible."""
-        return scaled_skeleton(self.skeleton, self._factors)
-
-    @cached_property
     def reaches(self) -> Reaches:
         """The reach of effectors, with all slides at their longest."""
-        reaches = path_reaches(self.shape, self._moved_effectors)
+        reaches = path_reaches(self.skeleton, self.effectors)
         if not self.slides:
             return reaches
         longest = {name: high for name, (_, high) in self.slides.items()}
         out = path_reaches(scaled_skeleton(self.skeleton, longest), with_factors_applied(self.effectors, longest))
         return Reaches(out.far, np.zeros_like(out.near), reaches.tolerance_lengths)
-
-    @cached_property
-    def _moved_effectors(self) -> list[Effector]:
-        return with_factors_applied(self.effectors, self._factors)
 
     @cached_property
     def bones(self) -> list[int]:
@@ -95,14 +82,14 @@ class Problem:
 
     @cached_property
     def bodies(self) -> Bodies:
-        """The bones as bodies, at the lengths nearest to rest."""
+        """The bones as bodies."""
         axes = [joint_axes(limit, 1.0) for limit in self.body_limits]
-        return Bodies(self.shape, self.bones, axes, self.free_root, self._sliding)
+        return Bodies(self.skeleton, self.bones, axes, self.free_root, self._sliding)
 
     @cached_property
     def goals(self) -> Goals:
         """The effectors on the bodies."""
-        return Goals(self.bodies, self._moved_effectors)
+        return Goals(self.bodies, self.effectors)
 
     @cached_property
     def tolerances(self) -> FloatArray:
@@ -191,10 +178,9 @@ class Problem:
 
     @cached_property
     def least_squares(self) -> LeastSquares:
-        """The least-squares solver; its length factors are relative to the lengths nearest to rest."""
-        names = [self.skeleton.names[self.bones[body]] for body in self._sliding]
-        low, high = np.array([np.array(self.slides[name]) / self._factors[name] for name in names]).reshape(-1, 2).T
-        return LeastSquares(self.bodies, self.goals, self.joint_limits, self.poles, (low, high))
+        """The least-squares solver."""
+        ends = np.array([self.slides[self.skeleton.names[self.bones[body]]] for body in self._sliding])
+        return LeastSquares(self.bodies, self.goals, self.joint_limits, self.poles, ends.reshape(-1, 2).T)
 
     @cached_property
     def frames_at_once(self) -> int:

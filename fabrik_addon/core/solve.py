@@ -216,7 +216,11 @@ def _first_poses(problem: Problem, start: Start) -> tuple[Pose, Pose | None]:
     """
 
     def pose(local: FloatArray, roots: FloatArray) -> Pose:
-        factors = None if not problem.slides else np.ones(local.shape[:2])
+        factors = None
+        if problem.slides:
+            # At first, lengths are as close to rest as their ranges allow.
+            factors = np.ones(local.shape[:2])
+            factors[:, problem.bodies.slides] = np.clip(1.0, *problem.least_squares.slides)
         return problem.bodies.pose(local, roots, factors)
 
     if start.rotations.strides[0]:
@@ -293,9 +297,11 @@ def _write(
         own = quaternion_from_matrix(pose.orientations[:, goals.on[: goals.count]])
         result.rotation_errors[:] = angle_between(own, targets.rotations)
     result.iterations[:] = state.iterations
-    result.lengths[:] = problem.shape.lengths
+    result.lengths[:] = problem.skeleton.lengths
+    for name, ends in problem.slides.items():
+        result.lengths[:, problem.skeleton.index(name)] *= np.clip(1.0, *ends)
     if pose.factors is not None:
-        result.lengths[:, bones] *= pose.factors
+        result.lengths[:, bones] = problem.skeleton.lengths[bones] * pose.factors
     if problem.limited:
         result.binding[:, bones] = problem.joint_limits.near(pose.local, CLOSE)
     status = np.where((state.weights > 0).any(axis=1), Status.SOLVED, Status.UNSEEN)

@@ -139,11 +139,9 @@ class _Step(NamedTuple):
 class LeastSquares:
     """The least-squares problem of goals on bodies, with limits."""
 
-    def __init__(
-        self, bodies: Bodies, goals: Goals, limits: JointLimits, poles: Poles, slides: tuple[FloatArray, FloatArray]
-    ) -> None:
-        """Prepare the problem; slides: (S,) min and (S,) max length factors of bodies that slide."""
-        self.bodies, self.goals, self.limits, self.poles, self._slides = bodies, goals, limits, poles, slides
+    def __init__(self, bodies: Bodies, goals: Goals, limits: JointLimits, poles: Poles, slides: FloatArray) -> None:
+        """Prepare the problem; slides: (2, S) min and max length factors of bodies that slide."""
+        self.bodies, self.goals, self.limits, self.poles, self.slides = bodies, goals, limits, poles, slides
         self._pole_weight, self._slide = 0.0, False
         counts = [*bodies.counts[bodies.counts > 0], *[3] * bodies.free_root, *[1] * len(bodies.slides)]
         groups = np.repeat(np.arange(len(counts)), counts)
@@ -240,7 +238,7 @@ class LeastSquares:
         if factors is None or not self._slide:
             return factors
         slides, result = self.bodies.slides, factors.copy()
-        result[:, slides] = np.clip(factors[:, slides] + step[:, -len(slides) :], *self._slides)
+        result[:, slides] = np.clip(factors[:, slides] + step[:, -len(slides) :], *self.slides)
         return result
 
     def _step(self, state: State, away: FloatArray, cost: FloatArray, damping: FloatArray, curved: BoolArray) -> _Step:
@@ -361,7 +359,7 @@ class LeastSquares:
         scale = 1.0 / np.sqrt(np.maximum(even, least))
         if len(bodies.slides) and pose.factors is not None:
             pull = (times(np.swapaxes(matrix, 1, 2), right) if wide else right)[:, -len(bodies.slides) :]
-            factors, (low, high) = pose.factors[:, bodies.slides], self._slides
+            factors, (low, high) = pose.factors[:, bodies.slides], self.slides
             locked = (not self._slide) | ((factors <= low) & (pull <= 0.0)) | ((factors >= high) & (pull >= 0.0))
             scale[:, -len(bodies.slides) :] *= ~locked
         if wide:
