@@ -18,7 +18,7 @@ from .fabrik import chain as chains
 from .fabrik.chain import first_direction
 from .fabrik.limbs import make_links, place_bodies
 from .fabrik.passes import sum_vectors
-from .model.effector import Start, Targets, checked_root_location, checked_start
+from .model.effector import Targets, checked_root_location, checked_start
 from .optimize.least_squares import CLEAR
 from .problem import Problem
 from .rotations import angle_between, quaternion_from_matrix
@@ -62,10 +62,10 @@ class ChainSolver:
         self._distances = [self._bodies[index].attachments[0].distance for index in self._links]
         self._origin = backend.vector_of((0.0, 0.0, 0.0))
 
-    def solve(self, start: Start, targets: Targets, result: Solution) -> None:
+    def solve(self, targets: Targets, result: Solution) -> None:
         """Solve F frames in arrays, and write them into a result."""
-        backend, frames, roots = self._backend, len(targets), start.roots
-        rotations, pole, poles = start.rotations, None, None
+        backend, frames, roots = self._backend, len(targets), targets.roots
+        rotations, pole, poles = targets.start, None, None
         if len(self._links) > 1 and np.isfinite(targets.bend).any():
             poles = targets.bend - roots[:, None]
             pole = backend.vector(poles[:, 0])

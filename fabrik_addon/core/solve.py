@@ -1,6 +1,7 @@
 """The public entry point: solve() checks its input, prepares the problem, and solves frames in chunks."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -17,11 +18,8 @@ from .model.effector import (
     Effector,
     Options,
     PosePrior,
-    Start,
     Targets,
     checked_parts,
-    checked_root_location,
-    checked_start,
     checked_targets,
 )
 from .model.skeleton import Skeleton
@@ -125,42 +123,37 @@ class Solver:
             alone = self._one_chain.solve_one(targets, start, start_location)
             if alone is not None:
                 return alone
-        wanted, is_one = checked_targets(
-            self.skeleton, self.effectors, targets, weights, target_rotations, bend_targets, prior
-        )
-        rotations = self.problem.legal(checked_start(start, self.skeleton, len(wanted)))
-        begun = Start(rotations, checked_root_location(start_location, self.skeleton, len(wanted)))
+        given = targets, weights, target_rotations, bend_targets, prior, start, start_location
+        wanted, is_one = checked_targets(self.skeleton, self.effectors, *given)
+        wanted = replace(wanted, start=self.problem.legal(wanted.start))
         solution = Solution.empty(self.skeleton, len(wanted), len(self.effectors))
         for first in range(0, len(wanted), self.frames_at_once):
             part = slice(first, first + self.frames_at_once)
             if self.problem.is_chain and prior is None:
-                self._chains.solve(begun.part(part), wanted.part(part), solution.part(part))
+                self._chains.solve(wanted.part(part), solution.part(part))
             else:
-                solve_frames(self.problem, begun.part(part), wanted.part(part), solution.part(part))
+                solve_frames(self.problem, wanted.part(part), solution.part(part))
         if is_one:
             return solution.part(0)
         if self.options.repair_pops:
 
             def from_neighbor(frame: int, rotations: FloatArray, root: FloatArray) -> Solution:
-                own = slice(frame, frame + 1)
-                roots = root[None] if self.free_root else begun.roots[own]
-                found = solution.part(np.array([frame]))
-                solve_frames(self.problem, Start(rotations[None], roots), wanted.part(own), found, from_near=True)
+                own, found = wanted.part(slice(frame, frame + 1)), solution.part(np.array([frame]))
+                own = replace(own, start=rotations[None], roots=root[None] if self.free_root else own.roots)
+                solve_frames(self.problem, own, found, from_near=True)
                 return found.part(0)
 
             repair_pops(solution, wanted.positions, from_neighbor)
         return solution
 
 
-def solve_frames(
-    problem: Problem, start: Start, targets: Targets, result: Solution, *, from_near: bool = False
-) -> None:
+def solve_frames(problem: Problem, targets: Targets, result: Solution, *, from_near: bool = False) -> None:
     """Solve F frames from their start by passes and least squares, then by restarts, slides and priorities.
 
     Writes into a result. from_near: whether the start is close, so that passes and restarts are not needed.
     """
-    begun, wanted, origins = _prepared(problem, start, targets)
-    pose, bent = _first_poses(problem, begun)
+    wanted, origins = _prepared(problem, targets)
+    pose, bent = _first_poses(problem, wanted)
     state, most = _start_state(problem, pose, wanted), problem.options.most_steps
     has_poles = not problem.options.plain and bool(np.isfinite(state.bend).any())
     if from_near:
@@ -170,7 +163,7 @@ def solve_frames(
     if not problem.options.plain:
         _slide(problem, state)
         _meet_in_order(problem, state)
-    _write(problem, begun, wanted, origins, state, result)
+    _write(problem, wanted, origins, state, result)
 
 
 def _solve_from_far(problem: Problem, state: State, bent: Pose | None, *, has_poles: bool) -> None:
@@ -195,21 +188,21 @@ def _solve_from_far(problem: Problem, state: State, bent: Pose | None, *, has_po
         state.put(frames, part)
 
 
-def _prepared(problem: Problem, start: Start, targets: Targets) -> tuple[Start, Targets, FloatArray]:
-    """A start and its targets, both relative to origins, and the origins (F, 3).
+def _prepared(problem: Problem, targets: Targets) -> tuple[Targets, FloatArray]:
+    """Targets and poses relative to origins, and the origins (F, 3).
 
     An origin is the root's head; for a free root, it is the mean of the visible targets.
     """
-    origins = start.roots
+    origins = targets.roots
     if problem.free_root:
         seen = ~np.isnan(targets.positions)
         counts = seen.sum(axis=1)
         middles = np.where(seen, targets.positions, 0.0).sum(axis=1) / np.maximum(counts, 1)
         origins = np.where(counts > 0, middles, origins)
-    return Start(start.rotations, start.roots - origins), targets.seen_from(origins), origins
+    return targets.seen_from(origins), origins
 
 
-def _first_poses(problem: Problem, start: Start) -> tuple[Pose, Pose | None]:
+def _first_poses(problem: Problem, targets: Targets) -> tuple[Pose, Pose | None]:
     """The start poses of F frames, and these poses with straight limbs bent (None: not known yet).
 
     A start pose that all frames share is cached.
@@ -223,16 +216,16 @@ def _first_poses(problem: Problem, start: Start) -> tuple[Pose, Pose | None]:
             factors[:, problem.bodies.slides] = np.clip(1.0, *problem.least_squares.slides)
         return problem.bodies.pose(local, roots, factors)
 
-    if start.rotations.strides[0]:
-        return pose(start.rotations[:, problem.bones], np.array(start.roots)), None
-    key = start.rotations[0].tobytes()
+    if targets.start.strides[0]:
+        return pose(targets.start[:, problem.bones], np.array(targets.roots)), None
+    key = targets.start[0].tobytes()
     if key not in problem.first_poses:
         problem.first_poses.clear()
-        first = pose(start.rotations[:1, problem.bones], np.zeros((1, 3)))
+        first = pose(targets.start[:1, problem.bones], np.zeros((1, 3)))
         bent = bend_straight_limbs(problem, first)
         problem.first_poses[key] = first, first if bent is first.local else pose(bent, first.root)
     first, second = problem.first_poses[key]
-    return first.at(start.roots), second.at(start.roots)
+    return first.at(targets.roots), second.at(targets.roots)
 
 
 def _start_state(problem: Problem, pose: Pose, targets: Targets) -> State:
@@ -283,12 +276,10 @@ def _meet_in_order(problem: Problem, state: State) -> None:
     state.weights[frames] *= _GRADE**ranks
 
 
-def _write(
-    problem: Problem, start: Start, targets: Targets, origins: FloatArray, state: State, result: Solution
-) -> None:
+def _write(problem: Problem, targets: Targets, origins: FloatArray, state: State, result: Solution) -> None:
     goals, bones, pose, frames = problem.goals, problem.bones, state.pose, len(targets)
     if len(bones) < len(problem.skeleton):
-        result.rotations[:] = start.rotations
+        result.rotations[:] = targets.start
     result.rotations[:, bones] = pose.local
     result.root_location[:] = origins + pose.root
     seen = state.wanted.seen[:, : goals.count]

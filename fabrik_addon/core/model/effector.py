@@ -232,13 +232,15 @@ class PosePrior(Frames):
 
 @dataclass(frozen=True)
 class Targets(Frames):
-    """Targets of E effectors on F frames, in armature space.
+    """Targets of E effectors on F frames and the poses from which they are solved, in armature space.
 
     Attributes:
         positions: (F, E, 3) target positions; NaN if a target is not seen.
         weights: (F, E) of the targets.
         rotations: (F, E, 4) target rotations of the effectors' bones, unit quaternions w x y z; NaN for none.
         bend: (F, E, 3) poles of the limbs that end at the effectors; NaN for none.
+        start: (F, J, 4) local rotations of the poses to start from.
+        roots: (F, 3) the root's head there.
         prior: F expected poses of all J bones; None for none.
     """
 
@@ -246,28 +248,17 @@ class Targets(Frames):
     weights: FloatArray
     rotations: FloatArray
     bend: FloatArray
+    start: FloatArray
+    roots: FloatArray
     prior: PosePrior | None = None
 
     def __len__(self) -> int:
         return len(self.positions)
 
     def seen_from(self, origins: FloatArray) -> "Targets":
-        """The targets relative to other `origins` (F, 3)."""
+        """The targets and poses relative to other `origins` (F, 3)."""
         away = origins[:, None]
-        return replace(self, positions=self.positions - away, bend=self.bend - away)
-
-
-@dataclass(frozen=True)
-class Start(Frames):
-    """The poses from which F frames are solved.
-
-    Attributes:
-        rotations: (F, J, 4) local rotations inside all limits.
-        roots: (F, 3) the root's head, armature space.
-    """
-
-    rotations: FloatArray
-    roots: FloatArray
+        return replace(self, positions=self.positions - away, bend=self.bend - away, roots=self.roots - origins)
 
 
 def checked_parts(
@@ -382,8 +373,10 @@ def checked_targets(
     target_rotations: npt.ArrayLike | None,
     bend_targets: npt.ArrayLike | None,
     prior: PosePrior | None,
+    start: npt.ArrayLike | None,
+    start_location: npt.ArrayLike | None,
 ) -> tuple[Targets, bool]:
-    """The targets of F frames from arguments of `Solver.solve`, and whether these were for one pose.
+    """The targets and start poses of F frames from arguments of `Solver.solve`, and whether these were for one pose.
 
     Raises TargetError for invalid ones. Without weights, the effectors' own are used; a weight of zero disables the
     target on that frame.
@@ -420,6 +413,8 @@ def checked_targets(
         np.broadcast_to(pulls, shape),
         np.broadcast_to(turned, (*shape, 4)),
         np.broadcast_to(bend, (*shape, 3)),
+        checked_start(start, skeleton, frames),
+        checked_root_location(start_location, skeleton, frames),
         prior,
     ), is_one
 
