@@ -199,15 +199,28 @@ class Problem:
         """A cache of start poses, each also with straight limbs bent; the key is the rotations of all bones."""
         return {}
 
+    @cached_property
+    def _legal_poses(self) -> dict[bytes, FloatArray]:
+        """The last pose shared by all frames, clamped to the limits; the key is the pose before clamping."""
+        return {}
+
     def legal(self, rotations: FloatArray) -> FloatArray:
         """(F, J, 4) local rotations with every limited bone inside its limit."""
         if not (self.limits and len(rotations)):
             return rotations
         bones, limits = self._all_limits
-        # A pose that all frames share is clamped only once.
-        legal = np.array(rotations if rotations.strides[0] else rotations[:1])
-        legal[:, bones] = limits.clamped(legal[:, bones])
-        return np.broadcast_to(legal, rotations.shape)
+        if rotations.strides[0]:
+            legal = np.array(rotations)
+            legal[:, bones] = limits.clamped(legal[:, bones])
+            return legal
+        # One pose for all frames is clamped only once, and only if it differs from that of the last solve.
+        key = rotations[0].tobytes()
+        if key not in self._legal_poses:
+            self._legal_poses.clear()
+            legal = np.array(rotations[0])
+            legal[bones] = limits.clamped(legal[None, bones])[0]
+            self._legal_poses[key] = legal
+        return np.broadcast_to(self._legal_poses[key], rotations.shape)
 
     def at_limits(self, rotations: FloatArray, within: float) -> BoolArray:
         """(F, J) whether bones with local rotations (F, J, 4) are `within` radians of a limit; True for fixed bones."""
