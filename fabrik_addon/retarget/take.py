@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core import Effector, Skeleton, Solution, Solver, Status, forward_kinematics
 from ..core.arrays import CLOSE, ROUNDING, TINY, FloatArray, evenly_spread, lengths
-from ..core.limits import Limit
+from ..core.limits import Limit, legal_rotations
 from ..core.rotations import IDENTITY, angle_between, conjugate, product, quaternion_from_matrix
 from ..human.naming_schemes import MIDDLE, match
 from ..human.preset import bend_axes
@@ -361,6 +361,7 @@ class _Work:
         self.feet = [(end, limb) for end, limb in limbs if not end.is_hand]
         self.legs = LegReach(skeleton, self.transfer.hips, [end for end, _ in self.feet], limits, free)
         self.in_limbs = [bone for end, limb in limbs if limb is not None for bone in end.limb]
+        self.below_trunk = {*self.in_limbs, *(above for end, _ in self.feet for above in skeleton.path(end.limb[-1]))}
         self.twisted = {bone for end in ends for bone in end.limb[:2]}
         self.turned_off = np.empty((len(motion), len(self.pairs)))
         toed = [end.sole for end, _ in self.feet if end.sole is not None and end.sole.toe and self.goals.plans]
@@ -398,7 +399,9 @@ class _Work:
                 limb.solve(frames, local, matrices, position, rotation)
             goals.append((position, rotation, self.goals.standing(end, frames, len(local))))
             wanted[end.name] = position
+        hips = local[:, self.transfer.hips].copy()
         root = root + self.legs.solve(local, matrices, goals)
+        self._keep_trunk(local, hips)
         matrices = self._posed(local, root)
         positions = self.goals.hands([end for end, *_ in self.hands], frames, matrices)
         for (end, limb, arm), position in zip(self.hands, positions, strict=True):
@@ -413,6 +416,24 @@ class _Work:
         solution.errors[:] = lengths(found - np.stack([wanted[bone] for bone in bones], axis=1))
         for lift in self.lifts:
             lift.look(frames, matrices)
+
+    def _keep_trunk(self, local: FloatArray, hips: FloatArray) -> None:
+        """Restore the trunk's rotations in armature space, within limits, after the legs have rotated the hips.
+
+        local: (F, J, 4) local rotations, changed in place. hips: (F, 4) the hips' local rotations before.
+        """
+        skeleton = self.skeleton
+        # By bone, the rotations that it still lacks, in its own frame. A bone at its limit leaves them to its children.
+        lacking = {self.transfer.hips: product(conjugate(local[:, self.transfer.hips]), hips)}
+        for bone, parent in enumerate(skeleton.parents):
+            if parent not in lacking or bone in self.below_trunk or not skeleton.inherits_rotation[bone]:
+                continue
+            rest = quaternion_from_matrix(skeleton.rest_turns[bone])
+            asked = product(product(product(conjugate(rest), lacking[parent]), rest), local[:, bone])
+            limit = self.problem.limits.get(skeleton.names[bone])
+            local[:, bone] = asked if limit is None else legal_rotations(limit, asked)
+            if limit is not None:
+                lacking[bone] = product(conjugate(local[:, bone]), asked)
 
     def finish(self, frames: slice, solution: Solution) -> None:
         """Bend the toes up on some frames, after all frames are solved, and measure the poses.
