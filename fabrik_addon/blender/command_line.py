@@ -37,7 +37,7 @@ from ..retarget.pairs import read_bone_map
 from .bake.bake import BakeResult, BakeSettings, bake_steps
 from .capture.calibrate import calibrate_markers_steps
 from .capture.import_markers import choose_performer, import_clip, key_take, remove_take
-from .capture.matching import guess_markers, marked_skeletons, match_markers, set_entry
+from .capture.matching import marked_skeletons, match_and_guess, set_entry
 from .control.set_up import set_up_first
 from .goals.places import UNKEYED
 from .retarget import is_file, retarget_from
@@ -46,6 +46,7 @@ from .rig.keyframes import set_aside
 from .settings.in_use import add_item
 from .settings.motion import CALIBRATION_OPTIONS, IMPORT_OPTIONS, KEY_OPTIONS, MARKER_NAME, OPTIONS, RETARGET_OPTIONS
 from .settings.rig import follow_take, rig_settings
+from .settings.why_not import mapped_markers
 
 
 def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> tuple[BakeResult, list[str]]:
@@ -77,15 +78,9 @@ def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> tuple[BakeRe
     clip = part_of(clip, 1, 1)
     capture, lines = rig_settings(rig).capture, list[str]()
     if entries is None:
-        matched = match_markers(context, rig, preset=chosen.preset, take=recorded)
-        if not matched.markers:
+        lines.append(match_and_guess(context, rig, recorded, preset=chosen.preset)[0])
+        if not mapped_markers(rig):
             raise FabrikError(f"{take.recording}: no label is known: map the markers to bones with --map")
-        guessed = {guess.entry.marker: guess.entry.bone for guess in guess_markers(context, rig)}
-        free = ", ".join(label for label in matched.unmatched if label not in guessed)
-        on_bones = ", ".join(f"{label} on {bone}" for label, bone in guessed.items())
-        lines.append(f"Matched by {matched.preset or 'label'}: {len(matched.markers)} markers assigned to bones")
-        lines += [f"Guessed by motion: {on_bones}"] if guessed else []
-        lines += [f"Without a bone: {free}"] if free else []
     else:
         # The map's markers replace those of the rig.
         targets = {empty[MARKER_NAME]: empty for empty in recorded.objects}

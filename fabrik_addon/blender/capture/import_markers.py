@@ -1,21 +1,29 @@
 """Imports marker recordings as animated empties, one per marker, in their own collection."""
 
 import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 import bpy
 import numpy as np
-from bpy.types import Context, Scene
+from bpy.types import Context, Object, Scene
+from mathutils import Vector
 
 from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
+from ...human.naming_schemes import match
 from ...markers.clip import Clip, to_z_up
 from ...markers.files.any_file import performers, select_performer
 from ...markers.signals import Timing, retimed
 from ..goals.places import UNKEYED, Samples
 from ..rig.keyframes import new_action, write_curves
+from ..rig.pose_writer import set_rest
+from ..settings.in_use import seen
 from ..settings.motion import MARKER_NAME, TAKE_DOUBTS, TAKE_RATE, TAKE_STATIC
+from ..settings.rig import follow_take, rig_settings
+from ..settings.why_not import rig_at_hand, why_no_rig
 from .matching import scene_rate
 
 # The radius of the empties in scene units, similar to that of a real marker.
@@ -52,6 +60,58 @@ def choose_performer(clip: Clip, name: str) -> Clip:
     if len(there) > 1 and not name:
         raise SeveralPerformersError(clip.source, there)
     return select_performer(clip, name or there[0]) if name or there else clip
+
+
+def rig_to_animate(context: Context) -> str:
+    """The name of the active armature, else of the only selected one, else of the only one in the scene; "" for none.
+
+    Leaves out armatures whose bones have no known names, and sources of other armatures.
+    """
+    things = context.scene.objects
+    sources = {seen(thing).retarget.source for thing in things if thing.type == "ARMATURE"}
+    for group in ([rig_at_hand(context)], context.selected_objects, things):
+        rigs = [thing for thing in group if not why_no_rig(thing) and thing not in sources]
+        rigs = [thing for thing in rigs if match(thing.data.bones.keys())]
+        if len(rigs) == 1:
+            return str(rigs[0].name)
+    return ""
+
+
+@contextmanager
+def all_or_nothing(context: Context, rig: Object | None = None) -> Iterator[Callable[[], set[bpy.types.ID]]]:
+    """If the block fails, remove what it added to the file, and restore the scene's frames and the rig's take.
+
+    Yields a function that returns the added data.
+    """
+    scene, render = context.scene, context.scene.render
+    before = {each.session_uid for each in bpy.data.user_map()}
+    frames = render.fps, render.fps_base, scene.frame_start, scene.frame_end
+
+    def added() -> set[bpy.types.ID]:
+        return {each for each in bpy.data.user_map() if each.session_uid not in before}
+
+    if rig is not None:
+        settings, ends = rig_settings(rig), _ends(rig)
+        capture, count = settings.capture, len(settings.capture.takes)
+        take, root, brought = (capture.take, capture.take_armature), settings.root, settings.retarget.brought
+    try:
+        yield added
+    except BaseException:
+        if rig is not None:
+            follow_take(rig, *take)
+            while len(capture.takes) > count:
+                capture.takes.remove(count)
+            settings.root, settings.retarget.brought = root, brought
+            if _ends(rig) != ends:
+                set_rest(context, rig, ends)
+        render.fps, render.fps_base, scene.frame_start, scene.frame_end = frames
+        bpy.data.batch_remove(added())
+        raise
+
+
+def _ends(rig: Object) -> dict[str, tuple[Vector, Vector]]:
+    """The head and the tail of each bone at rest."""
+    return {bone.name: (bone.head_local.copy(), bone.tail_local.copy()) for bone in rig.data.bones}
 
 
 def import_clip(

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import bpy
 import numpy as np
@@ -11,7 +11,7 @@ from mathutils import Vector
 
 from ...core import Skeleton
 from ...core.arrays import FloatArray
-from ...core.errors import FabrikError
+from ...core.errors import FabrikError, first_few
 from ...human.naming_schemes import match as match_bones
 from ...human.rest_body import RestBody, RestBone
 from ...markers.assign import Guess, assign_by_motion
@@ -19,6 +19,7 @@ from ...markers.clip import Clip
 from ...markers.doubts import matching_doubts, placing_doubts
 from ...markers.mapping.labels import Matched, is_unlabelled, is_virtual, match, other_sides, parts_of
 from ...markers.mapping.marker_map import MappedMarker, read_map, write_map
+from ...markers.mapping.marker_sets import PRESETS
 from ...markers.steps import finish
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import Target
@@ -29,13 +30,15 @@ from ..rig.keyframes import bone_path
 from ..settings.in_use import add_item, values_of
 from ..settings.limit_properties import read_limits
 from ..settings.motion import MARKER_NAME, TAKE_DOUBTS, TAKE_RATE, TAKE_STATIC, FabrikCapture, FabrikMarker
-from ..settings.rig import follow_take, imported_takes, rig_settings
+from ..settings.rig import follow_take, imported_takes, rig_settings, take_name
 
 
 class MarkerError(FabrikError):
     """Markers can't be found, matched or stored; the message names them."""
 
 
+# A message names at most this many markers, and gives the number of the others.
+_NAMED: Final = 6
 # The markers in the scene: by label, the object or bone that follows the recorded marker.
 Markers: TypeAlias = dict[str, Target]
 
@@ -88,6 +91,25 @@ def match_markers(
             set_entry(entry, by_label[label])
     rig_settings(rig).root = "FREE"
     return matched
+
+
+def match_and_guess(
+    context: Context, rig: Object, take: bpy.types.Collection | None, *, guess: bool = True, **how: Any
+) -> tuple[str, tuple[str, ...]]:
+    """Match markers by their labels, then guess from motion; returns a line about the result, and warnings.
+
+    how: as in `match_markers`.
+    """
+    found = match_markers(context, rig, take=take, **how)
+    guesses = [f"{each.entry.marker} ({each.entry.bone})" for each in guess_markers(context, rig)] if guess else []
+    capture = rig_settings(rig).capture
+    labels = PRESETS[found.preset].title if found.preset else "no known labels"
+    unmatched = [entry.name for entry in capture.markers if not entry.bone]
+    by_motion = f", guessed from motion: {first_few(guesses, _NAMED)}" if guesses else ""
+    free = f"; without a bone: {first_few(unmatched, _NAMED)}" if unmatched else ""
+    doubts = matching_doubts_of(rig)
+    capture.doubts = "\n".join(doubts)
+    return f"{len(found.markers)} markers{of_take(take_name(rig))} matched to bones ({labels}){by_motion}{free}", doubts
 
 
 def find_markers(

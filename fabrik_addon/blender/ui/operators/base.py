@@ -68,9 +68,9 @@ def report_all(operator: Any, done: str, warnings: Iterable[str]) -> set[str]:
     return {"FINISHED"}
 
 
-def set_up_first(operator: Any, context: Context) -> None:
+def set_up_first(operator: Any, context: Context, rig: Object | None = None) -> None:
     """Set up a control rig that is not set up yet, and report it; with windows, as an undo step of its own."""
-    line, left = set_up.set_up_first(context, rig_at_hand(context))
+    line, left = set_up.set_up_first(context, rig or rig_at_hand(context))
     if line:
         if not bpy.app.background:
             bpy.ops.ed.undo_push(message=ui_message("Set Up Control Rig"))
@@ -150,7 +150,8 @@ class OnRig:
 
     def given(self, *names: str) -> dict[str, Any]:
         """The properties that a script or a dialog has set, with their values."""
-        return {name: getattr(self, name) for name in names if self.properties.is_property_set(name)}
+        own = [name for name in names if name in self.properties.bl_rna.properties]
+        return {name: getattr(self, name) for name in own if self.properties.is_property_set(name)}
 
     def given_or(self, settings: Any, names: Iterable[str]) -> dict[str, Any]:
         """The values of properties by name; those that are not given come from a property group."""
@@ -257,8 +258,11 @@ class InSteps(OnRig):
         if bpy.app.background or context.window is None:
             return self.execute(context)
         set_up_first(self, context)
-        self._steps = self.steps(context)
-        self._watch = Watch(rig_at_hand(context))
+        return self.start(context, self.steps(context), rig_at_hand(context))
+
+    def start(self, context: Context, steps: Generator[float, None, Any], rig: Object) -> set[str]:
+        """Run steps on a rig while the window stays responsive."""
+        self._steps, self._watch = steps, Watch(rig)
         manager: Any = context.window_manager
         self._timer = manager.event_timer_add(_PAUSE, window=context.window)
         manager.progress_begin(0, 100)

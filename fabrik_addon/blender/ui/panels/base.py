@@ -217,31 +217,23 @@ def next_in_pose(rig: Object | None) -> str:
 
 def next_in_motion(context: Context, rig: Object | None) -> tuple[str, str]:
     """The next step from a recording to keyframes, and its operator; "" for none."""
-    takes = imported_takes(context.scene)
-    reason = why_no_rig(rig)
-    if not takes and (rig is None or rig.type != "ARMATURE" or not (reason or mapped_markers(rig))):
-        return _without_a_take(None if reason else rig)
-    if reason or rig is None:
-        return reason, ""
-    if not mapped_markers(rig):
-        source = seen(rig).retarget.source
-        if source is not None and (seen(rig).capture.take is None or seen(rig).retarget.brought == source.name):
-            return _without_a_take(rig)
-        return "Match the markers to bones", "fabrik.match_markers"
-    if seen(rig).capture.action is not None:
-        return "Baked: see the report below", ""
-    if not seen(rig).capture.calibrated:
-        return "Calibrate the markers", "fabrik.calibrate_markers"
-    return "Bake the take to keyframes", "fabrik.bake"
-
-
-def _without_a_take(rig: Object | None) -> tuple[str, str]:
-    """The next step of a rig that follows no markers; another armature can be the source."""
-    source = None if rig is None else seen(rig).retarget.source
-    if source is not None:
-        if seen(rig).retarget.brought == source.name:
+    takes, reason = imported_takes(context.scene), why_no_rig(rig)
+    if rig is not None and not reason:
+        capture, source = seen(rig).capture, seen(rig).retarget.source
+        if mapped_markers(rig):
+            if capture.action is not None:
+                return "Baked: see the report below", ""
+            if not capture.calibrated:
+                return "Calibrate the markers", "fabrik.calibrate_markers"
+            return "Bake the take to keyframes", "fabrik.bake"
+        if source is not None and seen(rig).retarget.brought == source.name:
             return "Retargeted: see the report below", ""
-        return "Press Retarget Animation to copy the source's motion to the rig", "fabrik.retarget"
-    if rig is not None and len(bpy.data.armatures) > 1:
-        return "Import markers, or choose an animated armature as the source in the panel Retarget", ""
+        if source is not None and (capture.take is None or not takes):
+            return "Press Retarget Animation to copy the source's motion to the rig", "fabrik.retarget"
+        if takes:
+            return "Match the markers to bones", "fabrik.match_markers"
+        if len(bpy.data.armatures) > 1:
+            return "Import markers, or choose an animated armature as the source in the panel Retarget", ""
+    elif takes or (rig is not None and rig.type == "ARMATURE"):
+        return reason, ""
     return "Import markers or poses here, or an .fbx armature with File ▸ Import", ""

@@ -65,9 +65,7 @@ class FABRIK_PT_take(base.MotionTab, Panel):
                 row.menu("FABRIK_MT_takes", text=take.name, icon=_TAKE_ICONS[state], translate=False)
                 if state in _WORDS:
                     row.label(text=ui_text(_WORDS[state]), translate=False)
-        if step == "fabrik.match_markers":
-            draw_match(layout, rig)
-        elif step:
+        if step:
             layout.operator(step)
         if capture.report is None:
             base.draw_lines(layout, capture.last_result, "BLANK1")
@@ -110,7 +108,7 @@ class FABRIK_PT_marker_list(base.AboutRig, base.MotionTab, Panel):
     def draw_rig(self, _context: Context, layout: UILayout, rig: Object) -> None:
         capture = rig_settings(rig).capture
         buttons = layout.row(align=True)
-        draw_match(buttons, rig)
+        buttons.operator("fabrik.match_markers", icon="VIEWZOOM")
         if not capture.markers:
             return
         buttons.operator("fabrik.load_marker_map", text="", icon="FILE_FOLDER")
@@ -135,13 +133,6 @@ class FABRIK_PT_marker_list(base.AboutRig, base.MotionTab, Panel):
             if marker.point == "OFFSET":
                 advanced.prop(marker, "offset")
             advanced.prop(marker, "weight")
-
-
-def draw_match(layout: UILayout, rig: Object) -> None:
-    """Draw the button that matches the markers of the current take."""
-    take = seen(rig).capture.take
-    match = layout.operator("fabrik.match_markers", icon="VIEWZOOM")
-    match.take = take.name if take is not None else ""
 
 
 class FABRIK_PT_calibration(base.AboutRig, base.MotionTab, Panel):

@@ -29,6 +29,8 @@ _LAST_TWO: Final = "{} and {}"
 _LAST_AND: Final = re.compile(r"(.+) and ((?:[^']|(?<=\w)'(?=\w)|'[^']*')+)")
 # The prefix of English locales. A Blender without a window or without languages has no locale.
 _ENGLISH: Final = "en_"
+# An entry of a .po file: the context, if it has one, the text, and its translation.
+_ENTRY: Final = re.compile(r'^(?:msgctxt (".+")\n)?msgid (".+")\nmsgstr (".+")$', re.MULTILINE)
 # The number of translated lines in the cache, because panels translate lines at each redraw.
 _KEPT: Final = 1024
 
@@ -117,15 +119,7 @@ def stop() -> None:
 def table(text: str) -> _Table:
     """A .po file's entries in Blender's format; texts without a translation are left out."""
     found: _Table = {}
-    contexts, message = CONTEXTS, ""
-    for line in text.splitlines():
-        keyword, _, quoted = line.partition(" ")
-        if not line:
-            contexts = CONTEXTS
-        elif keyword == "msgctxt":
-            contexts = (ast.literal_eval(quoted),)
-        elif keyword == "msgid":
-            message = ast.literal_eval(quoted)
-        elif keyword == "msgstr" and message and quoted != '""':
-            found.update({(context, message): ast.literal_eval(quoted) for context in contexts})
+    for context, message, translated in _ENTRY.findall(text):
+        for each in (ast.literal_eval(context),) if context else CONTEXTS:
+            found[each, ast.literal_eval(message)] = ast.literal_eval(translated)
     return found
