@@ -8,7 +8,6 @@ import errno
 import math
 import os
 import signal
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -34,7 +33,7 @@ from ..markers.steps import finish
 from ..markers.whole_files import prepared
 from ..retarget.motion import RetargetError
 from ..retarget.pairs import read_bone_map
-from .bake.bake import BakeResult, BakeSettings, bake_steps
+from .bake.bake import BakeResult, BakeSettings, bake_steps, timed
 from .capture.calibrate import calibrate_markers_steps
 from .capture.import_markers import choose_performer, import_clip, key_take, remove_take
 from .capture.matching import marked_skeletons, match_and_guess, set_entry
@@ -87,19 +86,19 @@ def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> tuple[BakeRe
         follow_take(rig, recorded)
         for entry in entries:
             set_entry(add_item(capture.markers, name=entry.marker, target=targets[entry.marker]), entry)
-    calibrating, began = dict[str, float](), time.perf_counter()
+    calibrating = dict[str, float]()
     if chosen.calibrate or (chosen.calibrate is None and entries is None):
         # A static recording is removed from the file afterwards.
         other = None if static is None else import_clip(context, static, timing="KEEP_FRAMES", keyed=False)
         try:
             how = chosen_options(chosen, CALIBRATION_OPTIONS)
-            calibration = finish(calibrate_markers_steps(context, rig, static=other, **how))
+            with timed(calibrating, "calibrate"):
+                calibration = finish(calibrate_markers_steps(context, rig, static=other, **how))
         finally:
             if other is not None:
                 remove_take(other)
         scale *= calibration.scale
         lines.append(calibration.line)
-        calibrating["calibrate"] = time.perf_counter() - began
     if chosen.keep_markers:
         key_take(recorded)
         set_aside(list(recorded.objects))

@@ -398,30 +398,27 @@ def imported(context: Context, path: Path) -> Iterator[tuple[Object, tuple[str, 
 
     On success the scene keeps the file's rate. Raises RetargetError if there is no armature.
     """
-    scene, doubts = context.scene, tuple[str, ...]()
+    scene, doubts, before = context.scene, tuple[str, ...](), set(bpy.data.user_map())
     span = scene.frame_start, scene.frame_end
-    with all_or_nothing(context) as added:
+    with all_or_nothing(context):
         with in_object_mode(context):
             _import(path)
         scene.frame_start, scene.frame_end = span
-        brought = added()
+        brought = set(bpy.data.user_map()) - before
         things = [thing for thing in brought if isinstance(thing, Object) and thing.type == "ARMATURE"]
         things = [thing for thing in things if len(thing.data.bones)]
         if not things:
             raise RetargetError(f"{path.name}: no armature with bones found: choose another file")
         # Prefer an armature with keys.
         armature, *others = sorted(things, key=lambda thing: (not curves(thing), thing.name))
-        if people := [thing.name for thing in (armature, *others) if _is_person(thing)][1:]:
+        keyed = [thing for thing in (armature, *others) if thing.animation_data is not None]
+        parts = [{role.part for role in match(thing.data.bones.keys()).values()} for thing in keyed]
+        if people := [thing.name for thing, own in zip(keyed, parts, strict=True) if {"hips", "thigh"} <= own][1:]:
             used = f"Used only {armature.name!r}, not {listed(people)}: export each person to a file of its own"
             doubts = (used,)
         armature.name = path.stem
         yield armature, doubts
         bpy.data.batch_remove(brought)
-
-
-def _is_person(armature: Object) -> bool:
-    parts = {role.part for role in match(armature.data.bones.keys()).values()}
-    return armature.animation_data is not None and {"hips", "thigh"} <= parts
 
 
 def _import(path: Path) -> None:

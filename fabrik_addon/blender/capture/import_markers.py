@@ -1,7 +1,7 @@
 """Imports marker recordings as animated empties, one per marker, in their own collection."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -13,17 +13,14 @@ from mathutils import Vector
 
 from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
-from ...human.naming_schemes import match
 from ...markers.clip import Clip, to_z_up
 from ...markers.files.any_file import performers, select_performer
 from ...markers.signals import Timing, retimed
 from ..goals.places import UNKEYED, Samples
 from ..rig.keyframes import new_action, write_curves
 from ..rig.pose_writer import set_rest
-from ..settings.in_use import seen
 from ..settings.motion import MARKER_NAME, TAKE_DOUBTS, TAKE_RATE, TAKE_STATIC
 from ..settings.rig import follow_take, rig_settings
-from ..settings.why_not import rig_at_hand, why_no_rig
 from .matching import scene_rate
 
 # The radius of the empties in scene units, similar to that of a real marker.
@@ -62,50 +59,28 @@ def choose_performer(clip: Clip, name: str) -> Clip:
     return select_performer(clip, name or there[0]) if name or there else clip
 
 
-def rig_to_animate(context: Context) -> str:
-    """The name of the active armature, else of the only selected one, else of the only one in the scene; "" for none.
-
-    Leaves out armatures whose bones have no known names, and sources of other armatures.
-    """
-    things = context.scene.objects
-    sources = {seen(thing).retarget.source for thing in things if thing.type == "ARMATURE"}
-    for group in ([rig_at_hand(context)], context.selected_objects, things):
-        rigs = [thing for thing in group if not why_no_rig(thing) and thing not in sources]
-        rigs = [thing for thing in rigs if match(thing.data.bones.keys())]
-        if len(rigs) == 1:
-            return str(rigs[0].name)
-    return ""
-
-
 @contextmanager
-def all_or_nothing(context: Context, rig: Object | None = None) -> Iterator[Callable[[], set[bpy.types.ID]]]:
-    """If the block fails, remove what it added to the file, and restore the scene's frames and the rig's take.
-
-    Yields a function that returns the added data.
-    """
+def all_or_nothing(context: Context, rig: Object | None = None) -> Iterator[None]:
+    """If the block fails, remove what it added to the file, and restore the scene's frames and the rig's take."""
     scene, render = context.scene, context.scene.render
     before = {each.session_uid for each in bpy.data.user_map()}
     frames = render.fps, render.fps_base, scene.frame_start, scene.frame_end
-
-    def added() -> set[bpy.types.ID]:
-        return {each for each in bpy.data.user_map() if each.session_uid not in before}
-
     if rig is not None:
         settings, ends = rig_settings(rig), _ends(rig)
         capture, count = settings.capture, len(settings.capture.takes)
-        take, root, brought = (capture.take, capture.take_armature), settings.root, settings.retarget.brought
+        take, root, brought = capture.take or capture.take_armature, settings.root, settings.retarget.brought
     try:
-        yield added
+        yield
     except BaseException:
         if rig is not None:
-            follow_take(rig, *take)
+            follow_take(rig, take)
             while len(capture.takes) > count:
                 capture.takes.remove(count)
             settings.root, settings.retarget.brought = root, brought
             if _ends(rig) != ends:
                 set_rest(context, rig, ends)
         render.fps, render.fps_base, scene.frame_start, scene.frame_end = frames
-        bpy.data.batch_remove(added())
+        bpy.data.batch_remove([each for each in bpy.data.user_map() if each.session_uid not in before])
         raise
 
 
@@ -177,13 +152,10 @@ def key_take(take: bpy.types.Collection) -> None:
 
 def remove_take(take: bpy.types.Collection) -> None:
     """Remove a collection of imported markers from the file, with all data that was created for it."""
-    for empty in list(take.objects):
+    for empty in take.objects:
         UNKEYED.pop(empty.name_full, None)
-        action = empty.animation_data.action if empty.animation_data is not None else None
-        bpy.data.objects.remove(empty)
-        if action is not None and action.users == 0:
-            bpy.data.actions.remove(action)
-    bpy.data.collections.remove(take)
+    actions = {empty.animation_data.action for empty in take.objects if empty.animation_data is not None}
+    bpy.data.batch_remove([take, *take.objects, *(each for each in actions if each is not None and each.users == 1)])
 
 
 def check_times(name: str, rate: float, frames: FloatArray) -> None:

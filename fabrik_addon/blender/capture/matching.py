@@ -39,6 +39,8 @@ class MarkerError(FabrikError):
 
 # A message names at most this many markers, and gives the number of the others.
 _NAMED: Final = 6
+# The collection of a recording, or an armature whose bones are the markers, as io_anim_c3d imports them.
+Take: TypeAlias = bpy.types.Collection | Object | None
 # The markers in the scene: by label, the object or bone that follows the recorded marker.
 Markers: TypeAlias = dict[str, Target]
 
@@ -48,8 +50,7 @@ def match_markers(
     rig: Object,
     *,
     preset: str = "AUTO",
-    take: bpy.types.Collection | None = None,
-    take_armature: Object | None = None,
+    take: Take = None,
     keep: bool = False,
 ) -> Matched:
     """Add the markers that `find_markers` finds to the rig's list, each with the bone for its label if there is one.
@@ -59,7 +60,7 @@ def match_markers(
     """
     check_rig(rig)
     check_editable(rig)
-    markers = find_markers(context, rig, take, take_armature)
+    markers = find_markers(context, rig, take)
     rest = read_rest(rig)
     roles = match_bones(rest)
     if not roles:
@@ -68,11 +69,11 @@ def match_markers(
     capture = rig_settings(rig).capture
     kept = _certain(capture.markers) if keep else {}
     holder, bone = next(iter(markers.values()))
-    if take is None and not bone:
+    if not bone and not isinstance(take, bpy.types.Collection):
         homes = [home for home in holder.users_collection if not home.is_embedded_data]
         imported = [home for home in homes if all(thing.get(MARKER_NAME) is not None for thing in home.objects)]
         take = next(iter(imported), None)
-    follow_take(rig, take, holder if bone else None)
+    follow_take(rig, holder if bone else take)
     kept |= _certain(capture.markers) if keep else {}
     capture.preset = matched.preset or ""
     # List matched markers first, in the order of their marker set.
@@ -94,7 +95,7 @@ def match_markers(
 
 
 def match_and_guess(
-    context: Context, rig: Object, take: bpy.types.Collection | None, *, guess: bool = True, **how: Any
+    context: Context, rig: Object, take: Take, *, guess: bool = True, **how: Any
 ) -> tuple[str, tuple[str, ...]]:
     """Match markers by their labels, then guess from motion; returns a line about the result, and warnings.
 
@@ -112,23 +113,17 @@ def match_and_guess(
     return f"{len(found.markers)} markers{of_take(take_name(rig))} matched to bones ({labels}){by_motion}{free}", doubts
 
 
-def find_markers(
-    context: Context, rig: Object, take: bpy.types.Collection | None = None, take_armature: Object | None = None
-) -> Markers:
+def find_markers(context: Context, rig: Object, take: Take = None) -> Markers:
     """The markers of a rig: those given, else its own, else those of the last take imported, else selected empties.
 
-    Static trials are used only if nothing else was imported. take_armature: an armature whose bones are the markers,
-    as io_anim_c3d imports them. Raises MarkerError if there are no markers.
+    Static trials are used only if nothing else was imported. Raises MarkerError if there are no markers.
     """
-    if take is None and take_armature is None:
-        capture = rig_settings(rig).capture
-        take, take_armature = capture.take, capture.take_armature
-    if take_armature is not None:
-        if take_armature == rig or take_armature.type != "ARMATURE":
-            raise MarkerError(
-                f"{take_armature.name!r} can't be the marker armature of {rig.name!r}: choose another armature"
-            )
-        return {bone.name: (take_armature, bone.name) for bone in take_armature.data.bones}
+    capture = rig_settings(rig).capture
+    take = take or capture.take or capture.take_armature
+    if isinstance(take, Object):
+        if take == rig or take.type != "ARMATURE":
+            raise MarkerError(f"{take.name!r} can't be the marker armature of {rig.name!r}: choose another armature")
+        return {bone.name: (take, bone.name) for bone in take.data.bones}
     if take is None:
         take = max(reversed(imported_takes(context.scene)), key=lambda each: not each[TAKE_STATIC], default=None)
     if take is not None:

@@ -253,7 +253,9 @@ def write_curves(
     any_locked = False
     for index, column in enumerate(table.T):
         if components is None or index in components:
-            curve = _curve(channels, data_path, index, group)
+            curve = channels.fcurves.find(data_path, index=index) or channels.fcurves.new(data_path, index=index)
+            if curve.group is None:
+                curve.group = channels.groups.get(group) or channels.groups.new(group)
             any_locked |= is_locked(curve)
             if len(times) and not is_locked(curve):
                 _replace_keys(curve, times, column)
@@ -490,15 +492,6 @@ def make_steps(curve: FCurve) -> None:
     points, kind = curve.keyframe_points, _enum_value("interpolation", "CONSTANT")
     points.foreach_set("interpolation", np.full(len(points), kind, dtype=np.uint8))
     curve.update()
-
-
-def _curve(channels: Any, data_path: str, index: int, group: str) -> FCurve:
-    """A curve of a channel bag, made if it does not exist. It is put in `group` if it has no group."""
-    curve: FCurve = channels.fcurves.find(data_path, index=index)
-    curve = curve or channels.fcurves.new(data_path, index=index)
-    if curve.group is None:
-        curve.group = channels.groups.get(group) or channels.groups.new(group)
-    return curve
 
 
 def _replace_keys(curve: FCurve, frames: FloatArray, values: FloatArray) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from ....core import errors
+    from ....human import naming_schemes
     from ....markers import clip as clips
     from ....markers import steps as work_steps
     from ....markers import whole_files
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 else:
     errors, clips, whole_files = map(OnUse, ("..core.errors", "..markers.clip", "..markers.whole_files"))
     any_file, keypoints = map(OnUse, ("..markers.files.any_file", "..markers.files.keypoints"))
-    work_steps = OnUse("..markers.steps")
+    naming_schemes, work_steps = map(OnUse, ("..human.naming_schemes", "..markers.steps"))
     pose_files, retargeting, baking = map(OnUse, ("..retarget.files", ".retarget", ".bake.bake"))
     calibrate, import_markers, matching = map(
         OnUse, (".capture.calibrate", ".capture.import_markers", ".capture.matching")
@@ -67,8 +68,14 @@ _ASKED: Final = {"performer": "", "keypoints": "AUTO"}
 _SELDOM: Final = ("holds", "units", "up_axis", *_ASKED, "rate", "start_frame", "first", "last", "scale")
 
 
+@base.takes(motion.KEY_OPTIONS)
 class Keying(base.InSteps):
     """An operator that bakes or retargets. Keywords that are not given use the rig's settings."""
+
+    frame_start: Int("Start", "First frame. Defaults to the start of the preview range, or to that of the source")
+    frame_end: Int("End", "Last frame. Defaults to the end of the preview range, or to that of the source")
+    # The name of the new action; by default derived from that of the motion or the rig.
+    action_name: String(options={*ASIDE, "HIDDEN"})
 
     def bake(self, context: Context, rig: Object, notes: "Sequence[str]" = (), **fixed: Any) -> "baking.Steps":
         """Bake; fixed: values of options."""
@@ -76,8 +83,9 @@ class Keying(base.InSteps):
         options = self.given_or(settings.bake, motion.BakeOptions.__annotations__ | motion.KEY_OPTIONS)
         options |= self.given_or(settings.capture, motion.MarkerOptions.__annotations__) | fixed
         first, last = baking.chosen_range(context.scene, rig, options["source"])
-        frames = {"frame_start": first, "frame_end": last} | self.given(*_FRAMES)
-        return baking.bake_steps(context, rig, baking.BakeSettings(**frames, **options), notes)
+        frames = {"frame_start": first, "frame_end": last} | self.given("frame_start", "frame_end")
+        chosen = baking.BakeSettings(**frames, action_name=self.action_name, **options)
+        return baking.bake_steps(context, rig, chosen, notes)
 
     def retarget(
         self, context: Context, rig: Object, source: Any, pairs: Any = (), notes: "Sequence[str]" = (), **fixed: Any
@@ -85,9 +93,10 @@ class Keying(base.InSteps):
         """Retarget; fixed: values of options."""
         settings = rig_settings(rig)
         how = self.given_or(settings.retarget, motion.RETARGET_OPTIONS) | fixed
-        bake = self.given_or(settings.bake, motion.KEY_OPTIONS) | self.given(*_FRAMES)
+        bake = self.given_or(settings.bake, motion.KEY_OPTIONS) | {"action_name": self.action_name}
         first, last = baking.preview_range(context.scene) or (None, None)
-        frames = bake.pop("frame_start", first), bake.pop("frame_end", last)
+        given = {"frame_start": first, "frame_end": last} | self.given("frame_start", "frame_end")
+        frames = given["frame_start"], given["frame_end"]
         return retargeting.retarget_from(context, rig, source, frames, how, bake, pairs, notes=notes)
 
     def done(self, result: "baking.BakeResult | None") -> set[str]:
@@ -95,18 +104,6 @@ class Keying(base.InSteps):
             return {"FINISHED"}
         remarks = (*result.report.notes, *result.report.doubts)
         return base.report_all(self, "{}: {} ({})".format(*map(ui_message, result.lines)), map(ui_message, remarks))
-
-
-@base.takes(motion.KEY_OPTIONS)
-class KeyingFrames(Keying):
-    """An operator with a range of frames."""
-
-    frame_start: Int("Start", "First frame. Defaults to the start of the preview range, or to that of the source")
-    frame_end: Int("End", "Last frame. Defaults to the end of the preview range, or to that of the source")
-    action_name: String("Action Name", "Name of the new action. Defaults to the rig's name", options=ASIDE)
-
-
-_FRAMES: Final = KeyingFrames.__annotations__.keys() - motion.KEY_OPTIONS
 
 
 class FABRIK_OT_import_markers(Keying, motion.ImportOptions, Operator, ImportHelper):
@@ -170,8 +167,12 @@ class FABRIK_OT_import_markers(Keying, motion.ImportOptions, Operator, ImportHel
 
     def invoke(self, context: Context, event: Event) -> set[str]:
         """Show the file browser, or a small dialog for dropped files."""
-        if not self.properties.is_property_set("rig"):
-            self.rig = import_markers.rig_to_animate(context)
+        # Suggest the active armature, else the only selected one, else the only one in the scene.
+        groups: Any = ([rig_at_hand(context)], context.selected_objects, context.scene.objects)
+        for things in () if self.properties.is_property_set("rig") else groups:
+            rigs = [thing for thing in things if not why_no_rig(thing) and thing.get(motion.TAKE_DOUBTS) is None]
+            rigs = [rig for rig in rigs if naming_schemes.match(rig.data.bones.keys())]
+            self.rig = self.rig or (rigs[0].name if len(rigs) == 1 else "")
         return set(self.invoke_popup(context))
 
     @base.reports_errors
@@ -184,16 +185,15 @@ class FABRIK_OT_import_markers(Keying, motion.ImportOptions, Operator, ImportHel
             if at_once:
                 raise
             self.report({"INFO"}, ui_message(str(error)))
-            chosen: dict[str, Any] = self.as_keywords() | {"files": [{"name": file.name} for file in self.files]}
-            if isinstance(error, keypoints.LayoutError):
-                chosen["keypoints"] = error.choices[0]
-            else:
-                # Suggest the first performer who was not imported yet.
-                there = [take.name for take in imported_takes(context.scene)]
-                left = [name for name in error.names if not any(take.endswith(f" {name}") for take in there)]
-                chosen |= {"performer": (left or error.names)[0], "performers": "\n".join(error.names)}
+            is_layout = isinstance(error, keypoints.LayoutError)
+            option, choices = ("keypoints", error.choices) if is_layout else ("performer", error.names)
+            # Suggest the first performer who was not imported yet.
+            there = [take.name for take in imported_takes(context.scene)]
+            left = [choice for choice in choices if not any(take.endswith(f" {choice}") for take in there)]
+            files, performers = [{"name": file.name} for file in self.files], "\n".join(choices)
+            chosen = {"files": files, "performers": performers, option: (left or choices)[0]}
             operators: Any = bpy.ops
-            operators.fabrik.import_markers("INVOKE_DEFAULT", **chosen)
+            operators.fabrik.import_markers("INVOKE_DEFAULT", **self.as_keywords() | chosen)
             return {"CANCELLED"}
         timing, rates = self.timing, sorted({recording.rate for _, recording in recordings})
         if timing == "AUTO":
@@ -336,11 +336,10 @@ class FABRIK_OT_match_markers(base.OnRig, Operator):
 
     def run(self, context: Context, rig: Object) -> base.Done:
         base.set_up_first(self, context)
-        objects, is_object = context.scene.objects, self.take not in bpy.data.collections
-        holder = selection.named(objects, self.take, "object") if is_object and self.take in objects else None
-        take = None if holder is not None else selection.named(bpy.data.collections, self.take, "collection")
-        how = {"preset": self.preset, "take_armature": holder, "keep": self.keep}
-        return matching.match_and_guess(context, rig, take, guess=self.guess, **how)
+        is_object = self.take in context.scene.objects and self.take not in bpy.data.collections
+        where: Any = (context.scene.objects, "object") if is_object else (bpy.data.collections, "collection")
+        take = selection.named(where[0], self.take, where[1])
+        return matching.match_and_guess(context, rig, take, guess=self.guess, preset=self.preset, keep=self.keep)
 
 
 class FABRIK_OT_follow_take(base.OnRig, Operator):
@@ -458,7 +457,7 @@ class FABRIK_OT_worst_frame(OnReport, Operator):
 
 
 @base.takes(motion.BakeOptions.__annotations__ | motion.MarkerOptions.__annotations__)
-class FABRIK_OT_bake(KeyingFrames, Operator):
+class FABRIK_OT_bake(Keying, Operator):
     """Bake the rig's targets or markers to keyframes"""
 
     bl_label = "Bake to Keyframes"
@@ -499,7 +498,7 @@ class FABRIK_OT_load_bone_map(base.OnJson, Operator, ImportHelper):
 
 
 @base.takes(motion.RETARGET_OPTIONS)
-class FABRIK_OT_retarget(KeyingFrames, Operator):
+class FABRIK_OT_retarget(Keying, Operator):
     """Copy another armature's motion to the rig as keyframes"""
 
     bl_label = "Retarget Animation"

@@ -1,6 +1,7 @@
 """Helpers shared by panels: the two tabs, the current rig, and texts that fit."""
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -33,6 +34,7 @@ class PoseTab:
     bl_region_type = "UI"
     bl_category = "FABRIK Pose"
     layout: UILayout
+    draw_rig: Callable[[Context, UILayout, Any], None]
     # For the header: a page of the guide, or the name of the scene's property that switches an overlay.
     guide = ""
     switch = ""
@@ -47,9 +49,6 @@ class PoseTab:
         self.layout.use_property_split = True
         self.layout.use_property_decorate = False
         self.draw_rig(context, self.layout, rig_at_hand(context))
-
-    def draw_rig(self, context: Context, layout: UILayout, rig: Object) -> None:
-        raise NotImplementedError
 
 
 class MotionTab(PoseTab):
@@ -78,16 +77,14 @@ class AboutRig:
 class Rows:
     """A list in a panel; `draw_row` draws one of its lines."""
 
+    draw_row: Any
+
     def draw_item(
         self, _context: Context, layout: UILayout, _holder: Any, item: Any, _icon: int, _about: Any, _active: str
     ) -> None:
         """Draw one item for Blender, which checks the number of arguments."""
         layout.use_property_split = False
         self.draw_row(layout, item)
-
-    @staticmethod
-    def draw_row(layout: UILayout, item: Any) -> None:
-        raise NotImplementedError
 
 
 def chosen_in(items: Any, place: int) -> Any:

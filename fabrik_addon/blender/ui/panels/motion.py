@@ -57,14 +57,12 @@ class FABRIK_PT_take(base.MotionTab, Panel):
         capture = seen(rig).capture
         if imported_takes(context.scene):
             row, take = layout.row(), capture.take
-            if take is None:
-                row.menu("FABRIK_MT_takes", text=ui_text("Choose Take"), translate=False)
-            else:
-                state = state_of_take(rig, take)
-                # Blender leaves out the middle of a menu's name that is too long.
-                row.menu("FABRIK_MT_takes", text=take.name, icon=_TAKE_ICONS[state], translate=False)
-                if state in _WORDS:
-                    row.label(text=ui_text(_WORDS[state]), translate=False)
+            state = "NEW" if take is None else state_of_take(rig, take)
+            # Blender leaves out the middle of a menu's name that is too long.
+            name = ui_text("Choose Take") if take is None else take.name
+            row.menu("FABRIK_MT_takes", text=name, icon=_TAKE_ICONS[state], translate=False)
+            if state in _WORDS:
+                row.label(text=ui_text(_WORDS[state]), translate=False)
         if step:
             layout.operator(step)
         if capture.report is None:
@@ -287,11 +285,6 @@ def _layers(rig: Any) -> list[tuple[Any, Any]]:
     return [(track, curve.keyframe_points[:1] if curve else []) for track, curve in curves]
 
 
-def _influences(rig: Any) -> list[float]:
-    found = [keys[0].co[1] if keys else 1.0 for _track, keys in _layers(rig)]
-    return (found + [1.0] * _MOST_LAYERS)[:_MOST_LAYERS]
-
-
 def _set_influences(rig: Any, influences: list[float]) -> None:
     for (_track, keys), influence in zip(_layers(rig), influences, strict=False):
         for key in keys:
@@ -300,15 +293,15 @@ def _set_influences(rig: Any, influences: list[float]) -> None:
 
 
 # One slider for each layer sets the first key of its influence, since the value of a key has no range.
-_MOST_LAYERS: Final = 32
+_MOST: Final = 32
 INFLUENCES_OF_LAYERS: Final = "fabrik_influences_of_layers"
 INFLUENCES: Final = FloatVector(
     "Influence",
     "How strongly this layer changes the original motion",
-    size=_MOST_LAYERS,
+    size=_MOST,
     min=0.0,
     max=1.0,
-    get=_influences,
+    get=lambda rig: ([keys[0].co[1] if keys else 1.0 for _, keys in _layers(rig)] + [1.0] * _MOST)[:_MOST],
     set=_set_influences,
     options=set(),
     override=set(),
@@ -334,7 +327,7 @@ class FABRIK_PT_edit(base.AboutRig, base.MotionTab, Panel):
         for number, (track, keys) in enumerate(_layers(rig)):
             row = layers.row(align=True)
             row.prop(track, "mute", text=track.name, icon="HIDE_ON" if track.mute else "HIDE_OFF", emboss=False)
-            if keys and number < _MOST_LAYERS:
+            if keys and number < _MOST:
                 row.prop(rig, INFLUENCES_OF_LAYERS, index=number, text="", slider=True)
         layout.prop(settings, "show_trails")
         if settings.show_trails and is_played(rig):
