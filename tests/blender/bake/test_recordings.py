@@ -173,7 +173,7 @@ class TestPresetsOnly:
 
     def test_plug_in_gait_legs_from_a_c3d(self, tmp_path):
         result = presets_only(tmp_path, "PiG_Motion3_FF.c3d")
-        assert result.lines[1] == "16 markers of 'PiG_Motion3_FF' matched to bones (Plug-in Gait)"
+        assert result.lines[1].startswith("16 markers of 'PiG_Motion3_FF' matched to bones (Plug-in Gait)")
         assert result.bake.report.total.rms < 0.012
         (tree,) = result.bake.trees
         solution = tree.solution

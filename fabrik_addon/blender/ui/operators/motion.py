@@ -99,9 +99,7 @@ class Keying(base.InSteps):
         frames = given["frame_start"], given["frame_end"]
         return retargeting.retarget_from(context, rig, source, frames, how, bake, pairs, notes=notes)
 
-    def done(self, result: "baking.BakeResult | None") -> set[str]:
-        if result is None:
-            return {"FINISHED"}
+    def done(self, result: "baking.BakeResult") -> set[str]:
         remarks = (*result.report.notes, *result.report.doubts)
         return base.report_all(self, "{}: {} ({})".format(*map(ui_message, result.lines)), map(ui_message, remarks))
 
@@ -218,11 +216,18 @@ class FABRIK_OT_import_markers(Keying, motion.ImportOptions, Operator, ImportHel
             return self.done(work_steps.finish(steps))
         return self.start(context, steps, rig)
 
+    def done(self, result: "baking.BakeResult | None") -> set[str]:
+        # Blender drops reports that are made before the last step.
+        for line, warnings in self._told:
+            base.report_all(self, line, warnings)
+        return {"FINISHED"} if result is None else super().done(result)
+
     def _imported(
         self, context: Context, recordings: "Sequence[tuple[Path, Any]]", timing: str, rig: Object | None
     ) -> "Generator[float, None, baking.BakeResult | None]":
         """Import recordings, and animate a rig if there is one."""
         how: Any = {"timing": timing, "start_frame": self.start_frame, "scale": self.scale}
+        self._told: list[base.Done] = []
         follower, result = rig or rig_at_hand(context), None
         follower = None if why_no_rig(follower) else follower
         with import_markers.all_or_nothing(context, follower):
@@ -253,7 +258,7 @@ class FABRIK_OT_import_markers(Keying, motion.ImportOptions, Operator, ImportHel
                 after = matching.scene_rate(context.scene)
                 if abs(after - before) > matching.SAME_RATE:
                     notes.append(f"The scene's frame rate is now {after:g} fps (was {before:g})")
-                base.report_all(self, ui_message(done), [f"{path.name}: {ui_message(note)}" for note in notes])
+                self._told.append((ui_message(done), [f"{path.name}: {ui_message(note)}" for note in notes]))
                 if animated:
                     result = yield from self._animate(context, animated, made, recording.notes)
                 if follower and isinstance(made, Object):
@@ -273,14 +278,14 @@ class FABRIK_OT_import_markers(Keying, motion.ImportOptions, Operator, ImportHel
         if isinstance(made, Object):
             return (yield from self.retarget(context, rig, made, (), notes, reference=-1))
         line, doubts = matching.match_and_guess(context, rig, made)
-        if not mapped_markers(rig):
-            base.report_all(self, ui_message(line), map(ui_message, (*notes, *doubts)))
+        is_matched = len(mapped_markers(rig)) > 0
+        self._told.append((ui_message(line), () if is_matched else [*map(ui_message, (*notes, *doubts))]))
+        if not is_matched:
             return None
-        base.report_all(self, ui_message(line), ())
         capture = rig_settings(rig).capture
         options = self.given_or(capture, motion.CALIBRATION_OPTIONS) | {"reference": (0, 0)}
         steps = calibrate.calibrate_markers_steps(context, rig, static=capture.static, **options)
-        base.report_all(self, ui_message((yield from work_steps.within(0.0, 0.4, steps)).line), ())
+        self._told.append((ui_message((yield from work_steps.within(0.0, 0.4, steps)).line), ()))
         return (yield from work_steps.within(0.4, 1.0, self.bake(context, rig, notes, source="MARKERS")))
 
     def _read(self, path: Path) -> "clips.Clip | Recorded":
