@@ -238,8 +238,7 @@ def body_of(rig: Object, pairs: Sequence[Pair] | None = None) -> Tree:
 def match_bones(context: Context, rig: Object) -> tuple[Pair, ...]:
     """Fill the rig's list with pairs matched by name; raises RetargetError for an invalid source or without a match."""
     source = check_source(rig_settings(rig).retarget.source, rig)
-    frame = np.array([context.scene.frame_current])
-    motion = finish(sample_source(context, source, frame))
+    motion = finish(sample_source(context, source, np.array([context.scene.frame_current])))
     pairs = find_pairs(motion, body_of(rig).skeleton)
     set_pairs(rig, pairs)
     return pairs
@@ -414,8 +413,7 @@ def imported(context: Context, path: Path) -> Iterator[tuple[Object, tuple[str, 
         keyed = [thing for thing in (armature, *others) if thing.animation_data is not None]
         parts = [{role.part for role in match(thing.data.bones.keys()).values()} for thing in keyed]
         if people := [thing.name for thing, own in zip(keyed, parts, strict=True) if {"hips", "thigh"} <= own][1:]:
-            used = f"Used only {armature.name!r}, not {listed(people)}: export each person to a file of its own"
-            doubts = (used,)
+            doubts = (f"Used only {armature.name!r}, not {listed(people)}: export each person to a file of its own",)
         armature.name = path.stem
         yield armature, doubts
         bpy.data.batch_remove(brought)

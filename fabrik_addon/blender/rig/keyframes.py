@@ -38,8 +38,7 @@ def new_action(owner: Object, name: str, *, without: Collection[str] | None = No
     animation.action = action
     if previous is not None and previous.library is None and previous.users == 0:
         previous.use_fake_user = True
-    has_slot = is_copy and slot is not None
-    animation.action_slot = action.slots[slot.identifier] if has_slot else _new_slot(action, owner)
+    animation.action_slot = action.slots[slot.identifier] if is_copy and slot is not None else _new_slot(action, owner)
     if is_copy:
         action.name, channels = name, channels_of(action, owner)
         for curve in [curve for curve in channels.fcurves if curve.data_path in without]:
@@ -445,8 +444,7 @@ def values_at(curve: FCurve, frames: FloatArray | IntArray) -> FloatArray:
         if len(times) and (times[places] == frames).all():
             return np.asarray(values[places])
         kinds = _get(curve.keyframe_points, "interpolation", 1, np.uint8)
-        is_linear = (kinds == _enum_value("interpolation", "LINEAR")).all()
-        if len(times) and curve.extrapolation == "CONSTANT" and is_linear:
+        if len(times) and curve.extrapolation == "CONSTANT" and (kinds == _enum_value("interpolation", "LINEAR")).all():
             return np.interp(frames, times, values)
     return np.array([curve.evaluate(frame) for frame in frames.tolist()])
 
@@ -527,8 +525,7 @@ def _get(points: "bpy.types.FCurveKeyframePoints", name: str, width: int, kind: 
 def _set(points: "bpy.types.FCurveKeyframePoints", name: str, values: npt.NDArray[Any], rows: IntArray) -> None:
     """Set a property, (F, width) or (F,), of the keys at indices (F,)."""
     if len(rows) < len(points):
-        width = values.shape[1] if values.ndim > 1 else 1
-        every = _get(points, name, width, values.dtype)
+        every = _get(points, name, values.shape[1] if values.ndim > 1 else 1, values.dtype)
         every[rows] = values
         values = every
     points.foreach_set(name, values.ravel())

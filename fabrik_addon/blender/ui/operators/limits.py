@@ -227,8 +227,7 @@ class FABRIK_OT_limit_preset(OnBones, Operator):
         """Ask first if the rig does not look like a human."""
         if doubt := "" if self.anyway else editing.doubt_of_human(rig_at_hand(context)):
             self.anyway = True
-            title = ui_text("Apply Human Limits to This Rig?")
-            return ask_first(self, context, event, title, ui_message(doubt))
+            return ask_first(self, context, event, ui_text("Apply Human Limits to This Rig?"), ui_message(doubt))
         return self.execute(context)
 
     def chosen(self, context: Context, rig: Object) -> Bones:

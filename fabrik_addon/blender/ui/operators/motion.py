@@ -520,8 +520,7 @@ class FABRIK_OT_retarget(Keying, Operator):
         own = rig_settings(rig).retarget.source
         source = bpy.data.objects.get(self.source) or self.source or own
         # The list of bone pairs is only valid for the rig's own source.
-        pairs = retargeting.pairs_of(rig) if source == own else ()
-        return self.retarget(context, rig, source, pairs)
+        return self.retarget(context, rig, source, retargeting.pairs_of(rig) if source == own else ())
 
 
 class FABRIK_OT_add_hold(base.OnRig, Operator):

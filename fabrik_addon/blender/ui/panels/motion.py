@@ -112,8 +112,7 @@ class FABRIK_PT_marker_list(base.AboutRig, base.MotionTab, Panel):
         buttons.operator("fabrik.load_marker_map", text="", icon="FILE_FOLDER")
         buttons.operator("fabrik.save_marker_map", text="", icon="FILE_TICK")
         if any(not marker.bone for marker in capture.markers) and any(marker.bone for marker in capture.markers):
-            again = layout.operator("fabrik.match_markers", text="Guess Unmatched", icon="QUESTION")
-            again.keep = True
+            layout.operator("fabrik.match_markers", text="Guess Unmatched", icon="QUESTION").keep = True
         row = layout.row()
         row.use_property_split = False
         row.template_list("FABRIK_UL_markers", "", capture, "markers", capture, "active_marker", rows=3, maxrows=3)
@@ -235,8 +234,7 @@ class FABRIK_UL_bone_pairs(base.Rows, UIList):
 
     @staticmethod
     def draw_row(layout: UILayout, pair: FabrikBonePair) -> None:
-        names = base.draw_switch(layout, pair, active=pair.enabled)
-        split = names.split(factor=0.55)
+        split = base.draw_switch(layout, pair, active=pair.enabled).split(factor=0.55)
         base.draw_name(split, pair.name, "NONE", boxes=1, share=0.55)
         base.draw_name(split, pair.source or "–", "NONE", boxes=1, share=0.45)
 
@@ -321,8 +319,7 @@ class FABRIK_PT_edit(base.AboutRig, base.MotionTab, Panel):
         if settings.drag.spread:
             column.prop(settings.drag, "spread_to", expand=True)
             # A drag over time changes keys. Without auto-keying it changes only one frame.
-            tools = context.scene.tool_settings
-            column.prop(tools, "use_keyframe_insert_auto", text="Auto Keying", text_ctxt=CONTEXT)
+            column.prop(context.scene.tool_settings, "use_keyframe_insert_auto", text="Auto Keying", text_ctxt=CONTEXT)
         layers = layout.column(align=True)
         for number, (track, keys) in enumerate(_layers(rig)):
             row = layers.row(align=True)

@@ -58,8 +58,7 @@ def translate(message: str, look_up: Callable[[str, str], str]) -> str:
     core = message.strip(" ,;")
     if (found := _made_by(core)) is not None:
         pattern, values = found
-        translated = look_up(pattern, MESSAGE).format(*(translate(value, look_up) for value in values))
-        return message.replace(core, translated)
+        return message.replace(core, look_up(pattern, MESSAGE).format(*(translate(value, look_up) for value in values)))
     if joint := next((joint for joint in _JOINTS if joint in core), ""):
         return joint.join(translate(part, look_up) for part in _parts(message, joint))
     if ends := _LAST_AND.fullmatch(message):
@@ -101,8 +100,7 @@ def _patterns() -> list[tuple[str, re.Pattern[str]]]:
 @lru_cache(maxsize=1)
 def languages() -> dict[str, _Table]:
     """The translations of each language in Blender's format."""
-    files = sorted(Path(__file__).parent.glob("*.po"))
-    return {file.stem: table(file.read_text(encoding="utf-8")) for file in files}
+    return {file.stem: table(file.read_text(encoding="utf-8")) for file in sorted(Path(__file__).parent.glob("*.po"))}
 
 
 def start() -> None:
