@@ -8,7 +8,6 @@ import errno
 import math
 import os
 import signal
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -34,10 +33,10 @@ from ..markers.steps import finish
 from ..markers.whole_files import prepared
 from ..retarget.motion import RetargetError
 from ..retarget.pairs import read_bone_map
-from .bake.bake import BakeResult, BakeSettings, bake_steps
+from .bake.bake import BakeResult, BakeSettings, bake_steps, timed
 from .capture.calibrate import calibrate_markers_steps
 from .capture.import_markers import choose_performer, import_clip, key_take, remove_take
-from .capture.matching import guess_markers, marked_skeletons, match_markers, set_entry
+from .capture.matching import marked_skeletons, match_and_guess, set_entry
 from .control.set_up import set_up_first
 from .goals.places import UNKEYED
 from .retarget import is_file, retarget_from
@@ -46,6 +45,7 @@ from .rig.keyframes import set_aside
 from .settings.in_use import add_item
 from .settings.motion import CALIBRATION_OPTIONS, IMPORT_OPTIONS, KEY_OPTIONS, MARKER_NAME, OPTIONS, RETARGET_OPTIONS
 from .settings.rig import follow_take, rig_settings
+from .settings.why_not import mapped_markers
 
 
 def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> tuple[BakeResult, list[str]]:
@@ -77,34 +77,28 @@ def bake_file(chosen: argparse.Namespace, take: batch.BatchTake) -> tuple[BakeRe
     clip = part_of(clip, 1, 1)
     capture, lines = rig_settings(rig).capture, list[str]()
     if entries is None:
-        matched = match_markers(context, rig, preset=chosen.preset, take=recorded)
-        if not matched.markers:
+        lines.append(match_and_guess(context, rig, recorded, preset=chosen.preset)[0])
+        if not mapped_markers(rig):
             raise FabrikError(f"{take.recording}: no label is known: map the markers to bones with --map")
-        guessed = {guess.entry.marker: guess.entry.bone for guess in guess_markers(context, rig)}
-        free = ", ".join(label for label in matched.unmatched if label not in guessed)
-        on_bones = ", ".join(f"{label} on {bone}" for label, bone in guessed.items())
-        lines.append(f"Matched by {matched.preset or 'label'}: {len(matched.markers)} markers assigned to bones")
-        lines += [f"Guessed by motion: {on_bones}"] if guessed else []
-        lines += [f"Without a bone: {free}"] if free else []
     else:
         # The map's markers replace those of the rig.
         targets = {empty[MARKER_NAME]: empty for empty in recorded.objects}
         follow_take(rig, recorded)
         for entry in entries:
             set_entry(add_item(capture.markers, name=entry.marker, target=targets[entry.marker]), entry)
-    calibrating, began = dict[str, float](), time.perf_counter()
+    calibrating = dict[str, float]()
     if chosen.calibrate or (chosen.calibrate is None and entries is None):
         # A static recording is removed from the file afterwards.
         other = None if static is None else import_clip(context, static, timing="KEEP_FRAMES", keyed=False)
         try:
             how = chosen_options(chosen, CALIBRATION_OPTIONS)
-            calibration = finish(calibrate_markers_steps(context, rig, static=other, **how))
+            with timed(calibrating, "calibrate"):
+                calibration = finish(calibrate_markers_steps(context, rig, static=other, **how))
         finally:
             if other is not None:
                 remove_take(other)
         scale *= calibration.scale
         lines.append(calibration.line)
-        calibrating["calibrate"] = time.perf_counter() - began
     if chosen.keep_markers:
         key_take(recorded)
         set_aside(list(recorded.objects))

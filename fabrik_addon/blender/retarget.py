@@ -28,7 +28,7 @@ from ..retarget.motion import Motion, Recorded, RetargetError
 from ..retarget.pairs import Pair, check_bone_map, find_pairs, read_bone_map, two_bodies_error, write_bone_map
 from ..retarget.take import retarget_steps
 from .bake.bake import BakedTree, BakeSettings, FindSteps, Steps, check_root_motion, keyed_steps, timed
-from .capture.import_markers import check_times, set_rate, widen_range
+from .capture.import_markers import all_or_nothing, check_times, set_rate, widen_range
 from .capture.matching import scene_rate
 from .control.posed_rig import posed_rig
 from .goals.places import is_simple, is_still, sample_steps
@@ -37,6 +37,7 @@ from .rig.armature import Tree, check_rig, check_unscaled, floats, nearest_rotat
 from .rig.keyframes import RigCurves, bone_path, curves, new_action, write_curves
 from .rig.pose_writer import in_object_mode, set_mode
 from .settings.in_use import add_item
+from .settings.motion import TAKE_DOUBTS
 from .settings.rig import rig_settings
 
 # The importer for each suffix: its add-on ("" for Blender itself), its operator, and the arguments.
@@ -237,8 +238,7 @@ def body_of(rig: Object, pairs: Sequence[Pair] | None = None) -> Tree:
 def match_bones(context: Context, rig: Object) -> tuple[Pair, ...]:
     """Fill the rig's list with pairs matched by name; raises RetargetError for an invalid source or without a match."""
     source = check_source(rig_settings(rig).retarget.source, rig)
-    frame = np.array([context.scene.frame_current])
-    motion = finish(sample_source(context, source, frame))
+    motion = finish(sample_source(context, source, np.array([context.scene.frame_current])))
     pairs = find_pairs(motion, body_of(rig).skeleton)
     set_pairs(rig, pairs)
     return pairs
@@ -304,6 +304,7 @@ def add_recorded(
         armature = bpy.data.armatures.new(name)
         rig = bpy.data.objects.new(name, armature)
         context.scene.collection.objects.link(rig)
+        rig[TAKE_DOUBTS] = "\n".join(body.doubts)
         set_mode(context, "EDIT", rig)
         made = [armature.edit_bones.new(bone_name) for bone_name in body.names]
         for index, (bone, parent) in enumerate(zip(made, body.parents.tolist(), strict=True)):
@@ -355,6 +356,7 @@ def retarget_from(
         else:
             if path is None:
                 armature = check_source(source, rig)
+                doubts = tuple(armature.get(TAKE_DOUBTS, "").splitlines())
             else:
                 armature, doubts = until_done.enter_context(imported(context, path))
             name, own, bones = armature.name, _keyed_range(context.scene, armature), armature.data.bones.keys()
@@ -395,38 +397,26 @@ def imported(context: Context, path: Path) -> Iterator[tuple[Object, tuple[str, 
 
     On success the scene keeps the file's rate. Raises RetargetError if there is no armature.
     """
-    scene, render, before = context.scene, context.scene.render, set(bpy.data.user_map())
-    scene_rate, span = (render.fps, render.fps_base), (scene.frame_start, scene.frame_end)
-    brought: set[bpy.types.ID] = set()
-    doubts = tuple[str, ...]()
-    try:
-        try:
-            with in_object_mode(context):
-                _import(path)
-        finally:
-            scene.frame_start, scene.frame_end = span
-            brought = set(bpy.data.user_map()) - before
+    scene, doubts, before = context.scene, tuple[str, ...](), set(bpy.data.user_map())
+    span = scene.frame_start, scene.frame_end
+    with all_or_nothing(context):
+        with in_object_mode(context):
+            _import(path)
+        scene.frame_start, scene.frame_end = span
+        brought = set(bpy.data.user_map()) - before
         things = [thing for thing in brought if isinstance(thing, Object) and thing.type == "ARMATURE"]
         things = [thing for thing in things if len(thing.data.bones)]
         if not things:
-            raise RetargetError(f"{path.name}: no armature with bones found: choose another file")  # noqa: TRY301
+            raise RetargetError(f"{path.name}: no armature with bones found: choose another file")
         # Prefer an armature with keys.
         armature, *others = sorted(things, key=lambda thing: (not curves(thing), thing.name))
-        if people := [thing.name for thing in (armature, *others) if _is_person(thing)][1:]:
-            used = f"Used only {armature.name!r}, not {listed(people)}: export each person to a file of its own"
-            doubts = (used,)
+        keyed = [thing for thing in (armature, *others) if thing.animation_data is not None]
+        parts = [{role.part for role in match(thing.data.bones.keys()).values()} for thing in keyed]
+        if people := [thing.name for thing, own in zip(keyed, parts, strict=True) if {"hips", "thigh"} <= own][1:]:
+            doubts = (f"Used only {armature.name!r}, not {listed(people)}: export each person to a file of its own",)
         armature.name = path.stem
         yield armature, doubts
-    except BaseException:
-        render.fps, render.fps_base = scene_rate
-        raise
-    finally:
         bpy.data.batch_remove(brought)
-
-
-def _is_person(armature: Object) -> bool:
-    parts = {role.part for role in match(armature.data.bones.keys()).values()}
-    return armature.animation_data is not None and {"hips", "thigh"} <= parts
 
 
 def _import(path: Path) -> None:

@@ -80,7 +80,7 @@ def choose_one_of_two():
     g.goto(*g.center())
     yield
     with g.override():
-        bpy.ops.fabrik.import_markers("INVOKE_DEFAULT", filepath=str(both))
+        bpy.ops.fabrik.import_markers("INVOKE_DEFAULT", filepath=str(both), rig="")
     yield 1.0
     g.key("RET")
     yield 1.5
@@ -102,7 +102,7 @@ def drop_a_file():
     g.goto(*g.center())
     yield
     with g.override():
-        bpy.ops.fabrik.import_markers("INVOKE_DEFAULT", filepath=str(SAMPLES / "walk.trc"))
+        bpy.ops.fabrik.import_markers("INVOKE_DEFAULT", filepath=str(SAMPLES / "walk.trc"), rig="")
     yield 1.0
     g.shot("markers_dropped.png")
     assert "walk" not in bpy.data.collections, "nothing was asked"

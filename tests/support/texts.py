@@ -16,7 +16,7 @@ _CONSTANT = "_WORDS"
 # The name of an operator's work, for the status bar.
 _DOING = "doing"
 # Functions whose return values are drawn.
-_SENTENCES = ("next_in_pose", "next_in_motion", "_without_a_take")
+_SENTENCES = ("next_in_pose", "next_in_motion")
 
 
 def properties_of(about):

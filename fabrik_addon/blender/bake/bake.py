@@ -306,8 +306,7 @@ def check_still(armature: Object, bones: Sequence[str], frames: IntArray | Float
         slides = pose_bone.parent is not None and not pose_bone.bone.use_connect and bone != place
         for channel in ("location", "scale") if slides else ("scale",):
             for curve in by_path.get(pose_bone.path_from_id(channel), ()):
-                along = channel == "scale" and curve.array_index == 1
-                stretches = along and read_extra(armature, [bone], "slide")
+                stretches = channel == "scale" and curve.array_index == 1 and read_extra(armature, [bone], "slide")
                 if not stretches and np.ptp(keyframes.values_at(curve, frames)) > _STILL:
                     raise RigError(
                         f"Bone {bone!r} has an animated {channel} in frames {frames[0]:g}-{frames[-1]:g}, "
@@ -350,8 +349,7 @@ def _found_steps(context: Context, armature: Object, settings: BakeSettings, sec
     trees, stages = [], np.linspace(_SAMPLING_ENDS, 1.0, len(pairs) + 1).tolist()
     with timed(seconds, "solve"):
         for (problem, places, space), begins, ends in zip(pairs, stages[:-1], stages[1:], strict=True):
-            solving = _solve(problem, places, frames, take, object_scale(space))
-            trees.append((yield from within(begins, ends, solving)))
+            trees.append((yield from within(begins, ends, _solve(problem, places, frames, take, object_scale(space)))))
     return tuple(trees), matrices
 
 
@@ -570,8 +568,7 @@ def _write_curves(
                 write(bones[holder].path_from_id("location"), holder, locations, rows, free)
         for path, value in channels.switches.items():
             # Keys on both ends replace all keys between them.
-            ends = np.unique([0, len(frames) - 1])
-            write(path, keyframes.bone_in_path(path), np.full((len(frames), 1), value), ends)
+            write(path, keyframes.bone_in_path(path), np.full((len(frames), 1), value), np.unique([0, len(frames) - 1]))
             # Switches must not be interpolated between two keys.
             keyframes.make_steps(keyframes.channels_of(action, armature).fcurves.find(path))
     return keyed

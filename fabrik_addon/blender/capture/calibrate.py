@@ -19,7 +19,7 @@ from ...markers.mapping.labels import match, parts_of
 from ...markers.steps import within
 from ..goals.effectors import check_followed
 from ..rig.armature import RigError, check_editable, check_rig, meters_per_unit, read_rest
-from ..rig.pose_writer import PoseKeeper, in_object_mode, set_mode
+from ..rig.pose_writer import PoseKeeper, set_rest
 from ..settings.in_use import add_item
 from ..settings.limit_properties import read_limits
 from ..settings.rig import rig_settings, take_name
@@ -104,14 +104,11 @@ def calibrate_markers_steps(
         lift = np.array(rig.matrix_world)[:3, :3] @ next(lifts, lift)
     if proportions == "REST":
         # The rig is fitted to the person, so the markers are not scaled.
-        with in_object_mode(context):
-            set_mode(context, "EDIT", rig)
-            for each in found:
-                skeleton, heads = each.skeleton, each.skeleton.rest[:, :3, 3] / each.scale
-                tails = heads + skeleton.rest[:, :3, 1] * (skeleton.lengths / each.scale)[:, None]
-                for name, head, tail in zip(skeleton.names, heads, tails, strict=True):
-                    bone = rig.data.edit_bones[name]
-                    bone.head, bone.tail = Vector(head), Vector(tail)
+        for each in found:
+            skeleton, heads = each.skeleton, each.skeleton.rest[:, :3, 3] / each.scale
+            tails = heads + skeleton.rest[:, :3, 1] * (skeleton.lengths / each.scale)[:, None]
+            ends = zip(map(Vector, heads), map(Vector, tails), strict=True)
+            set_rest(context, rig, dict(zip(skeleton.names, ends, strict=True)))
         lift, factor = lift / factor, 1.0
     _keep(rig, found, proportions)
     matching.scale_markers(holders, np.array(rig.matrix_world.translation), factor, lift)

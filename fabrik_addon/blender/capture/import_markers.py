@@ -1,12 +1,15 @@
 """Imports marker recordings as animated empties, one per marker, in their own collection."""
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 import bpy
 import numpy as np
-from bpy.types import Context, Scene
+from bpy.types import Context, Object, Scene
+from mathutils import Vector
 
 from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
@@ -15,7 +18,9 @@ from ...markers.files.any_file import performers, select_performer
 from ...markers.signals import Timing, retimed
 from ..goals.places import UNKEYED, Samples
 from ..rig.keyframes import new_action, write_curves
+from ..rig.pose_writer import set_rest
 from ..settings.motion import MARKER_NAME, TAKE_DOUBTS, TAKE_RATE, TAKE_STATIC
+from ..settings.rig import follow_take, rig_settings
 from .matching import scene_rate
 
 # The radius of the empties in scene units, similar to that of a real marker.
@@ -52,6 +57,36 @@ def choose_performer(clip: Clip, name: str) -> Clip:
     if len(there) > 1 and not name:
         raise SeveralPerformersError(clip.source, there)
     return select_performer(clip, name or there[0]) if name or there else clip
+
+
+@contextmanager
+def all_or_nothing(context: Context, rig: Object | None = None) -> Iterator[None]:
+    """If the block fails, remove what it added to the file, and restore the scene's frames and the rig's take."""
+    scene, render = context.scene, context.scene.render
+    before = {each.session_uid for each in bpy.data.user_map()}
+    frames = render.fps, render.fps_base, scene.frame_start, scene.frame_end
+    if rig is not None:
+        settings, ends = rig_settings(rig), _ends(rig)
+        capture, count = settings.capture, len(settings.capture.takes)
+        take, root, brought = capture.take or capture.take_armature, settings.root, settings.retarget.brought
+    try:
+        yield
+    except BaseException:
+        if rig is not None:
+            follow_take(rig, take)
+            while len(capture.takes) > count:
+                capture.takes.remove(count)
+            settings.root, settings.retarget.brought = root, brought
+            if _ends(rig) != ends:
+                set_rest(context, rig, ends)
+        render.fps, render.fps_base, scene.frame_start, scene.frame_end = frames
+        bpy.data.batch_remove([each for each in bpy.data.user_map() if each.session_uid not in before])
+        raise
+
+
+def _ends(rig: Object) -> dict[str, tuple[Vector, Vector]]:
+    """The head and the tail of each bone at rest."""
+    return {bone.name: (bone.head_local.copy(), bone.tail_local.copy()) for bone in rig.data.bones}
 
 
 def import_clip(
@@ -117,13 +152,10 @@ def key_take(take: bpy.types.Collection) -> None:
 
 def remove_take(take: bpy.types.Collection) -> None:
     """Remove a collection of imported markers from the file, with all data that was created for it."""
-    for empty in list(take.objects):
+    for empty in take.objects:
         UNKEYED.pop(empty.name_full, None)
-        action = empty.animation_data.action if empty.animation_data is not None else None
-        bpy.data.objects.remove(empty)
-        if action is not None and action.users == 0:
-            bpy.data.actions.remove(action)
-    bpy.data.collections.remove(take)
+    actions = {empty.animation_data.action for empty in take.objects if empty.animation_data is not None}
+    bpy.data.batch_remove([take, *take.objects, *(each for each in actions if each is not None and each.users == 1)])
 
 
 def check_times(name: str, rate: float, frames: FloatArray) -> None:

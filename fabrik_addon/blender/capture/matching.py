@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import bpy
 import numpy as np
@@ -11,7 +11,7 @@ from mathutils import Vector
 
 from ...core import Skeleton
 from ...core.arrays import FloatArray
-from ...core.errors import FabrikError
+from ...core.errors import FabrikError, first_few
 from ...human.naming_schemes import match as match_bones
 from ...human.rest_body import RestBody, RestBone
 from ...markers.assign import Guess, assign_by_motion
@@ -19,6 +19,7 @@ from ...markers.clip import Clip
 from ...markers.doubts import matching_doubts, placing_doubts
 from ...markers.mapping.labels import Matched, is_unlabelled, is_virtual, match, other_sides, parts_of
 from ...markers.mapping.marker_map import MappedMarker, read_map, write_map
+from ...markers.mapping.marker_sets import PRESETS
 from ...markers.steps import finish
 from ..control.posed_rig import posed_rig
 from ..goals.effectors import Target
@@ -29,13 +30,17 @@ from ..rig.keyframes import bone_path
 from ..settings.in_use import add_item, values_of
 from ..settings.limit_properties import read_limits
 from ..settings.motion import MARKER_NAME, TAKE_DOUBTS, TAKE_RATE, TAKE_STATIC, FabrikCapture, FabrikMarker
-from ..settings.rig import follow_take, imported_takes, rig_settings
+from ..settings.rig import follow_take, imported_takes, rig_settings, take_name
 
 
 class MarkerError(FabrikError):
     """Markers can't be found, matched or stored; the message names them."""
 
 
+# A message names at most this many markers, and gives the number of the others.
+_NAMED: Final = 6
+# The collection of a recording, or an armature whose bones are the markers, as io_anim_c3d imports them.
+Take: TypeAlias = bpy.types.Collection | Object | None
 # The markers in the scene: by label, the object or bone that follows the recorded marker.
 Markers: TypeAlias = dict[str, Target]
 
@@ -45,8 +50,7 @@ def match_markers(
     rig: Object,
     *,
     preset: str = "AUTO",
-    take: bpy.types.Collection | None = None,
-    take_armature: Object | None = None,
+    take: Take = None,
     keep: bool = False,
 ) -> Matched:
     """Add the markers that `find_markers` finds to the rig's list, each with the bone for its label if there is one.
@@ -56,7 +60,7 @@ def match_markers(
     """
     check_rig(rig)
     check_editable(rig)
-    markers = find_markers(context, rig, take, take_armature)
+    markers = find_markers(context, rig, take)
     rest = read_rest(rig)
     roles = match_bones(rest)
     if not roles:
@@ -65,11 +69,11 @@ def match_markers(
     capture = rig_settings(rig).capture
     kept = _certain(capture.markers) if keep else {}
     holder, bone = next(iter(markers.values()))
-    if take is None and not bone:
+    if not bone and not isinstance(take, bpy.types.Collection):
         homes = [home for home in holder.users_collection if not home.is_embedded_data]
         imported = [home for home in homes if all(thing.get(MARKER_NAME) is not None for thing in home.objects)]
         take = next(iter(imported), None)
-    follow_take(rig, take, holder if bone else None)
+    follow_take(rig, holder if bone else take)
     kept |= _certain(capture.markers) if keep else {}
     capture.preset = matched.preset or ""
     # List matched markers first, in the order of their marker set.
@@ -90,23 +94,36 @@ def match_markers(
     return matched
 
 
-def find_markers(
-    context: Context, rig: Object, take: bpy.types.Collection | None = None, take_armature: Object | None = None
-) -> Markers:
+def match_and_guess(
+    context: Context, rig: Object, take: Take, *, guess: bool = True, **how: Any
+) -> tuple[str, tuple[str, ...]]:
+    """Match markers by their labels, then guess from motion; returns a line about the result, and warnings.
+
+    how: as in `match_markers`.
+    """
+    found = match_markers(context, rig, take=take, **how)
+    guesses = [f"{each.entry.marker} ({each.entry.bone})" for each in guess_markers(context, rig)] if guess else []
+    capture = rig_settings(rig).capture
+    labels = PRESETS[found.preset].title if found.preset else "no known labels"
+    unmatched = [entry.name for entry in capture.markers if not entry.bone]
+    by_motion = f", guessed from motion: {first_few(guesses, _NAMED)}" if guesses else ""
+    free = f"; without a bone: {first_few(unmatched, _NAMED)}" if unmatched else ""
+    doubts = matching_doubts_of(rig)
+    capture.doubts = "\n".join(doubts)
+    return f"{len(found.markers)} markers{of_take(take_name(rig))} matched to bones ({labels}){by_motion}{free}", doubts
+
+
+def find_markers(context: Context, rig: Object, take: Take = None) -> Markers:
     """The markers of a rig: those given, else its own, else those of the last take imported, else selected empties.
 
-    Static trials are used only if nothing else was imported. take_armature: an armature whose bones are the markers,
-    as io_anim_c3d imports them. Raises MarkerError if there are no markers.
+    Static trials are used only if nothing else was imported. Raises MarkerError if there are no markers.
     """
-    if take is None and take_armature is None:
-        capture = rig_settings(rig).capture
-        take, take_armature = capture.take, capture.take_armature
-    if take_armature is not None:
-        if take_armature == rig or take_armature.type != "ARMATURE":
-            raise MarkerError(
-                f"{take_armature.name!r} can't be the marker armature of {rig.name!r}: choose another armature"
-            )
-        return {bone.name: (take_armature, bone.name) for bone in take_armature.data.bones}
+    capture = rig_settings(rig).capture
+    take = take or capture.take or capture.take_armature
+    if isinstance(take, Object):
+        if take == rig or take.type != "ARMATURE":
+            raise MarkerError(f"{take.name!r} can't be the marker armature of {rig.name!r}: choose another armature")
+        return {bone.name: (take, bone.name) for bone in take.data.bones}
     if take is None:
         take = max(reversed(imported_takes(context.scene)), key=lambda each: not each[TAKE_STATIC], default=None)
     if take is not None:

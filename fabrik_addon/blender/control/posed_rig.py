@@ -503,8 +503,7 @@ class ControlRig(PlainRig):
         turned = {name: turns[:, row] for row, name in enumerate(writer.ready_model().controls)}
         placed, checked = dict[str, FloatArray](), np.linspace(0, count - 1, _LOOKED_AT).astype(int)
         for path, limb in limbs.items():
-            reach = np.linalg.norm(bones[path][:, limb.end, :3, 3] - bones[path][:, 0, :3, 3], axis=1)
-            bent = int(reach.argmin())
+            bent = int(np.linalg.norm(bones[path][:, limb.end, :3, 3] - bones[path][:, 0, :3, 3], axis=1).argmin())
             writing.place_limbs(update, *pose(bent, [path]))
             if not limb.pole:
                 writing.find_pole(update, limb, bones[path][bent])
@@ -717,8 +716,7 @@ def _tree(rig: Object, rows: Sequence[FabrikCarrier], on_ik: set[str], *, at_res
     for index, parent in enumerate(parents):
         arm = still[index] - still[parent] if index in at_fk_length else arms[index]
         rest[index, :3, 3] = rest[parent, :3, 3] + arm if parent >= 0 else heads[index]
-    lengths = size * np.array([bone.bone.length for bone in bones])
-    skeleton = Skeleton(names, parents, rest, lengths)
+    skeleton = Skeleton(names, parents, rest, size * np.array([bone.bone.length for bone in bones]))
     return plain.Tree(skeleton, quaternion_from_matrix(local), rest[0, :3, 3].copy())
 
 

@@ -220,8 +220,7 @@ def _owners(trials: Trials) -> IntArray:
     pivoting = turned & stays & ~leaves
     inner = np.argmin(np.where(turned, (deform + others)[:, None], np.inf), axis=0)
     outer = np.argmax(np.where(pivoting, (deform - others)[:, None], -1.0), axis=0)
-    owners = np.where(pivoting.any(axis=0), outer, inner)
-    return np.where(turned.any(axis=0), owners, -1)
+    return np.where(turned.any(axis=0), np.where(pivoting.any(axis=0), outer, inner), -1)
 
 
 def _representative(trials: Trials, owners: IntArray, control: int, members: Sequence[int], taken: set[int]) -> int:
@@ -236,8 +235,7 @@ def _representative(trials: Trials, owners: IntArray, control: int, members: Seq
     # Bones that coincide with a bone of the mesh can represent it.
     heads, axes = trials.rest[:, :3, 3], trials.rest[:, :3, 1]
     apart = np.linalg.norm(heads[own][:, None] - heads[members], axis=-1)
-    along = axes[own] @ axes[members].T
-    alike = ((apart < _NEAR * trials.lengths[own][:, None]) & (along > _ALONG)).any(axis=1)
+    alike = ((apart < _NEAR * trials.lengths[own][:, None]) & (axes[own] @ axes[members].T > _ALONG)).any(axis=1)
     candidates = [bone for bone, coincides in zip(own, alike, strict=True) if coincides or bone in members]
     # If the mesh follows controls directly, the controls form the body.
     candidates = candidates or list(members)

@@ -177,8 +177,7 @@ def _shape(armature: Object, *, redraw: bool = False) -> _Shape:
         meshes = [thing for thing in bpy.data.objects if thing.type == "MESH" and thing.find_armature() in followed]
         _MESHES[armature.name] = ARMATURES.searches, tuple(mesh.name for mesh in meshes)
     # Read a mesh again only if its number of vertices changes.
-    counts = tuple((mesh.name, len(mesh.data.vertices)) for mesh in meshes)
-    return _fitted(armature.name, counts, rest_key(armature))
+    return _fitted(armature.name, tuple((mesh.name, len(mesh.data.vertices)) for mesh in meshes), rest_key(armature))
 
 
 @lru_cache(maxsize=_RIGS)
@@ -275,8 +274,7 @@ def floor_of(armature: Object, *, without: Collection[str] = ()) -> Floor | None
         if parent in left_out:
             left_out.add(bone)
     points = tuple(each for each in points if each[0] not in left_out)
-    balls = tuple(each for each in balls if each[0] not in left_out)
-    return Floor(points, (up[0], up[1], up[2]), height, balls)
+    return Floor(points, (up[0], up[1], up[2]), height, tuple(each for each in balls if each[0] not in left_out))
 
 
 def side_bends(armature: Object) -> Mapping[str, FloatArray]:

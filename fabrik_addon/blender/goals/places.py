@@ -356,8 +356,7 @@ def tree_space(rig: Object, problem: RigProblem) -> FloatArray:
     world = as_array(rig.matrix_world)
     if not problem.carrier:
         return world
-    rest = problem.tree.skeleton.rest[0]
-    return world @ as_array(rig.pose.bones[problem.carrier].matrix) @ np.linalg.inv(rest)
+    return world @ as_array(rig.pose.bones[problem.carrier].matrix) @ np.linalg.inv(problem.tree.skeleton.rest[0])
 
 
 def _own_matrix(pin: Pin | Partner) -> FloatArray:

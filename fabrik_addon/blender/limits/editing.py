@@ -127,8 +127,7 @@ def numbers_in(text: str) -> tuple[float, ...]:
 
 def window_in(cone: Sequence[float]) -> tuple[float, ...]:
     """An octagonal outline as wide as a cone; very small and very large widths are clamped."""
-    moderate = np.clip(cone, _WINDOW_LEAST, _WINDOW_MOST)
-    corners = outline(moderate, np.linspace(0.0, tau, _CORNERS, endpoint=False))
+    corners = outline(np.clip(cone, _WINDOW_LEAST, _WINDOW_MOST), np.linspace(0.0, tau, _CORNERS, endpoint=False))
     # Remove the sign of zero, because Blender would show -0°.
     return flat((np.round(corners, _DIGITS) + 0.0).tolist())
 
@@ -478,8 +477,7 @@ def limits_from_ik(bones: Sequence[PoseBone]) -> tuple[str, list[str]]:
             else:
                 # A full turn is not a limit.
                 limited = _ranges(constraint, "", "use_limit_")
-                whole = tau - _ROUNDING
-                boxes.append([ends if ends and ends[1] - ends[0] < whole else None for ends in limited])
+                boxes.append([ends if ends and ends[1] - ends[0] < tau - _ROUNDING else None for ends in limited])
         try:
             limit = limit_in(boxes)
         except LimitError as error:

@@ -371,8 +371,7 @@ def cut_tree(tree: Tree, owned: Collection[str], ends: Collection[str]) -> list[
         rotations = tree.rotations[members]
         if carrier:
             rotations[0] = IDENTITY
-        part = Tree(tree.skeleton.part(members), rotations, tree.skeleton.rest[root, :3, 3].copy())
-        parts.append((part, carrier))
+        parts.append((Tree(tree.skeleton.part(members), rotations, tree.skeleton.rest[root, :3, 3].copy()), carrier))
     return parts
 
 

@@ -38,8 +38,7 @@ def new_action(owner: Object, name: str, *, without: Collection[str] | None = No
     animation.action = action
     if previous is not None and previous.library is None and previous.users == 0:
         previous.use_fake_user = True
-    has_slot = is_copy and slot is not None
-    animation.action_slot = action.slots[slot.identifier] if has_slot else _new_slot(action, owner)
+    animation.action_slot = action.slots[slot.identifier] if is_copy and slot is not None else _new_slot(action, owner)
     if is_copy:
         action.name, channels = name, channels_of(action, owner)
         for curve in [curve for curve in channels.fcurves if curve.data_path in without]:
@@ -253,7 +252,9 @@ def write_curves(
     any_locked = False
     for index, column in enumerate(table.T):
         if components is None or index in components:
-            curve = _curve(channels, data_path, index, group)
+            curve = channels.fcurves.find(data_path, index=index) or channels.fcurves.new(data_path, index=index)
+            if curve.group is None:
+                curve.group = channels.groups.get(group) or channels.groups.new(group)
             any_locked |= is_locked(curve)
             if len(times) and not is_locked(curve):
                 _replace_keys(curve, times, column)
@@ -443,8 +444,7 @@ def values_at(curve: FCurve, frames: FloatArray | IntArray) -> FloatArray:
         if len(times) and (times[places] == frames).all():
             return np.asarray(values[places])
         kinds = _get(curve.keyframe_points, "interpolation", 1, np.uint8)
-        is_linear = (kinds == _enum_value("interpolation", "LINEAR")).all()
-        if len(times) and curve.extrapolation == "CONSTANT" and is_linear:
+        if len(times) and curve.extrapolation == "CONSTANT" and (kinds == _enum_value("interpolation", "LINEAR")).all():
             return np.interp(frames, times, values)
     return np.array([curve.evaluate(frame) for frame in frames.tolist()])
 
@@ -492,15 +492,6 @@ def make_steps(curve: FCurve) -> None:
     curve.update()
 
 
-def _curve(channels: Any, data_path: str, index: int, group: str) -> FCurve:
-    """A curve of a channel bag, made if it does not exist. It is put in `group` if it has no group."""
-    curve: FCurve = channels.fcurves.find(data_path, index=index)
-    curve = curve or channels.fcurves.new(data_path, index=index)
-    if curve.group is None:
-        curve.group = channels.groups.get(group) or channels.groups.new(group)
-    return curve
-
-
 def _replace_keys(curve: FCurve, frames: FloatArray, values: FloatArray) -> None:
     """Replace all keys from the first to the last of frames (F,) by values (F,); call the curve's `update` after it."""
     points = curve.keyframe_points
@@ -534,8 +525,7 @@ def _get(points: "bpy.types.FCurveKeyframePoints", name: str, width: int, kind: 
 def _set(points: "bpy.types.FCurveKeyframePoints", name: str, values: npt.NDArray[Any], rows: IntArray) -> None:
     """Set a property, (F, width) or (F,), of the keys at indices (F,)."""
     if len(rows) < len(points):
-        width = values.shape[1] if values.ndim > 1 else 1
-        every = _get(points, name, width, values.dtype)
+        every = _get(points, name, values.shape[1] if values.ndim > 1 else 1, values.dtype)
         every[rows] = values
         values = every
     points.foreach_set(name, values.ravel())

@@ -235,8 +235,7 @@ def _unlocked(armature: Object, channels: Iterable[tuple[str, str]]) -> Iterator
         pose_bone = armature.pose.bones[bone]
         free = unlocked(pose_bone, channel)
         needs_all = is_layer and channel == "rotation_quaternion" and len(free) > 0
-        whole = needs_all or len(free) == len(getattr(pose_bone, channel))
-        for index in (-1,) if whole else free:
+        for index in (-1,) if needs_all or len(free) == len(getattr(pose_bone, channel)) else free:
             yield bone, keyframes.bone_path(bone, channel), index
 
 

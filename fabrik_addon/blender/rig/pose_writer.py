@@ -16,6 +16,7 @@ from typing import Any, Final, Self, TypeAlias
 import bpy
 import numpy as np
 from bpy.types import Context, Object, PoseBone, Scene
+from mathutils import Vector
 
 from ...core import Hinge
 from ...core.arrays import BoolArray, FloatArray
@@ -243,6 +244,15 @@ def in_object_mode(context: Context) -> Iterator[None]:
             thing.select_set(thing in selected)
         objects.active = active
         set_mode(context, mode)
+
+
+def set_rest(context: Context, rig: Object, ends: Mapping[str, tuple[Vector, Vector]]) -> None:
+    """Set the head and the tail of bones at rest, in armature space."""
+    with in_object_mode(context):
+        set_mode(context, "EDIT", rig)
+        for name, (head, tail) in ends.items():
+            bone = rig.data.edit_bones[name]
+            bone.head, bone.tail = head, tail
 
 
 def set_mode(context: Context, mode: Any, rig: Object | None = None) -> None:

@@ -173,7 +173,8 @@ class FabrikRetarget(RetargetOptions, PropertyGroup):
 # The custom property of an imported empty: the marker's name in its file.
 MARKER_NAME: Final = "fabrik_marker"
 # Custom properties of a collection of markers: whether the recording is a static trial (the person stands still), the
-# scene's frames per second when the markers were imported, and the warnings about the recording, one per line.
+# scene's frames per second when the markers were imported, and the warnings about the recording, one per line. Imported
+# armatures have the warnings too.
 TAKE_STATIC: Final = "fabrik_static"
 TAKE_RATE: Final = "fabrik_rate"
 TAKE_DOUBTS: Final = "fabrik_doubts"

@@ -282,17 +282,18 @@ def _record_of(rig: Object, collection: bpy.types.Collection | None) -> motion.F
     return next((each for each in seen(rig).capture.takes if each.collection == collection), None)
 
 
-def follow_take(rig: Object, take: bpy.types.Collection | None, take_armature: Object | None = None) -> None:
-    """Switch a rig to another take: its markers, calibration and report replace the current ones.
+def follow_take(rig: Object, take: bpy.types.Collection | Object | None) -> None:
+    """Switch a rig to another take, or to an armature whose bones are markers: its data replaces the current data.
 
-    The current ones are stored until the rig is switched back.
+    The current data is stored until the rig is switched back.
     """
     capture = rig_settings(rig).capture
-    if (capture.take, capture.take_armature) == (take, take_armature):
+    if take == (capture.take or capture.take_armature):
         return
     if len(capture.markers) or capture.report is not None:
         _copy(rig, to_record=True)
-    capture.take, capture.take_armature = take, take_armature
+    is_armature = isinstance(take, Object)
+    capture.take, capture.take_armature = None if is_armature else take, take if is_armature else None
     rig_settings(rig).retarget.brought = ""
     _copy(rig, to_record=False)
 

@@ -160,8 +160,7 @@ def enabled_effectors(rig: Object) -> list[FabrikEffector]:
 
 def mapped_markers(rig: Object) -> list[FabrikMarker]:
     """The markers in use: on a bone, enabled, with a weight above 0."""
-    markers = seen(rig).capture.markers
-    return [marker for marker in markers if marker.bone and marker.enabled and marker.weight > 0.0]
+    return [marker for marker in seen(rig).capture.markers if marker.bone and marker.enabled and marker.weight > 0.0]
 
 
 def is_in_scene(scene: Scene, thing: Object) -> bool:

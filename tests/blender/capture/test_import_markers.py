@@ -1,6 +1,5 @@
 """Marker recordings as animated empties, from clips and through the operator."""
 
-import os
 from types import SimpleNamespace
 
 import bpy
@@ -16,7 +15,6 @@ from fabrik_addon.blender.capture.import_markers import (
 from fabrik_addon.blender.rig import keyframes
 from fabrik_addon.blender.settings.motion import MARKER_NAME
 from fabrik_addon.blender.ui.entries import FABRIK_FH_markers
-from fabrik_addon.blender.ui.operators.motion import performers_at_hand
 from fabrik_addon.core.errors import FabrikError
 from fabrik_addon.markers.clip import Clip, ClipError, part_of
 from fabrik_addon.markers.signals import resample
@@ -335,23 +333,6 @@ def test_a_changed_rate_is_reported_with_the_name_of_the_take(trc, capfd):
     assert f"as {bpy.context.scene.collection.children[0].name!r}" in told
     bpy.ops.fabrik.import_markers(filepath=path)
     assert "before" not in capfd.readouterr().out
-
-
-def test_performers_are_looked_up_once_for_a_file_as_it_is(tmp_path):
-    """The dialogue asks at each keystroke, and a recording may take a second to read."""
-    path, clip = tmp_path / "two.trc", two_performers()
-    write_trc(path, clip.names, clip.positions)
-    chosen = SimpleNamespace(files=[], filepath=str(path))
-    context = SimpleNamespace(space_data=None)
-    assert performers_at_hand(chosen, context) == ["Anna", "Bob"]
-    written = path.stat()
-    path.write_text("no recording any more")
-    os.utime(path, ns=(written.st_atime_ns, written.st_mtime_ns))
-    assert performers_at_hand(chosen, context) == ["Anna", "Bob"]
-    os.utime(path, ns=(written.st_atime_ns, written.st_mtime_ns + 1_000_000))
-    assert performers_at_hand(chosen, context) == []
-    path.unlink()
-    assert performers_at_hand(chosen, context) == []
 
 
 def test_files_can_be_dropped_on_the_viewport_only():

@@ -120,7 +120,7 @@ class TestWhereMarkersAre:
     def test_bones_of_another_armature(self):
         rig = person()
         holder = scenes.make_rig([(name, "", (0, 0, 0), (0, 0, 0.02)) for name in LABELS], name="walk1")
-        match_markers(bpy.context, rig, take_armature=holder)
+        match_markers(bpy.context, rig, take=holder)
         markers = rig.fabrik.capture.markers
         assert {entry.name: entry.target_bone for entry in markers} == {name: name for name in LABELS}
         assert all(entry.target == holder for entry in markers)

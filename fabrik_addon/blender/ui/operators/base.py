@@ -45,16 +45,10 @@ def reports_errors(method: _Runs) -> _Runs:
             self.report({"ERROR"}, ui_message(str(error)))
             return {"CANCELLED"}
 
-    # `wraps` keeps the signature, because Blender checks the number of arguments.
-    @wraps(method)
-    def at_once(self: Any, context: Context) -> set[str]:
-        return guarded(self, context)
-
-    @wraps(method)
-    def on_event(self: Any, context: Context, event: Event) -> set[str]:
-        return guarded(self, context, event)
-
-    return on_event if "event" in signature(method).parameters else at_once
+    # Blender checks the number of arguments.
+    if "event" in signature(method).parameters:
+        return wraps(method)(lambda self, context, event: guarded(self, context, event))  # noqa: PLW0108
+    return wraps(method)(lambda self, context: guarded(self, context))  # noqa: PLW0108
 
 
 def report_all(operator: Any, done: str, warnings: Iterable[str]) -> set[str]:
@@ -68,9 +62,9 @@ def report_all(operator: Any, done: str, warnings: Iterable[str]) -> set[str]:
     return {"FINISHED"}
 
 
-def set_up_first(operator: Any, context: Context) -> None:
+def set_up_first(operator: Any, context: Context, rig: Object | None = None) -> None:
     """Set up a control rig that is not set up yet, and report it; with windows, as an undo step of its own."""
-    line, left = set_up.set_up_first(context, rig_at_hand(context))
+    line, left = set_up.set_up_first(context, rig or rig_at_hand(context))
     if line:
         if not bpy.app.background:
             bpy.ops.ed.undo_push(message=ui_message("Set Up Control Rig"))
@@ -104,6 +98,8 @@ class OnRig:
 
     bl_idname: str
     bl_options: Any = {"REGISTER", "UNDO"}
+    # What it does; returns its report.
+    run: Callable[[Context, Object], Done]
     # Methods and properties that Blender adds to operators.
     report: Callable[[set[str], str], None]
     poll_message_set: Callable[[str], None]
@@ -145,12 +141,10 @@ class OnRig:
         done, left = self.run(context, rig_at_hand(context))
         return report_all(self, ui_message(done), map(ui_message, left))
 
-    def run(self, context: Context, rig: Object) -> Done:
-        raise NotImplementedError
-
     def given(self, *names: str) -> dict[str, Any]:
         """The properties that a script or a dialog has set, with their values."""
-        return {name: getattr(self, name) for name in names if self.properties.is_property_set(name)}
+        own = [name for name in names if name in self.properties.bl_rna.properties]
+        return {name: getattr(self, name) for name in own if self.properties.is_property_set(name)}
 
     def given_or(self, settings: Any, names: Iterable[str]) -> dict[str, Any]:
         """The values of properties by name; those that are not given come from a property group."""
@@ -171,16 +165,9 @@ class OnBones(OnRig):
         "Bones", "Bone names, separated by commas. Defaults to the selected bones, or the active bone", options=ASIDE
     )
 
-    def run(self, context: Context, rig: Object) -> Done:
-        """Run on the chosen bones."""
-        return self.run_on(context, rig, self.chosen(context, rig))
-
     def chosen(self, context: Context, rig: Object) -> Bones:
         """The bones to work on."""
         return selection.chosen_bones(context, rig, self.bones)
-
-    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
-        raise NotImplementedError
 
 
 def chosen_path(operator: Any) -> Path:
@@ -233,17 +220,12 @@ class InSteps(OnRig):
 
     doing: ClassVar[str]
     """The name of the task for the status bar."""
+    # The steps of the task, which yield progress, and a function that reports their result.
+    steps: Callable[[Context], Generator[float, None, Any]]
+    done: Callable[[Any], set[str]]
     _steps: Generator[float, None, Any]
     _timer: Timer
     _watch: Watch
-
-    def steps(self, context: Context) -> Generator[float, None, Any]:
-        """The steps of the task; yields progress."""
-        raise NotImplementedError
-
-    def done(self, result: Any) -> set[str]:
-        """Report the result; returns the result of the operator."""
-        raise NotImplementedError
 
     @reports_errors
     def execute(self, context: Context) -> set[str]:
@@ -257,8 +239,11 @@ class InSteps(OnRig):
         if bpy.app.background or context.window is None:
             return self.execute(context)
         set_up_first(self, context)
-        self._steps = self.steps(context)
-        self._watch = Watch(rig_at_hand(context))
+        return self.start(context, self.steps(context), rig_at_hand(context))
+
+    def start(self, context: Context, steps: Generator[float, None, Any], rig: Object) -> set[str]:
+        """Run steps on a rig while the window stays responsive."""
+        self._steps, self._watch = steps, Watch(rig)
         manager: Any = context.window_manager
         self._timer = manager.event_timer_add(_PAUSE, window=context.window)
         manager.progress_begin(0, 100)

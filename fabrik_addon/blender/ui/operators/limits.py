@@ -45,11 +45,11 @@ class FABRIK_OT_set_limit(OnBones, Operator):
     stiffness: _value(Float, "Stiffness", "stiffness", subtype="FACTOR", min=0.0, max=1.0)
     mass: _value(Float, "Mass", "mass", min=-1.0, soft_max=0.5)
 
-    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         values = self.given(*FABRIK_OT_set_limit.__annotations__)
         if "window" in values:
             values["window"] = editing.numbers_in(values["window"])
-        return editing.set_limits(bones, **values), []
+        return editing.set_limits(self.chosen(context, rig), **values), []
 
     def draw(self, context: Context) -> None:
         self.layout.use_property_split = True
@@ -63,8 +63,8 @@ class FABRIK_OT_clear_limit(OnBones, Operator):
 
     bl_label = "Clear Joint Limit"
 
-    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
-        return editing.clear_limits(bones), []
+    def run(self, context: Context, rig: Object) -> Done:
+        return editing.clear_limits(self.chosen(context, rig)), []
 
 
 class FABRIK_OT_copy_limit(OnBones, Operator):
@@ -74,7 +74,8 @@ class FABRIK_OT_copy_limit(OnBones, Operator):
 
     source: String("From", "The bone whose limit is copied. Defaults to the active bone", options=ASIDE)
 
-    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
+        bones = self.chosen(context, rig)
         return editing.copy_limit(selection.chosen_bone(context, rig, self.source), bones), []
 
 
@@ -83,8 +84,8 @@ class FABRIK_OT_mirror_limits(OnBones, Operator):
 
     bl_label = "Mirror Limits"
 
-    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
-        return editing.mirror_limits(rig, bones)
+    def run(self, context: Context, rig: Object) -> Done:
+        return editing.mirror_limits(rig, self.chosen(context, rig))
 
 
 class OnPolygon(OnBones):
@@ -102,8 +103,8 @@ class FABRIK_OT_add_limit_point(OnPolygon, Operator):
 
     from_pose: Bool("From Pose", "Put the point at the bone's current swing", options=ASIDE)
 
-    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
-        return editing.add_point(bones[0], from_pose=self.from_pose), []
+    def run(self, context: Context, rig: Object) -> Done:
+        return editing.add_point(self.chosen(context, rig)[0], from_pose=self.from_pose), []
 
 
 class OnCorner(OnPolygon):
@@ -117,8 +118,8 @@ class FABRIK_OT_move_limit_point(OnCorner, Operator):
 
     bl_label = "Set Limit Point from Pose"
 
-    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
-        return editing.move_point(bones[0], self.index), []
+    def run(self, context: Context, rig: Object) -> Done:
+        return editing.move_point(self.chosen(context, rig)[0], self.index), []
 
 
 class FABRIK_OT_remove_limit_point(OnCorner, Operator):
@@ -126,8 +127,8 @@ class FABRIK_OT_remove_limit_point(OnCorner, Operator):
 
     bl_label = "Remove Limit Point"
 
-    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
-        return editing.remove_point(bones[0], self.index), []
+    def run(self, context: Context, rig: Object) -> Done:
+        return editing.remove_point(self.chosen(context, rig)[0], self.index), []
 
 
 class FABRIK_OT_limits_from_ik(OnBones, Operator):
@@ -135,8 +136,8 @@ class FABRIK_OT_limits_from_ik(OnBones, Operator):
 
     bl_label = "Limits from IK and Constraints"
 
-    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
-        return editing.limits_from_ik(bones)
+    def run(self, context: Context, rig: Object) -> Done:
+        return editing.limits_from_ik(self.chosen(context, rig))
 
 
 class FABRIK_OT_limits_from_action(OnBones, Operator):
@@ -161,8 +162,8 @@ class FABRIK_OT_limits_from_action(OnBones, Operator):
         soft_max=radians(45.0),
     )
 
-    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
-        return action.limits_from_action(context, rig, bones, self.margin, self.shape)
+    def run(self, context: Context, rig: Object) -> Done:
+        return action.limits_from_action(context, rig, self.chosen(context, rig), self.margin, self.shape)
 
 
 class FABRIK_OT_clamp_pose(OnBones, Operator):
@@ -170,8 +171,8 @@ class FABRIK_OT_clamp_pose(OnBones, Operator):
 
     bl_label = "Clamp Pose to Limits"
 
-    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
-        return action.clamp_pose(context, bones)
+    def run(self, context: Context, rig: Object) -> Done:
+        return action.clamp_pose(context, self.chosen(context, rig))
 
 
 class FABRIK_OT_check_action(OnBones, Operator):
@@ -190,7 +191,8 @@ class FABRIK_OT_check_action(OnBones, Operator):
             return super().chosen(context, rig)
         return selection.selected_bones(context, rig) or list(rig.pose.bones)
 
-    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
+        bones = self.chosen(context, rig)
         if self.mend:
             found, left = action.fix_action(context, rig, bones)
             # With this name, "Adjust Last Operation" undoes it.
@@ -209,8 +211,8 @@ class FABRIK_OT_limits_to_constraints(OnBones, Operator):
 
     bl_label = "Limits to Constraints"
 
-    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
-        return editing.limits_to_constraints(bones)
+    def run(self, context: Context, rig: Object) -> Done:
+        return editing.limits_to_constraints(self.chosen(context, rig))
 
 
 class FABRIK_OT_limit_preset(OnBones, Operator):
@@ -225,8 +227,7 @@ class FABRIK_OT_limit_preset(OnBones, Operator):
         """Ask first if the rig does not look like a human."""
         if doubt := "" if self.anyway else editing.doubt_of_human(rig_at_hand(context)):
             self.anyway = True
-            title = ui_text("Apply Human Limits to This Rig?")
-            return ask_first(self, context, event, title, ui_message(doubt))
+            return ask_first(self, context, event, ui_text("Apply Human Limits to This Rig?"), ui_message(doubt))
         return self.execute(context)
 
     def chosen(self, context: Context, rig: Object) -> Bones:
@@ -235,10 +236,10 @@ class FABRIK_OT_limit_preset(OnBones, Operator):
             return super().chosen(context, rig)
         return list(rig.pose.bones)
 
-    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
         if doubt := "" if self.anyway else editing.doubt_of_human(rig):
             raise armature.RigError(f"{doubt}; turn Force on to apply the limits")
-        return editing.described(editing.apply_preset(rig, bones))
+        return editing.described(editing.apply_preset(rig, self.chosen(context, rig)))
 
 
 CLASSES = (

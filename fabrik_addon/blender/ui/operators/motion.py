@@ -1,8 +1,5 @@
 """Operators of the Motion tab: markers, bakes, retargets and edits over time."""
 
-import os
-from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,16 +13,18 @@ from ... import OnUse
 from ...settings import motion
 from ...settings.declare import Bool, Enum, Float, Int, List, String
 from ...settings.in_use import seen
-from ...settings.rig import ASIDE, follow_take, imported_takes, rig_settings, take_name
-from ...settings.why_not import rig_at_hand, why_no_bake, why_no_mapped, why_no_rig
+from ...settings.rig import ASIDE, follow_take, imported_takes, rig_settings
+from ...settings.why_not import mapped_markers, rig_at_hand, why_no_bake, why_no_mapped, why_no_rig
 from ..translations import ui_message, ui_text
 from . import base
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Sequence
 
     from ....core import errors
+    from ....human import naming_schemes
     from ....markers import clip as clips
+    from ....markers import steps as work_steps
     from ....markers import whole_files
     from ....markers.files import any_file, keypoints
     from ....retarget import files as pose_files
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
 else:
     errors, clips, whole_files = map(OnUse, ("..core.errors", "..markers.clip", "..markers.whole_files"))
     any_file, keypoints = map(OnUse, ("..markers.files.any_file", "..markers.files.keypoints"))
+    naming_schemes, work_steps = map(OnUse, ("..human.naming_schemes", "..markers.steps"))
     pose_files, retargeting, baking = map(OnUse, ("..retarget.files", ".retarget", ".bake.bake"))
     calibrate, import_markers, matching = map(
         OnUse, (".capture.calibrate", ".capture.import_markers", ".capture.matching")
@@ -62,27 +62,72 @@ _HOLDS = (
 )
 # The suffixes of all files that can be imported.
 MOTION_SUFFIXES: Final = (*SUFFIXES, *(suffix for suffix in POSE_SUFFIXES if suffix not in SUFFIXES))
+# Properties that the dialog asks for if the file needs them, each with the value that leaves it to the file.
+_ASKED: Final = {"performer": "", "keypoints": "AUTO"}
 # Properties that can be determined from the file.
-_SELDOM: Final = ("holds", "units", "up_axis", "keypoints", "rate", "start_frame", "first", "last", "scale")
+_SELDOM: Final = ("holds", "units", "up_axis", *_ASKED, "rate", "start_frame", "first", "last", "scale")
 
 
-class FABRIK_OT_import_markers(motion.ImportOptions, Operator, ImportHelper):
-    """Import mocap markers as empties, or poses as an armature"""
+@base.takes(motion.KEY_OPTIONS)
+class Keying(base.InSteps):
+    """An operator that bakes or retargets. Keywords that are not given use the rig's settings."""
 
-    bl_idname = "fabrik.import_markers"
+    frame_start: Int("Start", "First frame. Defaults to the start of the preview range, or to that of the source")
+    frame_end: Int("End", "Last frame. Defaults to the end of the preview range, or to that of the source")
+    # The name of the new action; by default derived from that of the motion or the rig.
+    action_name: String(options={*ASIDE, "HIDDEN"})
+
+    def bake(self, context: Context, rig: Object, notes: "Sequence[str]" = (), **fixed: Any) -> "baking.Steps":
+        """Bake; fixed: values of options."""
+        settings = rig_settings(rig)
+        options = self.given_or(settings.bake, motion.BakeOptions.__annotations__ | motion.KEY_OPTIONS)
+        options |= self.given_or(settings.capture, motion.MarkerOptions.__annotations__) | fixed
+        first, last = baking.chosen_range(context.scene, rig, options["source"])
+        frames = {"frame_start": first, "frame_end": last} | self.given("frame_start", "frame_end")
+        chosen = baking.BakeSettings(**frames, action_name=self.action_name, **options)
+        return baking.bake_steps(context, rig, chosen, notes)
+
+    def retarget(
+        self, context: Context, rig: Object, source: Any, pairs: Any = (), notes: "Sequence[str]" = (), **fixed: Any
+    ) -> "baking.Steps":
+        """Retarget; fixed: values of options."""
+        settings = rig_settings(rig)
+        how = self.given_or(settings.retarget, motion.RETARGET_OPTIONS) | fixed
+        bake = self.given_or(settings.bake, motion.KEY_OPTIONS) | {"action_name": self.action_name}
+        first, last = baking.preview_range(context.scene) or (None, None)
+        given = {"frame_start": first, "frame_end": last} | self.given("frame_start", "frame_end")
+        frames = given["frame_start"], given["frame_end"]
+        return retargeting.retarget_from(context, rig, source, frames, how, bake, pairs, notes=notes)
+
+    def done(self, result: "baking.BakeResult") -> set[str]:
+        remarks = (*result.report.notes, *result.report.doubts)
+        return base.report_all(self, "{}: {} ({})".format(*map(ui_message, result.lines)), map(ui_message, remarks))
+
+
+class FABRIK_OT_import_markers(Keying, motion.ImportOptions, Operator, ImportHelper):
+    """Import mocap markers as empties, or poses as an armature, and bake them to keyframes on a rig"""
+
     bl_label = "Import Mocap Markers"
     bl_options = {"REGISTER", "UNDO", "PRESET"}
+    doing = "baking"
 
     filename_ext = SUFFIXES[0]
     filter_glob: String(default=";".join(f"*{suffix}" for suffix in MOTION_SUFFIXES))
     files: List(type=OperatorFileListElement, options={*ASIDE, "HIDDEN"})
     directory: String(subtype="DIR_PATH", options={*ASIDE, "HIDDEN"})
+    rig: String(
+        "Animate",
+        "The armature that gets keys. If it is empty or there are several files, they are only imported",
+        search=lambda _self, context, _typed: _armatures(context),
+        options=ASIDE,
+    )
     performer: String(
         "Performer",
         "If the file has several people, the label prefix of the person to import",
-        search=lambda chosen, context, _typed: performers_at_hand(chosen, context),
+        search=lambda chosen, _context, _typed: chosen.performers.split("\n"),
         options=ASIDE,
     )
+    performers: String(options={*ASIDE, "HIDDEN"})
     holds: Enum("Import", "What to import from files that contain both markers and poses", items=_HOLDS)
     rate: Float(
         "Rate",
@@ -100,12 +145,18 @@ class FABRIK_OT_import_markers(motion.ImportOptions, Operator, ImportHelper):
     )
     scale: Float("Scale", "Scale factor for all positions", default=1.0, min=1e-6, soft_min=0.01, soft_max=100.0)
 
-    def draw(self, _context: Context) -> None:
+    @classmethod
+    def poll(cls, _context: Context) -> bool:
+        return True
+
+    def draw(self, context: Context) -> None:
         layout = self.layout
         layout.use_property_split = True
-        # The layout can only be chosen in the dialog, or by a script.
-        asked = ("performer", "timing") if self.keypoints == "AUTO" else ("keypoints", "performer", "timing")
-        for name in asked:
+        layout.prop(
+            self, "rig", placeholder=ui_text("Only import" if _armatures(context) else "No armature in the scene")
+        )
+        asked = [name for name, unset in _ASKED.items() if getattr(self, name) != unset]
+        for name in (*asked, "timing"):
             layout.prop(self, name)
         advanced = base.folded(layout, "Advanced", "import")
         for name in _SELDOM if advanced is not None else ():
@@ -114,84 +165,128 @@ class FABRIK_OT_import_markers(motion.ImportOptions, Operator, ImportHelper):
 
     def invoke(self, context: Context, event: Event) -> set[str]:
         """Show the file browser, or a small dialog for dropped files."""
-        if self.files or self.properties.is_property_set("filepath"):
-            return set(self.invoke_popup(context))
-        return set(super().invoke(context, event))
+        # Suggest the active armature, else the only selected one, else the only one in the scene.
+        groups: Any = ([rig_at_hand(context)], context.selected_objects, context.scene.objects)
+        for things in () if self.properties.is_property_set("rig") else groups:
+            rigs = [thing for thing in things if not why_no_rig(thing) and thing.get(motion.TAKE_DOUBTS) is None]
+            rigs = [rig for rig in rigs if naming_schemes.match(rig.data.bones.keys())]
+            self.rig = self.rig or (rigs[0].name if len(rigs) == 1 else "")
+        return set(self.invoke_popup(context))
 
     @base.reports_errors
     def execute(self, context: Context) -> set[str]:
-        """Read all files, then import them. If a file can't be read, the scene does not change."""
+        """Read all files, then import them and animate the rig. If anything fails, the scene does not change."""
+        at_once = bpy.app.background or not self.options.is_invoke
         try:
             recordings = [(path, self._read(path)) for path in _paths(self)]
         except (import_markers.SeveralPerformersError, keypoints.LayoutError) as error:
-            if bpy.app.background or not self.options.is_invoke:
+            if at_once:
                 raise
-            if isinstance(error, keypoints.LayoutError):
-                return self._ask("The points have no names: choose their layout", keypoints=error.choices[0])
-            count = len(error.names)
-            message = f"There are {count} performers: choose whose markers to import"
+            self.report({"INFO"}, ui_message(str(error)))
+            is_layout = isinstance(error, keypoints.LayoutError)
+            option, choices = ("keypoints", error.choices) if is_layout else ("performer", error.names)
             # Suggest the first performer who was not imported yet.
-            there = {take.name for take in imported_takes(context.scene)}
-            left = [name for name in error.names if not any(take.endswith(f" {name}") for take in there)]
-            return self._ask(message, performer=(left or error.names)[0])
+            there = [take.name for take in imported_takes(context.scene)]
+            left = [choice for choice in choices if not any(take.endswith(f" {choice}") for take in there)]
+            files, performers = [{"name": file.name} for file in self.files], "\n".join(choices)
+            chosen = {"files": files, "performers": performers, option: (left or choices)[0]}
+            operators: Any = bpy.ops
+            operators.fabrik.import_markers("INVOKE_DEFAULT", **self.as_keywords() | chosen)
+            return {"CANCELLED"}
         timing, rates = self.timing, sorted({recording.rate for _, recording in recordings})
         if timing == "AUTO":
             # Another rate would change the speed of existing animation.
-            still = {
-                empty.animation_data.action
-                for take in imported_takes(context.scene)
-                if take[motion.TAKE_STATIC]
-                for empty in take.objects
-                if empty.animation_data is not None
-            }
+            static = [take for take in imported_takes(context.scene) if take[motion.TAKE_STATIC]]
+            still = {getattr(empty.animation_data, "action", None) for take in static for empty in take.objects}
             moving = any(action.users for action in bpy.data.actions if action not in still)
             timing = "KEEP_TIME" if moving else "SET_SCENE_RATE"
         if timing == "SET_SCENE_RATE" and len(rates) > 1:
             raise import_markers.ImportMarkersError(
                 f"The files have different frame rates ({rates[0]:g} to {rates[-1]:g} fps): choose Keep Time"
             )
-        before = matching.scene_rate(context.scene)
-        for path, recording in recordings:
-            self._import(context, path, recording, timing)
-        after = matching.scene_rate(context.scene)
-        if abs(after - before) > matching.SAME_RATE:
-            self.report({"WARNING"}, ui_message(f"The scene's frame rate is now {after:g} fps (was {before:g})"))
-        return {"FINISHED"}
+        rig = selection.named(bpy.data.objects, self.rig, "object") if len(recordings) == 1 else None
+        steps = self._imported(context, recordings, timing, rig)
+        if rig is None:
+            return self.done(work_steps.finish(steps))
+        if reason := why_no_rig(rig):
+            raise errors.FabrikError(reason)
+        base.set_up_first(self, context, rig)
+        # Adjust Last Operation repeats all steps at once.
+        if at_once or self.options.is_repeat:
+            return self.done(work_steps.finish(steps))
+        return self.start(context, steps, rig)
 
-    def _import(self, context: Context, path: Path, recording: "clips.Clip | Recorded", timing: str) -> None:
+    def done(self, result: "baking.BakeResult | None") -> set[str]:
+        # Blender drops reports that are made before the last step.
+        for line, warnings in self._told:
+            base.report_all(self, line, warnings)
+        return {"FINISHED"} if result is None else super().done(result)
+
+    def _imported(
+        self, context: Context, recordings: "Sequence[tuple[Path, Any]]", timing: str, rig: Object | None
+    ) -> "Generator[float, None, baking.BakeResult | None]":
+        """Import recordings, and animate a rig if there is one."""
         how: Any = {"timing": timing, "start_frame": self.start_frame, "scale": self.scale}
-        rig = rig_at_hand(context)
-        is_rig = not why_no_rig(rig)
-        notes = [f"{path.name}: {ui_message(note)}" for note in (*recording.notes, *recording.doubts)]
-        if isinstance(recording, clips.Clip):
-            take = import_markers.import_clip(context, recording, **how)
-            if self.performer:
-                take.name += f" {self.performer}"
-            # A static trial is only used to calibrate another take.
-            if is_rig and not take[motion.TAKE_STATIC]:
-                follow_take(rig, take)
-            done = (
-                f"{recording.source}: {len(recording.names)} markers, {recording.frame_count} frames at "
-                f"{recording.rate:g} fps, {recording.units}, {recording.up_axis} up, imported as {take.name!r}"
-            )
-        else:
-            source = retargeting.add_recorded(context, recording, path.stem, **how)
-            if is_rig:
-                settings = rig_settings(rig).retarget
-                settings.source = source
-                settings.pairs.clear()
-            done = (
-                f"{path.name}: {len(recording.names)} bones, {len(recording.frames)} frames at {recording.rate:g} fps, "
-                f"imported as {source.name!r}"
-            )
-        base.report_all(self, ui_message(done), notes)
+        self._told: list[base.Done] = []
+        follower, result = rig or rig_at_hand(context), None
+        follower = None if why_no_rig(follower) else follower
+        with import_markers.all_or_nothing(context, follower):
+            for path, recording in recordings:
+                before = matching.scene_rate(context.scene)
+                made: Any
+                if isinstance(recording, clips.Clip):
+                    made = import_markers.import_clip(context, recording, **how)
+                    if self.performer:
+                        made.name += f" {self.performer}"
+                    done = (
+                        f"{recording.source}: {len(recording.names)} markers, {recording.frame_count} frames at "
+                        f"{recording.rate:g} fps, {recording.units}, {recording.up_axis} up, imported as {made.name!r}"
+                    )
+                else:
+                    made = retargeting.add_recorded(context, recording, path.stem, **how)
+                    done = (
+                        f"{path.name}: {len(recording.names)} bones, {len(recording.frames)} frames at "
+                        f"{recording.rate:g} fps, imported as {made.name!r}"
+                    )
+                # A static trial is only used to calibrate another take.
+                is_static = made.get(motion.TAKE_STATIC, False)
+                animated = None if is_static else rig
+                # The report of the bake has the notes about the recording.
+                notes = [] if animated else [*recording.notes, *recording.doubts]
+                if rig and is_static:
+                    notes.append("Only imported, because the person stands still")
+                after = matching.scene_rate(context.scene)
+                if abs(after - before) > matching.SAME_RATE:
+                    notes.append(f"The scene's frame rate is now {after:g} fps (was {before:g})")
+                self._told.append((ui_message(done), [f"{path.name}: {ui_message(note)}" for note in notes]))
+                if animated:
+                    result = yield from self._animate(context, animated, made, recording.notes)
+                if follower and isinstance(made, Object):
+                    settings = rig_settings(follower).retarget
+                    settings.source = made
+                    settings.pairs.clear()
+                elif follower and not is_static:
+                    follow_take(follower, made)
+        return result
 
-    def _ask(self, message: str, **values: str) -> set[str]:
-        self.report({"INFO"}, ui_message(message))
-        chosen = self.as_keywords() | values | {"files": [{"name": file.name} for file in self.files]}
-        operators: Any = bpy.ops
-        operators.fabrik.import_markers("INVOKE_DEFAULT", **chosen)
-        return {"CANCELLED"}
+    def _animate(
+        self, context: Context, rig: Object, made: "Object | bpy.types.Collection", notes: "Sequence[str]"
+    ) -> "Generator[float, None, baking.BakeResult | None]":
+        """Retarget an armature, or match, calibrate and bake a take."""
+        yield 0.0
+        # The reference frames in the rig's settings are those of another recording.
+        if isinstance(made, Object):
+            return (yield from self.retarget(context, rig, made, (), notes, reference=-1))
+        line, doubts = matching.match_and_guess(context, rig, made)
+        is_matched = len(mapped_markers(rig)) > 0
+        self._told.append((ui_message(line), () if is_matched else [*map(ui_message, (*notes, *doubts))]))
+        if not is_matched:
+            return None
+        capture = rig_settings(rig).capture
+        options = self.given_or(capture, motion.CALIBRATION_OPTIONS) | {"reference": (0, 0)}
+        steps = calibrate.calibrate_markers_steps(context, rig, static=capture.static, **options)
+        self._told.append((ui_message((yield from work_steps.within(0.0, 0.4, steps)).line), ()))
+        return (yield from work_steps.within(0.4, 1.0, self.bake(context, rig, notes, source="MARKERS")))
 
     def _read(self, path: Path) -> "clips.Clip | Recorded":
         units, up_axis, layout = (
@@ -206,6 +301,11 @@ class FABRIK_OT_import_markers(motion.ImportOptions, Operator, ImportHelper):
         return clips.part_of(clip, self.first, self.last)
 
 
+def _armatures(context: Context) -> list[str]:
+    """The names of the scene's armatures."""
+    return [thing.name for thing in context.scene.objects if thing.type == "ARMATURE"]
+
+
 def _paths(chosen: Any) -> list[Path]:
     """The files that were chosen in the file browser, or the file that a script has set."""
     if names := [file.name for file in chosen.files if file.name]:
@@ -213,28 +313,10 @@ def _paths(chosen: Any) -> list[Path]:
     return [base.chosen_path(chosen)]
 
 
-def performers_at_hand(chosen: Any, context: Context) -> list[str]:
-    """The performers in the files that were chosen in the file browser or dropped."""
-    params: Any = getattr(context.space_data, "params", None)
-    paths = _paths(chosen) if params is None else [Path(os.fsdecode(params.directory)) / params.filename]
-    return [name for path in paths if path.is_file() for name in _performers_in(path, path.stat().st_mtime_ns)]
-
-
-@lru_cache(maxsize=16)
-def _performers_in(path: Path, _changed: int) -> tuple[str, ...]:
-    """The performers in one file, cached until the file changes; _changed: its modification time in nanoseconds."""
-    # The import will report errors in a file.
-    with suppress(errors.FabrikError):
-        return any_file.performers(any_file.read_markers(path))
-    return ()
-
-
 _PRESETS = (
     ("AUTO", "Automatic", "Use the marker set that fits the labels best"),
     *((key, preset.title, preset.description) for key, preset in PRESETS.items()),
 )
-# A message names at most this many labels without a bone, and gives the number of the others.
-_NAMED = 6
 
 
 class FABRIK_OT_match_markers(base.OnRig, Operator):
@@ -247,10 +329,7 @@ class FABRIK_OT_match_markers(base.OnRig, Operator):
         "Take",
         "Collection of the markers, or an armature whose bones are the markers. Defaults to the "
         "rig's take, then the collection imported last, then the selected empties",
-        search=lambda _self, context, _typed: [
-            *bpy.data.collections.keys(),
-            *(thing.name for thing in context.scene.objects if thing.type == "ARMATURE"),
-        ],
+        search=lambda _self, context, _typed: [*bpy.data.collections.keys(), *_armatures(context)],
     )
     keep: Bool("Keep Existing", "Keep markers that already have a bone")
     guess: Bool(
@@ -262,24 +341,10 @@ class FABRIK_OT_match_markers(base.OnRig, Operator):
 
     def run(self, context: Context, rig: Object) -> base.Done:
         base.set_up_first(self, context)
-        objects, is_object = context.scene.objects, self.take not in bpy.data.collections
-        holder = selection.named(objects, self.take, "object") if is_object and self.take in objects else None
-        take = None if holder is not None else selection.named(bpy.data.collections, self.take, "collection")
-        found = matching.match_markers(
-            context, rig, preset=self.preset, take=take, take_armature=holder, keep=self.keep
-        )
-        guessed = [guess.entry.marker for guess in matching.guess_markers(context, rig)] if self.guess else []
-        labels = PRESETS[found.preset].title if found.preset else "no known labels"
-        unmatched = [entry.name for entry in rig_settings(rig).capture.markers if not entry.bone]
-        free = f"; without a bone: {errors.first_few(unmatched, _NAMED)}" if unmatched else ""
-        by_motion = f", {len(guessed)} guessed from motion" if guessed else ""
-        what = (
-            f"{len(found.markers)} markers{matching.of_take(take_name(rig))} matched to bones "
-            f"({labels}){by_motion}{free}"
-        )
-        doubts = matching.matching_doubts_of(rig)
-        rig_settings(rig).capture.doubts = "\n".join(doubts)
-        return what, doubts
+        is_object = self.take in context.scene.objects and self.take not in bpy.data.collections
+        where: Any = (context.scene.objects, "object") if is_object else (bpy.data.collections, "collection")
+        take = selection.named(where[0], self.take, where[1])
+        return matching.match_and_guess(context, rig, take, guess=self.guess, preset=self.preset, keep=self.keep)
 
 
 class FABRIK_OT_follow_take(base.OnRig, Operator):
@@ -396,21 +461,8 @@ class FABRIK_OT_worst_frame(OnReport, Operator):
         return f"Frame {frame}", []
 
 
-@base.takes(motion.KEY_OPTIONS)
-class ReportsBake:
-    """An operator whose steps return the result of a bake. Keywords that are not given use the rig's settings."""
-
-    frame_start: Int("Start", "First frame. Defaults to the start of the preview range, or to that of the source")
-    frame_end: Int("End", "Last frame. Defaults to the end of the preview range, or to that of the source")
-    action_name: String("Action Name", "Name of the new action. Defaults to the rig's name", options=ASIDE)
-
-    def done(self, result: "baking.BakeResult") -> set[str]:
-        remarks = (*result.report.notes, *result.report.doubts)
-        return base.report_all(self, "{}: {} ({})".format(*map(ui_message, result.lines)), map(ui_message, remarks))
-
-
 @base.takes(motion.BakeOptions.__annotations__ | motion.MarkerOptions.__annotations__)
-class FABRIK_OT_bake(ReportsBake, base.InSteps, Operator):
+class FABRIK_OT_bake(Keying, Operator):
     """Bake the rig's targets or markers to keyframes"""
 
     bl_label = "Bake to Keyframes"
@@ -418,13 +470,7 @@ class FABRIK_OT_bake(ReportsBake, base.InSteps, Operator):
     doing = "baking"
 
     def steps(self, context: Context) -> "baking.Steps":
-        rig = rig_at_hand(context)
-        settings = rig_settings(rig)
-        options = self.given_or(settings.bake, motion.BakeOptions.__annotations__ | motion.KEY_OPTIONS)
-        options |= self.given_or(settings.capture, motion.MarkerOptions.__annotations__)
-        first, last = baking.chosen_range(context.scene, rig, options["source"])
-        frames = {"frame_start": first, "frame_end": last} | self.given("frame_start", "frame_end")
-        return baking.bake_steps(context, rig, baking.BakeSettings(**frames, action_name=self.action_name, **options))
+        return self.bake(context, rig_at_hand(context))
 
 
 class FABRIK_OT_match_bones(base.OnRig, Operator):
@@ -457,7 +503,7 @@ class FABRIK_OT_load_bone_map(base.OnJson, Operator, ImportHelper):
 
 
 @base.takes(motion.RETARGET_OPTIONS)
-class FABRIK_OT_retarget(ReportsBake, base.InSteps, Operator):
+class FABRIK_OT_retarget(Keying, Operator):
     """Copy another armature's motion to the rig as keyframes"""
 
     bl_label = "Retarget Animation"
@@ -471,16 +517,10 @@ class FABRIK_OT_retarget(ReportsBake, base.InSteps, Operator):
 
     def steps(self, context: Context) -> "baking.Steps":
         rig = rig_at_hand(context)
-        settings = rig_settings(rig)
-        how = self.given_or(settings.retarget, motion.RETARGET_OPTIONS)
-        bake = self.given_or(settings.bake, motion.KEY_OPTIONS) | {"action_name": self.action_name}
-        given = self.given("frame_start", "frame_end")
-        first, last = baking.preview_range(context.scene) or (None, None)
-        frames = given.get("frame_start", first), given.get("frame_end", last)
-        source = bpy.data.objects.get(self.source) or self.source or settings.retarget.source
+        own = rig_settings(rig).retarget.source
+        source = bpy.data.objects.get(self.source) or self.source or own
         # The list of bone pairs is only valid for the rig's own source.
-        pairs = retargeting.pairs_of(rig) if source == settings.retarget.source else ()
-        return retargeting.retarget_from(context, rig, source, frames, how, bake, pairs)
+        return self.retarget(context, rig, source, retargeting.pairs_of(rig) if source == own else ())
 
 
 class FABRIK_OT_add_hold(base.OnRig, Operator):

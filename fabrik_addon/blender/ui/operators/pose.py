@@ -135,7 +135,8 @@ class FABRIK_OT_pin(OnControls, OnBones, Operator):
     point: Enum("Point", "The end of the bone that is held if the rotation is not held", items=POINTS[:2])
     hold_rotation: Bool("Hold Rotation", "Hold the rotation of the bones as well as their position", default=True)
 
-    def run_on(self, context: Context, rig: Object, bones: Bones) -> Done:
+    def run(self, context: Context, rig: Object) -> Done:
+        bones = self.chosen(context, rig)
         rigs: Any = dict.fromkeys(bone.id_data for bone in bones)
         by_rig = {each: [bone.name for bone in bones if bone.id_data == each] for each in rigs}
         pinned = all(effectors.pins_of(each, name) for each, names in by_rig.items() for name in names)

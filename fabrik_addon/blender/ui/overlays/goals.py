@@ -80,8 +80,7 @@ def capsule(ends: FloatArray, aside: FloatArray, radius: float) -> Part:
     # Each outline follows one side, one end, the other side and the other end.
     near = np.where(sine[:, :1] > 0.0, ends[1], ends[0])
     outlines = [near + cosine * side + sine * along for side in (first, second)]
-    points = np.stack([*rings, *outlines])
-    return _lines("pinned", points.reshape(-1, 3), _CAPSULE_EDGES)
+    return _lines("pinned", np.stack([*rings, *outlines]).reshape(-1, 3), _CAPSULE_EDGES)
 
 
 def _mark(look: str, mark: tuple[FloatArray, IntArray], place: FloatArray, size: float) -> Part:

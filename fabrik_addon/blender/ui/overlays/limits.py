@@ -193,8 +193,7 @@ def _marker(turn: Quaternion, binds: bool) -> Shape:
 
 
 def _turned(shape: Shape, turn: Any) -> Shape:
-    matrix = np.array(turn.to_matrix())
-    return replace(shape, vertices=shape.vertices @ matrix.T)
+    return replace(shape, vertices=shape.vertices @ np.array(turn.to_matrix()).T)
 
 
 def _is_at_limit(limit: Limit, turn: Quaternion) -> bool:

@@ -1,6 +1,7 @@
 """Helpers shared by panels: the two tabs, the current rig, and texts that fit."""
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -33,6 +34,7 @@ class PoseTab:
     bl_region_type = "UI"
     bl_category = "FABRIK Pose"
     layout: UILayout
+    draw_rig: Callable[[Context, UILayout, Any], None]
     # For the header: a page of the guide, or the name of the scene's property that switches an overlay.
     guide = ""
     switch = ""
@@ -47,9 +49,6 @@ class PoseTab:
         self.layout.use_property_split = True
         self.layout.use_property_decorate = False
         self.draw_rig(context, self.layout, rig_at_hand(context))
-
-    def draw_rig(self, context: Context, layout: UILayout, rig: Object) -> None:
-        raise NotImplementedError
 
 
 class MotionTab(PoseTab):
@@ -78,16 +77,14 @@ class AboutRig:
 class Rows:
     """A list in a panel; `draw_row` draws one of its lines."""
 
+    draw_row: Any
+
     def draw_item(
         self, _context: Context, layout: UILayout, _holder: Any, item: Any, _icon: int, _about: Any, _active: str
     ) -> None:
         """Draw one item for Blender, which checks the number of arguments."""
         layout.use_property_split = False
         self.draw_row(layout, item)
-
-    @staticmethod
-    def draw_row(layout: UILayout, item: Any) -> None:
-        raise NotImplementedError
 
 
 def chosen_in(items: Any, place: int) -> Any:
@@ -217,31 +214,23 @@ def next_in_pose(rig: Object | None) -> str:
 
 def next_in_motion(context: Context, rig: Object | None) -> tuple[str, str]:
     """The next step from a recording to keyframes, and its operator; "" for none."""
-    takes = imported_takes(context.scene)
-    reason = why_no_rig(rig)
-    if not takes and (rig is None or rig.type != "ARMATURE" or not (reason or mapped_markers(rig))):
-        return _without_a_take(None if reason else rig)
-    if reason or rig is None:
-        return reason, ""
-    if not mapped_markers(rig):
-        source = seen(rig).retarget.source
-        if source is not None and (seen(rig).capture.take is None or seen(rig).retarget.brought == source.name):
-            return _without_a_take(rig)
-        return "Match the markers to bones", "fabrik.match_markers"
-    if seen(rig).capture.action is not None:
-        return "Baked: see the report below", ""
-    if not seen(rig).capture.calibrated:
-        return "Calibrate the markers", "fabrik.calibrate_markers"
-    return "Bake the take to keyframes", "fabrik.bake"
-
-
-def _without_a_take(rig: Object | None) -> tuple[str, str]:
-    """The next step of a rig that follows no markers; another armature can be the source."""
-    source = None if rig is None else seen(rig).retarget.source
-    if source is not None:
-        if seen(rig).retarget.brought == source.name:
+    takes, reason = imported_takes(context.scene), why_no_rig(rig)
+    if rig is not None and not reason:
+        capture, source = seen(rig).capture, seen(rig).retarget.source
+        if mapped_markers(rig):
+            if capture.action is not None:
+                return "Baked: see the report below", ""
+            if not capture.calibrated:
+                return "Calibrate the markers", "fabrik.calibrate_markers"
+            return "Bake the take to keyframes", "fabrik.bake"
+        if source is not None and seen(rig).retarget.brought == source.name:
             return "Retargeted: see the report below", ""
-        return "Press Retarget Animation to copy the source's motion to the rig", "fabrik.retarget"
-    if rig is not None and len(bpy.data.armatures) > 1:
-        return "Import markers, or choose an animated armature as the source in the panel Retarget", ""
+        if source is not None and (capture.take is None or not takes):
+            return "Press Retarget Animation to copy the source's motion to the rig", "fabrik.retarget"
+        if takes:
+            return "Match the markers to bones", "fabrik.match_markers"
+        if len(bpy.data.armatures) > 1:
+            return "Import markers, or choose an animated armature as the source in the panel Retarget", ""
+    elif takes or (rig is not None and rig.type == "ARMATURE"):
+        return reason, ""
     return "Import markers or poses here, or an .fbx armature with File ▸ Import", ""

@@ -57,17 +57,13 @@ class FABRIK_PT_take(base.MotionTab, Panel):
         capture = seen(rig).capture
         if imported_takes(context.scene):
             row, take = layout.row(), capture.take
-            if take is None:
-                row.menu("FABRIK_MT_takes", text=ui_text("Choose Take"), translate=False)
-            else:
-                state = state_of_take(rig, take)
-                # Blender leaves out the middle of a menu's name that is too long.
-                row.menu("FABRIK_MT_takes", text=take.name, icon=_TAKE_ICONS[state], translate=False)
-                if state in _WORDS:
-                    row.label(text=ui_text(_WORDS[state]), translate=False)
-        if step == "fabrik.match_markers":
-            draw_match(layout, rig)
-        elif step:
+            state = "NEW" if take is None else state_of_take(rig, take)
+            # Blender leaves out the middle of a menu's name that is too long.
+            name = ui_text("Choose Take") if take is None else take.name
+            row.menu("FABRIK_MT_takes", text=name, icon=_TAKE_ICONS[state], translate=False)
+            if state in _WORDS:
+                row.label(text=ui_text(_WORDS[state]), translate=False)
+        if step:
             layout.operator(step)
         if capture.report is None:
             base.draw_lines(layout, capture.last_result, "BLANK1")
@@ -110,14 +106,13 @@ class FABRIK_PT_marker_list(base.AboutRig, base.MotionTab, Panel):
     def draw_rig(self, _context: Context, layout: UILayout, rig: Object) -> None:
         capture = rig_settings(rig).capture
         buttons = layout.row(align=True)
-        draw_match(buttons, rig)
+        buttons.operator("fabrik.match_markers", icon="VIEWZOOM")
         if not capture.markers:
             return
         buttons.operator("fabrik.load_marker_map", text="", icon="FILE_FOLDER")
         buttons.operator("fabrik.save_marker_map", text="", icon="FILE_TICK")
         if any(not marker.bone for marker in capture.markers) and any(marker.bone for marker in capture.markers):
-            again = layout.operator("fabrik.match_markers", text="Guess Unmatched", icon="QUESTION")
-            again.keep = True
+            layout.operator("fabrik.match_markers", text="Guess Unmatched", icon="QUESTION").keep = True
         row = layout.row()
         row.use_property_split = False
         row.template_list("FABRIK_UL_markers", "", capture, "markers", capture, "active_marker", rows=3, maxrows=3)
@@ -135,13 +130,6 @@ class FABRIK_PT_marker_list(base.AboutRig, base.MotionTab, Panel):
             if marker.point == "OFFSET":
                 advanced.prop(marker, "offset")
             advanced.prop(marker, "weight")
-
-
-def draw_match(layout: UILayout, rig: Object) -> None:
-    """Draw the button that matches the markers of the current take."""
-    take = seen(rig).capture.take
-    match = layout.operator("fabrik.match_markers", icon="VIEWZOOM")
-    match.take = take.name if take is not None else ""
 
 
 class FABRIK_PT_calibration(base.AboutRig, base.MotionTab, Panel):
@@ -246,8 +234,7 @@ class FABRIK_UL_bone_pairs(base.Rows, UIList):
 
     @staticmethod
     def draw_row(layout: UILayout, pair: FabrikBonePair) -> None:
-        names = base.draw_switch(layout, pair, active=pair.enabled)
-        split = names.split(factor=0.55)
+        split = base.draw_switch(layout, pair, active=pair.enabled).split(factor=0.55)
         base.draw_name(split, pair.name, "NONE", boxes=1, share=0.55)
         base.draw_name(split, pair.source or "–", "NONE", boxes=1, share=0.45)
 
@@ -296,11 +283,6 @@ def _layers(rig: Any) -> list[tuple[Any, Any]]:
     return [(track, curve.keyframe_points[:1] if curve else []) for track, curve in curves]
 
 
-def _influences(rig: Any) -> list[float]:
-    found = [keys[0].co[1] if keys else 1.0 for _track, keys in _layers(rig)]
-    return (found + [1.0] * _MOST_LAYERS)[:_MOST_LAYERS]
-
-
 def _set_influences(rig: Any, influences: list[float]) -> None:
     for (_track, keys), influence in zip(_layers(rig), influences, strict=False):
         for key in keys:
@@ -309,15 +291,15 @@ def _set_influences(rig: Any, influences: list[float]) -> None:
 
 
 # One slider for each layer sets the first key of its influence, since the value of a key has no range.
-_MOST_LAYERS: Final = 32
+_MOST: Final = 32
 INFLUENCES_OF_LAYERS: Final = "fabrik_influences_of_layers"
 INFLUENCES: Final = FloatVector(
     "Influence",
     "How strongly this layer changes the original motion",
-    size=_MOST_LAYERS,
+    size=_MOST,
     min=0.0,
     max=1.0,
-    get=_influences,
+    get=lambda rig: ([keys[0].co[1] if keys else 1.0 for _, keys in _layers(rig)] + [1.0] * _MOST)[:_MOST],
     set=_set_influences,
     options=set(),
     override=set(),
@@ -337,13 +319,12 @@ class FABRIK_PT_edit(base.AboutRig, base.MotionTab, Panel):
         if settings.drag.spread:
             column.prop(settings.drag, "spread_to", expand=True)
             # A drag over time changes keys. Without auto-keying it changes only one frame.
-            tools = context.scene.tool_settings
-            column.prop(tools, "use_keyframe_insert_auto", text="Auto Keying", text_ctxt=CONTEXT)
+            column.prop(context.scene.tool_settings, "use_keyframe_insert_auto", text="Auto Keying", text_ctxt=CONTEXT)
         layers = layout.column(align=True)
         for number, (track, keys) in enumerate(_layers(rig)):
             row = layers.row(align=True)
             row.prop(track, "mute", text=track.name, icon="HIDE_ON" if track.mute else "HIDE_OFF", emboss=False)
-            if keys and number < _MOST_LAYERS:
+            if keys and number < _MOST:
                 row.prop(rig, INFLUENCES_OF_LAYERS, index=number, text="", slider=True)
         layout.prop(settings, "show_trails")
         if settings.show_trails and is_played(rig):

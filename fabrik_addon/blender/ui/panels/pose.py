@@ -294,8 +294,7 @@ def _draw_active(context: Context, layout: UILayout, rig: Object, bone: PoseBone
         advanced.enabled = not reason
         settings = limit_properties.read_settings(bone)
         if settings.slide == NO_SLIDE:
-            stretch = advanced.operator("fabrik.set_limit", text="Allow Stretch", icon="FULLSCREEN_ENTER")
-            stretch.slide = _FIRST_STRETCH
+            advanced.operator("fabrik.set_limit", text="Allow Stretch", icon="FULLSCREEN_ENTER").slide = _FIRST_STRETCH
         else:
             _draw_sliders(advanced, bone, "slide", [ui_text(label) for label in _WORDS["slide"]])
         if settings.mass >= 0.0:

@@ -29,6 +29,8 @@ _LAST_TWO: Final = "{} and {}"
 _LAST_AND: Final = re.compile(r"(.+) and ((?:[^']|(?<=\w)'(?=\w)|'[^']*')+)")
 # The prefix of English locales. A Blender without a window or without languages has no locale.
 _ENGLISH: Final = "en_"
+# An entry of a .po file: the context, if it has one, the text, and its translation.
+_ENTRY: Final = re.compile(r'^(?:msgctxt (".+")\n)?msgid (".+")\nmsgstr (".+")$', re.MULTILINE)
 # The number of translated lines in the cache, because panels translate lines at each redraw.
 _KEPT: Final = 1024
 
@@ -56,8 +58,7 @@ def translate(message: str, look_up: Callable[[str, str], str]) -> str:
     core = message.strip(" ,;")
     if (found := _made_by(core)) is not None:
         pattern, values = found
-        translated = look_up(pattern, MESSAGE).format(*(translate(value, look_up) for value in values))
-        return message.replace(core, translated)
+        return message.replace(core, look_up(pattern, MESSAGE).format(*(translate(value, look_up) for value in values)))
     if joint := next((joint for joint in _JOINTS if joint in core), ""):
         return joint.join(translate(part, look_up) for part in _parts(message, joint))
     if ends := _LAST_AND.fullmatch(message):
@@ -99,8 +100,7 @@ def _patterns() -> list[tuple[str, re.Pattern[str]]]:
 @lru_cache(maxsize=1)
 def languages() -> dict[str, _Table]:
     """The translations of each language in Blender's format."""
-    files = sorted(Path(__file__).parent.glob("*.po"))
-    return {file.stem: table(file.read_text(encoding="utf-8")) for file in files}
+    return {file.stem: table(file.read_text(encoding="utf-8")) for file in sorted(Path(__file__).parent.glob("*.po"))}
 
 
 def start() -> None:
@@ -117,15 +117,7 @@ def stop() -> None:
 def table(text: str) -> _Table:
     """A .po file's entries in Blender's format; texts without a translation are left out."""
     found: _Table = {}
-    contexts, message = CONTEXTS, ""
-    for line in text.splitlines():
-        keyword, _, quoted = line.partition(" ")
-        if not line:
-            contexts = CONTEXTS
-        elif keyword == "msgctxt":
-            contexts = (ast.literal_eval(quoted),)
-        elif keyword == "msgid":
-            message = ast.literal_eval(quoted)
-        elif keyword == "msgstr" and message and quoted != '""':
-            found.update({(context, message): ast.literal_eval(quoted) for context in contexts})
+    for context, message, translated in _ENTRY.findall(text):
+        for each in (ast.literal_eval(context),) if context else CONTEXTS:
+            found[each, ast.literal_eval(message)] = ast.literal_eval(translated)
     return found
