@@ -114,8 +114,9 @@ class QuadraticProgram:
         used = np.ones(target.shape, dtype=bool)
         used[count:] = False if active is None else active
         multipliers = self._complementary(target, yielding, used)
-        for _ in range(ROUNDS):
-            if caps is None or not self._capped(multipliers, yielding, compliance, caps, used):
+        for done in range(2 * ROUNDS):
+            one = done >= ROUNDS
+            if caps is None or not self._capped(multipliers, yielding, compliance, caps, used, one=one):
                 break
             last, multipliers = multipliers, self._complementary(target, yielding, used)
             if (lengths((multipliers - last)[:count].reshape(-1, 3)) < CLOSE * caps).all():
@@ -165,11 +166,19 @@ class QuadraticProgram:
         return result
 
     def _capped(
-        self, multipliers: FloatArray, yielding: FloatArray, least: FloatArray, caps: FloatArray, used: BoolArray
+        self,
+        multipliers: FloatArray,
+        yielding: FloatArray,
+        least: FloatArray,
+        caps: FloatArray,
+        used: BoolArray,
+        *,
+        one: bool,
     ) -> bool:
         """Adjust in place the compliance of goals whose force exceeds its cap, or whose compliance is too large.
 
-        Takes a step of Newton's method for all these goals together. Returns whether any was adjusted.
+        Takes a step of Newton's method for all these goals together, or for the `one` that is farthest off: goals that
+        work against each other may come back to where they were. Returns whether any was adjusted.
         """
         count = self._count
         forces, own, least = multipliers[:count], yielding[:count].reshape(-1, 3), least.reshape(-1, 3)
@@ -187,6 +196,9 @@ class QuadraticProgram:
         # A goal that cannot yield more must not slow down the others.
         at_most = self._most.reshape(own.shape)[:, 0] <= own[:, 0]
         change = np.where(wrong & ~(at_most & (sizes > caps)), sizes / caps - 1.0, 0.0)
+        if one:
+            off = np.abs(np.log(sizes / caps)) * (change != 0.0)
+            change[off < off.max()] = 0.0
         some = np.flatnonzero(change)
         asked, pulls = (change * sizes**2)[some], (alone.T @ falls)[np.ix_(some, some)]
         step = np.linalg.solve(pulls + TINY * np.eye(len(some)), asked)

@@ -123,6 +123,7 @@ def test_a_singular_matrix_is_refused():
 @settings(max_examples=100)
 @example(36499, 3, 1, 1.0)
 @example(123359, 2, 2, 2.0)
+@example(27252929, 2, 2, 1.0)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.integers(0, 6), st.floats(0.0, 3.0))
 def test_stiffness_in_the_matrix_changes_no_solution(seed, goals, sides, most):
     """A force includes the part that the matrix exerts, and caps hold for the whole."""
