@@ -111,6 +111,7 @@ class DragInput:
         rotating: whether the mouse rotates the bone instead of moving it.
         base_shift, base_turn: translation and rotation when the user last switched between moving and rotating.
         snap, fine: whether to move in steps, and in small steps.
+        is_drawn: whether the viewport has been drawn since the last step.
     """
 
     place: FloatArray
@@ -124,6 +125,7 @@ class DragInput:
     base_turn: FloatArray | None = None
     snap: bool = False
     fine: bool = False
+    is_drawn: bool = True
     lock: Lock = field(default_factory=Lock)
     typing: Typing = field(default_factory=Typing)
 

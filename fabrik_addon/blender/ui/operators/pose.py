@@ -316,8 +316,7 @@ class FABRIK_OT_drag(OnControls, Operator):
         self._watch = Watch(rig_at_hand(context))
         place, ray = self._drag.start, self._view.ray(self._mouse)
         self._input = mouse.DragInput(place, self._drag.axes, ray, ray, self._view.pixel(place, self._mouse))
-        lines = partial(drawing.drag_lines, self._input, self._drag)
-        self._lines = DrawingHandlers((lambda: drawing.draw_over(lines()), "POST_VIEW"))
+        self._lines = DrawingHandlers((partial(drawing.draw_drag, self._input, self._drag), "POST_VIEW"))
         self._lines.start()
         context.window_manager.modal_handler_add(self)
         keys = ui_message(
@@ -409,7 +408,8 @@ class FABRIK_OT_drag(OnControls, Operator):
     def _is_handled(self, event: Event) -> bool:
         """Process an event; returns whether it changes anything."""
         if event.type == "TIMER":
-            return self._timer is not None
+            # One step for each redraw is enough: if the mouse has moved since, joints catch up with its next moves.
+            return self._timer is not None and self._input.is_drawn
         if event.type in {"MOUSEMOVE", "INBETWEEN_MOUSEMOVE"}:
             self._move(event)
             # Pose the rig only for the last of several queued events. The others are intermediate.
@@ -449,6 +449,7 @@ class FABRIK_OT_drag(OnControls, Operator):
 
     def _step(self, context: Context) -> None:
         entered = self._input
+        entered.is_drawn = False
         result = self._drag.step(entered.place + entered.shift(), entered.turn(), entered.depth)
         # Store the actual movement of the point, so that repeating the drag with it gives the same pose.
         self.translation = entered.shift() + (0.0 if entered.depth is None else result.deeper * entered.depth)
