@@ -77,10 +77,8 @@ def channels_of(bone: PoseBone) -> FloatArray:
 
 def add_to_channels(bone: PoseBone, steps: FloatArray) -> None:
     """Move and rotate a control by `steps` (6,): lengths along, then radians about, the axes of its channels."""
-    rig: Any = bone.id_data
-    index = rig.pose.bones.find(bone.name)
     if steps[:3].any():
-        pose_writer.set_channel(rig, "location", index, np.array(bone.location) + steps[:3])
+        bone.location = (np.array(bone.location) + steps[:3]).tolist()
     if not steps[3:].any():
         return
     mode, channel = bone.rotation_mode, plain.property_name(bone.rotation_mode)
@@ -91,7 +89,7 @@ def add_to_channels(bone: PoseBone, steps: FloatArray) -> None:
     lock = pose_writer.with_locks(bone, start) if channel_count(mode) != 3 else None
     turned = turned if lock is None else lock(turned)
     values = to_channels(mode, turned[None], previous=before)[0]
-    pose_writer.set_channel(rig, channel, index, np.where(pose_writer.locked_channels(bone), before, values))
+    setattr(bone, channel, np.where(pose_writer.locked_channels(bone), before, values).tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -932,9 +930,9 @@ class ControlWriter:
         for group in self._groups:
             group.write(self._rig, rotations[group.rows], but=idle)
         if location is not None:
-            bones, place = self._rig.pose.bones, self.ready_model().place
-            stays = (np.abs(location - self._place) < pose_writer.ROUNDING) | np.array(bones[place].lock_location)
-            pose_writer.set_channel(self._rig, "location", bones.find(place), np.where(stays, self._place, location))
+            bone = self._rig.pose.bones[self.ready_model().place]
+            stays = (np.abs(location - self._place) < pose_writer.ROUNDING) | np.array(bone.lock_location)
+            bone.location = np.where(stays, self._place, location).tolist()
 
     def bones_of(self, limb: LimbOnIk, wanted: FloatArray) -> FloatArray:
         """(..., B, 4, 4) matrices of a limb's bones from those (..., J, 4, 4) of the tree's bones.

@@ -182,6 +182,19 @@ def _flagged(bones: Any, name: str, width: int = 1) -> list[str]:
 _CHANNELS = {"location": 3, "rotation_quaternion": 4, "rotation_axis_angle": 4, "rotation_euler": 3, "scale": 3}
 
 
+def set_channel(rig: Object, name: str, indices: npt.ArrayLike, values: npt.ArrayLike) -> None:
+    """Set a channel of the bones with `indices` (K,) to values (K, n), all at once.
+
+    After setting bones one by one, Blender also redraws the animation editors. This takes 2 ms a move of the mouse.
+    """
+    current = floats(rig.pose.bones, name, _CHANNELS[name])
+    wanted = current.copy()
+    wanted[indices] = values
+    if not np.array_equal(wanted, current):
+        rig.pose.bones.foreach_set(name, wanted.ravel().astype(np.float32))
+        rig.update_tag(refresh={"DATA"})
+
+
 class PoseKeeper:
     """Stores the frame of a scene and the pose of an armature; as a context, restores them at its end.
 
@@ -218,16 +231,9 @@ class PoseKeeper:
                 self._scene.frame_set(self._frame, subframe=self._subframe)
             if not keyed:
                 write_switches(self._rig, self._switches)
-            rows = [row for row, bone in enumerate(bones) if bone.name in keyed]
-            is_changed = False
+            rows = [row for row, bone in enumerate(bones) if bone.name not in keyed]
             for name, before in self._pose.items():
-                current, wanted = floats(bones, name, _CHANNELS[name]), before.copy()
-                wanted[rows] = current[rows]
-                if not np.array_equal(wanted, current):
-                    bones.foreach_set(name, wanted.ravel().astype(np.float32))
-                    is_changed = True
-            if is_changed:
-                self._rig.update_tag(refresh={"DATA"})
+                set_channel(self._rig, name, rows, before[rows])
 
 
 @contextmanager
@@ -362,28 +368,15 @@ class ChannelGroup:
         set_channel(armature, property_name(self.mode), self.indices[chosen], found[chosen])
 
 
-def set_channel(armature: Object, channel: str, indices: npt.ArrayLike, values: npt.ArrayLike) -> None:
-    """Set a channel of the bones with `indices` (K,) to values (K, n), all at once.
-
-    After setting bones one by one, Blender also redraws the animation editors. This takes 2 ms a move of the mouse.
-    """
-    bones = armature.pose.bones
-    every = floats(bones, channel, _CHANNELS[channel])
-    every[indices] = values
-    bones.foreach_set(channel, every.ravel().astype(np.float32))
-    armature.update_tag(refresh={"DATA"})
-
-
 def channel_groups(armature: Object, names: Sequence[str]) -> list[ChannelGroup]:
     """Bones grouped by rotation mode, with their current channels."""
     bones, having_locks = armature.pose.bones, bones_with_locks(armature)
-    indices = {name: index for index, name in enumerate(bones.keys())}
     modes = [bones[name].rotation_mode for name in names]
     groups = []
     for mode in sorted(set(modes)):
         rows = [row for row, each in enumerate(modes) if each == mode]
         own = [names[row] for row in rows]
-        every = np.array([indices[name] for name in own])
+        every = np.array([bones.find(name) for name in own])
         before = floats(bones, property_name(mode), channel_count(mode))[every]
         rotations = from_channels(mode, before)
         locked, locks = np.zeros(before.shape, dtype=bool), dict[int, WithLocks]()
@@ -446,8 +439,9 @@ class PoseWriter:
             group.write(self._armature, rotations[self._bones[group.rows]])
         if self._moves_root:
             bones = self._armature.pose.bones
-            location = root_location_channel(bones[self._root], head)
-            set_channel(self._armature, "location", bones.find(self._root), location)
+            set_channel(
+                self._armature, "location", bones.find(self._root), root_location_channel(bones[self._root], head)
+            )
 
     def switched(self) -> dict[str, float]:
         """Return nothing, because plain rigs have no switches."""

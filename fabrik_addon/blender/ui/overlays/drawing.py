@@ -110,14 +110,9 @@ def locked_lines(drag: DragInput) -> list[tuple[int, FloatArray]]:
     return [(axis, drag.place + reach * np.outer((-1.0, 1.0), drag.frame[:, axis])) for axis in drag.lock.fields]
 
 
-def draw_drag(entered: DragInput, drag: object) -> None:
-    """Draw the lines of a drag, and note that its last pose is drawn."""
-    draw_over(_drag_lines(entered, drag))
+def drag_lines(entered: DragInput, drag: object) -> Iterator[Part]:
+    """The lines of the locked axes, and during a drag over time the old and the new path; notes that it is drawn."""
     entered.is_drawn = True
-
-
-def _drag_lines(entered: DragInput, drag: object) -> Iterator[Part]:
-    """The lines of the locked axes, and during a drag over time the old and the new path."""
     theme = bpy.context.preferences.themes[0].user_interface
     colors = (theme.axis_x, theme.axis_y, theme.axis_z)
     for axis, ends in locked_lines(entered):
