@@ -439,8 +439,7 @@ class DragSetup:
 
 # Fraction of the dragged bone's length, and radians. A smaller translation or rotation is ignored, so that the pose
 # stays exactly as at the start.
-_LEAST_SHIFT: Final = 1e-7
-_LEAST_TURN: Final = 1e-7
+_LEAST: Final = 1e-7
 # On release, an elbow or knee of a limb that IK stretches is moved to its target in at most this many steps.
 _CORRECTIONS: Final = 4
 # On release, a miss is reported if the error has grown by this many times the error that controls may leave.
@@ -514,7 +513,7 @@ class Drag(DragBase):
         self.moved_pins: Sequence[_MovedPin] = ()
         self._bones = armature.pose.bones.keys()
         self._has_soft_depth = part_of(armature, bone) == "hips"
-        self._least_shift = _LEAST_SHIFT * armature.data.bones[bone].length
+        self._least_shift = _LEAST * armature.data.bones[bone].length
         moving = {name for part in self._parts for name in part.moving_bones}
         alone = {name: reason for name, reason in setup.frozen.items() if name in moving}
         for top in setup.tops:
@@ -559,7 +558,7 @@ class Drag(DragBase):
             )
         self._asked = location, turn, depth
         armature_shift, armature_turn = self._armature_shift(location), self._armature_turn(turn)
-        if np.abs(armature_shift).max() <= self._least_shift and np.linalg.norm(armature_turn) <= _LEAST_TURN:
+        if np.abs(armature_shift).max() <= self._least_shift and np.linalg.norm(armature_turn) <= _LEAST:
             self._keeper.restore()
             for part in (*self._parts, *self._turning_parts):
                 part.session.begin(part.tree.rotations, part.tree.root_location)
