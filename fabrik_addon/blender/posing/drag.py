@@ -520,8 +520,9 @@ class Drag(DragBase):
             above = armature.pose.bones[top].parent
             if above is not None and above.name in setup.owned:
                 alone[above.name] = setup.owned[above.name]
-        notes = ((setup.posed.shown(name), reason) for name, reason in alone.items())
-        self.left_alone = [f"Bone {name!r} was not changed: {reason}" for name, reason in notes]
+        self.left_alone = [
+            f"Bone {setup.posed.shown(name)!r} was not changed: {reason}" for name, reason in alone.items()
+        ]
         self.start = self._world[:3, :3] @ self._parts[0].grips[0].goal.location + self._world[:3, 3]
         self.axes = self._rotation_to_world @ armatures.bone_matrices(armature, [bone])[0, :3, :3]
 
@@ -618,8 +619,7 @@ class Drag(DragBase):
             except KeyframeError as error:
                 # Other bones may have got keys, so the pose stays.
                 why = str(error)
-            if locked := locked_note(self._armature, changed, switched):
-                self.left_alone.append(locked)
+            locked = locked_note(self._armature, changed, switched)
             if keyed or why:
                 for writer in self._writers:
                     writer.key_switches(context)
@@ -627,7 +627,7 @@ class Drag(DragBase):
                 why = why or unkeyed_note(context, self._armature, changed)
             elif not locked:
                 why = why_no_key(context, automatic=True)
-            self.left_alone += [why] if why else []
+            self.left_alone += filter(None, [locked, why])
         effectors.move_pins_with(self._armature, self._dragged)
         if rig_settings(self._armature).live:
             try:
@@ -659,8 +659,8 @@ class Drag(DragBase):
                 self.step(*asked, settled=True)
             if self._scale * error > shown + _NAMED * self._scale * most_off(extent):
                 bone, by = part.grips[worst].effector.bone, armatures.length_text(self._scale * error)
-                shown_bone = self._setup.posed.shown(bone)
-                self.left_alone.append(f"Bone {shown_bone!r} ends {by} from its target, farther than during the drag")
+                bone = self._setup.posed.shown(bone)
+                self.left_alone.append(f"Bone {bone!r} ends {by} from its target, farther than during the drag")
 
     def cancel(self) -> None:
         """Restore everything exactly, including the pins; live posing continues."""
@@ -704,8 +704,7 @@ def begin_drag(
         drag = Drag(context, setup)
     except BaseException:
         _put_back(moved)
-        if is_live:
-            live.resume(armature)
+        live.resume(armature)
         raise
     drag.moved_pins = moved
     held = [pin.shown_bone for pin, *_ in moved if pin.bone not in setup.dragged]

@@ -185,7 +185,7 @@ _CHANNELS = {"location": 3, "rotation_quaternion": 4, "rotation_axis_angle": 4, 
 def set_channel(rig: Object, name: str, indices: npt.ArrayLike, values: npt.ArrayLike) -> None:
     """Set a channel of the bones with `indices` (K,) to values (K, n), all at once.
 
-    After setting bones one by one, Blender also redraws the animation editors. This takes 2 ms a move of the mouse.
+    One by one, Blender would also redraw the animation editors: 2 ms for each move of the mouse.
     """
     current = floats(rig.pose.bones, name, _CHANNELS[name])
     wanted = current.copy()
@@ -337,7 +337,7 @@ class ChannelGroup:
     """K bones with the same rotation mode.
 
     Attributes:
-        rows, indices: the bones' indices among all written bones, and (K,) among all bones. names: of the bones.
+        rows, indices: of the bones among all written bones, and (K,) among all bones. names: theirs.
         before: (K, n) former values of their channels. rotations: (K, 4) the same rotations as quaternions.
         locked: (K, n) whether a channel is locked.
         locks: the effect of bones' locks on their rotations, by index among the K bones.

@@ -409,7 +409,7 @@ class FABRIK_OT_drag(OnControls, Operator):
     def _is_handled(self, event: Event) -> bool:
         """Process an event; returns whether it changes anything."""
         if event.type == "TIMER":
-            # One step for each redraw is enough: if the mouse has moved since, joints catch up with its next moves.
+            # One step for each redraw is enough. Joints also catch up with the next move of the mouse.
             return self._drag.result.is_catching_up and self._input.is_drawn
         if event.type in {"MOUSEMOVE", "INBETWEEN_MOUSEMOVE"}:
             self._move(event)
