@@ -63,9 +63,9 @@ _FIRM: Final = 30.0
 _MET: Final = 5.0
 # One move of the mouse takes at most _STEPS steps: with 3, a straight leg that is dragged up by 10 cm at once lags by
 # 18 mm. It ends after _STEPS_WHEN_MET if all goals are met, and after any step that rotates joints by less than
-# _REST_SHARE of the largest rotation from the preferred pose, or of a radian if that is less. With 0.05, an arm that is
-# dragged far out of reach twists to and fro by 2.6 degrees.
-_STEPS, _STEPS_WHEN_MET, _REST_SHARE = 4, 2, 0.035
+# _NEAR_REST radians, if the next step, about its square, is less than this fraction of the rotations from the preferred
+# pose. With 0.045, bones rotate back and forth while a head is dragged down.
+_STEPS, _STEPS_WHEN_MET, _NEAR_REST = 4, 2, 0.035
 # Most poses come to rest after 8 to 20 steps, a few after 60: some of these are 34 degrees away after 30 steps.
 _STEPS_TO_REST: Final = 60
 # The largest damping, as a multiple of the mass matrix. With more, a step is too small to reduce the merit.
@@ -484,7 +484,8 @@ class DragSolver:
                 continue
             # Stop early, or close to rest. The rest of the gain comes with the next moves, or while the mouse rests.
             is_done = np.abs(state.residual[self._compliance <= RIGID]).max(initial=0.0) <= _MET * self.tolerance
-            is_close = is_done and longest < _REST_SHARE * min(1.0, float(np.abs(state.away.turned).max(initial=0.0)))
+            turned = float(np.abs(state.away.turned).max(initial=0.0))
+            is_close = is_done and longest < min(_NEAR_REST, (_NEAR_REST * turned) ** 0.5)
             is_met = not self._is_missed(state).any() and self.bounds.depth(state.pose) <= CLOSE * self.size
             if is_close or (step >= _STEPS_WHEN_MET and is_met):
                 break

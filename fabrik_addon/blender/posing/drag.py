@@ -439,8 +439,7 @@ class DragSetup:
 
 # Fraction of the dragged bone's length, and radians. A smaller translation or rotation is ignored, so that the pose
 # stays exactly as at the start.
-_LEAST_SHIFT: Final = 1e-7
-_LEAST_TURN: Final = 1e-7
+_LEAST: Final = 1e-7
 # On release, an elbow or knee of a limb that IK stretches is moved to its target in at most this many steps.
 _CORRECTIONS: Final = 4
 # On release, a miss is reported if the error has grown by this many times the error that controls may leave.
@@ -514,15 +513,16 @@ class Drag(DragBase):
         self.moved_pins: Sequence[_MovedPin] = ()
         self._bones = armature.pose.bones.keys()
         self._has_soft_depth = part_of(armature, bone) == "hips"
-        self._least_shift = _LEAST_SHIFT * armature.data.bones[bone].length
+        self._least_shift = _LEAST * armature.data.bones[bone].length
         moving = {name for part in self._parts for name in part.moving_bones}
         alone = {name: reason for name, reason in setup.frozen.items() if name in moving}
         for top in setup.tops:
             above = armature.pose.bones[top].parent
             if above is not None and above.name in setup.owned:
                 alone[above.name] = setup.owned[above.name]
-        notes = ((setup.posed.shown(name), reason) for name, reason in alone.items())
-        self.left_alone = [f"Bone {name!r} was not changed: {reason}" for name, reason in notes]
+        self.left_alone = [
+            f"Bone {setup.posed.shown(name)!r} was not changed: {reason}" for name, reason in alone.items()
+        ]
         self.start = self._world[:3, :3] @ self._parts[0].grips[0].goal.location + self._world[:3, 3]
         self.axes = self._rotation_to_world @ armatures.bone_matrices(armature, [bone])[0, :3, :3]
 
@@ -559,7 +559,7 @@ class Drag(DragBase):
             )
         self._asked = location, turn, depth
         armature_shift, armature_turn = self._armature_shift(location), self._armature_turn(turn)
-        if np.abs(armature_shift).max() <= self._least_shift and np.linalg.norm(armature_turn) <= _LEAST_TURN:
+        if np.abs(armature_shift).max() <= self._least_shift and np.linalg.norm(armature_turn) <= _LEAST:
             self._keeper.restore()
             for part in (*self._parts, *self._turning_parts):
                 part.session.begin(part.tree.rotations, part.tree.root_location)
@@ -619,8 +619,7 @@ class Drag(DragBase):
             except KeyframeError as error:
                 # Other bones may have got keys, so the pose stays.
                 why = str(error)
-            if locked := locked_note(self._armature, changed, switched):
-                self.left_alone.append(locked)
+            locked = locked_note(self._armature, changed, switched)
             if keyed or why:
                 for writer in self._writers:
                     writer.key_switches(context)
@@ -628,7 +627,7 @@ class Drag(DragBase):
                 why = why or unkeyed_note(context, self._armature, changed)
             elif not locked:
                 why = why_no_key(context, automatic=True)
-            self.left_alone += [why] if why else []
+            self.left_alone += filter(None, [locked, why])
         effectors.move_pins_with(self._armature, self._dragged)
         if rig_settings(self._armature).live:
             try:
@@ -660,8 +659,8 @@ class Drag(DragBase):
                 self.step(*asked, settled=True)
             if self._scale * error > shown + _NAMED * self._scale * most_off(extent):
                 bone, by = part.grips[worst].effector.bone, armatures.length_text(self._scale * error)
-                shown_bone = self._setup.posed.shown(bone)
-                self.left_alone.append(f"Bone {shown_bone!r} ends {by} from its target, farther than during the drag")
+                bone = self._setup.posed.shown(bone)
+                self.left_alone.append(f"Bone {bone!r} ends {by} from its target, farther than during the drag")
 
     def cancel(self) -> None:
         """Restore everything exactly, including the pins; live posing continues."""
@@ -705,8 +704,7 @@ def begin_drag(
         drag = Drag(context, setup)
     except BaseException:
         _put_back(moved)
-        if is_live:
-            live.resume(armature)
+        live.resume(armature)
         raise
     drag.moved_pins = moved
     held = [pin.shown_bone for pin, *_ in moved if pin.bone not in setup.dragged]

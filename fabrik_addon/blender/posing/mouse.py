@@ -111,6 +111,7 @@ class DragInput:
         rotating: whether the mouse rotates the bone instead of moving it.
         base_shift, base_turn: translation and rotation when the user last switched between moving and rotating.
         snap, fine: whether to move in steps, and in small steps.
+        is_drawn: whether the last step has been drawn.
     """
 
     place: FloatArray
@@ -124,6 +125,7 @@ class DragInput:
     base_turn: FloatArray | None = None
     snap: bool = False
     fine: bool = False
+    is_drawn: bool = True
     lock: Lock = field(default_factory=Lock)
     typing: Typing = field(default_factory=Typing)
 
@@ -177,11 +179,9 @@ class DragInput:
         """(3,) rotation vector of the bone, in radians and world space; None if it rotates freely."""
         if not self.rotating:
             return self.base_turn
+        axis = self.frame[:, _AXES.index(self.lock.axis)] if self.lock.axis else -self.first.direction
         # The sign of the rotation when the mouse moves counterclockwise.
-        axis, sign = -self.first.direction, 1.0
-        if self.lock.axis:
-            axis = self.frame[:, _AXES.index(self.lock.axis)]
-            sign = 1.0 if axis @ -self.first.direction >= 0.0 else -1.0
+        sign = 1.0 if axis @ self.first.direction <= 0.0 else -1.0
         typed = self.typing.values(1)
         angle = sign * self.angle if typed is None else radians(typed[0])
         if self.snap and typed is None:

@@ -130,17 +130,14 @@ def _on_its_side(joints: FloatArray, pole: FloatArray) -> FloatArray:
     base, line = joints[0], joints[1] - joints[0]
     length = float(np.linalg.norm(line))
     axis = line / max(length, 1e-12)
-
-    def beside(point: FloatArray) -> FloatArray:
-        arm = point - base
-        return np.asarray(arm - axis * (arm @ axis))
-
-    side = np.sum([beside(joint) for joint in joints[2:]], axis=0)
-    size, away = float(np.linalg.norm(side)), float(np.linalg.norm(beside(pole)))
+    beside = np.concatenate([joints[2:], pole[None]]) - base
+    beside -= np.outer(beside @ axis, axis)
+    side, own = beside[:-1].sum(axis=0), beside[-1]
+    size, away = float(np.linalg.norm(side)), float(np.linalg.norm(own))
     if size <= _BENT * length:
         return pole
     away = away if away > _BENT * length else _AWAY * length
-    return np.asarray(pole - beside(pole) + side * (away / size))
+    return np.asarray(pole - own + side * (away / size))
 
 
 def _why_stays(move: _Move) -> str:

@@ -8,11 +8,12 @@ from support import humans
 from support.dragging import world
 from support.takes import active_human, curves
 
-from benchmarks.natural_paths import Dragged, Live, Path3, follow
+from benchmarks.natural_paths import Dragged, Live, Path3, follow, present
 from benchmarks.natural_rigs import MIXAMO, built, open_metarig, open_mixamo
 from fabrik_addon.blender.goals.body import center_of_mass, floor_of, support_of
 from fabrik_addon.blender.limits.editing import apply_preset
 from fabrik_addon.blender.posing.drag import DragSettings, begin_drag
+from fabrik_addon.core.rotations import angle_between
 
 pytestmark = pytest.mark.one_blender
 
@@ -272,6 +273,23 @@ def test_a_free_leg_balances_a_far_reach(human, kind):
     free = names.get("foot.L", "foot.L")
     assert world(rig, free, "head")[2] < 0.15
     assert from_vertical(rig, names.get("thigh.L", "thigh.L")) < 40.0
+
+
+def test_a_release_does_not_depend_on_whether_the_mouse_has_stopped(human):
+    """At the end of a far reach on one foot, the free leg passes the other one, and bones rotate by 33 degrees."""
+    start, arm = world(human, "hand.L"), human.pose.bones["upper_arm.L"]
+    goal = np.array(arm.head) + np.array((1.1, -0.6, -0.1)) * np.linalg.norm(start - np.array(arm.head))
+    bpy.ops.fabrik.pin(bones="foot.R")
+    ends = []
+    for rests in (0, 12):
+        session = begin_drag(bpy.context, human, "hand.L")
+        for share in [*np.linspace(0.0, 1.0, 30)[1:], *np.ones(rests)]:
+            session.step(start + share * (goal - start))
+        session.step(goal, settled=True)
+        bpy.context.view_layer.update()
+        ends.append(present(human)[0])
+        session.cancel()
+    assert np.degrees(angle_between(*ends).max()) < 0.1
 
 
 def test_a_shin_hangs_from_a_raised_knee(human):

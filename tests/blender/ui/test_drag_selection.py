@@ -1,12 +1,14 @@
-"""A drag by the mouse that ends with Esc, or that can't begin, leaves the selection as it was."""
+"""A drag by the mouse: it leaves the selection as it was if it ends with Esc or can't begin; joints catch up."""
 
 from types import SimpleNamespace
 
 import bpy
 import pytest
 from support import limited, scenes
-from support.viewports import ESC, pressing
+from support.takes import active_human
+from support.viewports import ESC, mouse, pressing
 
+from fabrik_addon.blender.rig.pose_writer import pose_key
 from fabrik_addon.blender.settings.selection import selected_bones
 
 
@@ -58,3 +60,21 @@ def test_a_key_toggles_whether_orientation_is_kept(rig, press):
         assert drag.keep_orientation is keeps
     assert drag.modal(bpy.context, ESC) == {"CANCELLED"}
     assert not rig.fabrik.drag.is_property_set("keep_orientation")
+
+
+def test_joints_catch_up_once_for_each_redraw(clean_scene):
+    """Fixed: with slow redraws, each move of the mouse was followed by another step before the redraw."""
+    rig, timer = active_human(), SimpleNamespace(type="TIMER", value="NOTHING")
+    bpy.ops.fabrik.pin(bones="foot.L,foot.R")
+    limited.select(rig, ["hips"], active="hips")
+    with pressing() as press:
+        (drag,) = press(point="HEAD")
+        region, (x, y) = bpy.context.region, drag._seen.astype(int).tolist()  # noqa: SLF001
+        drag.modal(bpy.context, mouse("MOUSEMOVE", region.x + x, region.y + y - 40, "NOTHING"))
+        poses = [pose_key(rig)]
+        for is_drawn in (False, True, False):
+            drag._input.is_drawn |= is_drawn  # noqa: SLF001
+            drag.modal(bpy.context, timer)
+            poses.append(pose_key(rig))
+        assert drag.modal(bpy.context, ESC) == {"CANCELLED"}
+    assert poses[0] == poses[1] != poses[2] == poses[3]

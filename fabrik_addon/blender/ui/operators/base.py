@@ -56,6 +56,9 @@ def report_all(operator: Any, done: str, warnings: Iterable[str]) -> set[str]:
 
     The status bar shows only the last message.
     """
+    # `set_channel` only makes Blender redraw viewports.
+    for area in bpy.context.screen.areas if bpy.context.screen else ():
+        area.tag_redraw()
     operator.report({"INFO"}, done)
     for warning in warnings:
         operator.report({"WARNING"}, warning)

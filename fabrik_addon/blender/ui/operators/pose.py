@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 import bpy
-from bpy.types import Context, Event, Object, Operator, Timer
+from bpy.types import Context, Event, Object, Operator
 from mathutils import Quaternion, Vector
 
 from ... import OnUse
@@ -249,7 +249,6 @@ class FABRIK_OT_drag(OnControls, Operator):
 
     bl_label = "Drag Bone"
     bl_options = {"REGISTER", "UNDO", "BLOCKING", "GRAB_CURSOR"}
-    _timer: Timer | None = None
 
     # The properties that are not hidden can be adjusted after a drag.
     bone: String("Bone", "The bone to drag. Defaults to the active bone", options={*ASIDE, "HIDDEN"})
@@ -320,6 +319,7 @@ class FABRIK_OT_drag(OnControls, Operator):
         self._lines = DrawingHandlers((lambda: drawing.draw_over(lines()), "POST_VIEW"))
         self._lines.start()
         context.window_manager.modal_handler_add(self)
+        self._timer = context.window_manager.event_timer_add(live.PAUSE, window=context.window)
         keys = ui_message(
             "LMB, Enter: confirm   RMB, Esc: cancel   X, Y, Z: axis   Shift X, Y, Z: plane   "
             "R: rotate   G: move   O: keep orientation   Ctrl: snap   Shift: precise   0-9: type"
@@ -409,7 +409,8 @@ class FABRIK_OT_drag(OnControls, Operator):
     def _is_handled(self, event: Event) -> bool:
         """Process an event; returns whether it changes anything."""
         if event.type == "TIMER":
-            return self._timer is not None
+            # One step for each redraw is enough. Joints also catch up with the next move of the mouse.
+            return self._drag.result.is_catching_up and self._input.is_drawn
         if event.type in {"MOUSEMOVE", "INBETWEEN_MOUSEMOVE"}:
             self._move(event)
             # Pose the rig only for the last of several queued events. The others are intermediate.
@@ -449,19 +450,11 @@ class FABRIK_OT_drag(OnControls, Operator):
 
     def _step(self, context: Context) -> None:
         entered = self._input
+        entered.is_drawn = False
         result = self._drag.step(entered.place + entered.shift(), entered.turn(), entered.depth)
         # Store the actual movement of the point, so that repeating the drag with it gives the same pose.
         self.translation = entered.shift() + (0.0 if entered.depth is None else result.deeper * entered.depth)
-        self._go_on(context, goes_on=result.is_catching_up)
         self._show(context)
-
-    def _go_on(self, context: Context, *, goes_on: bool) -> None:
-        manager = context.window_manager
-        if goes_on and self._timer is None:
-            self._timer = manager.event_timer_add(live.PAUSE, window=context.window)
-        elif not goes_on and self._timer is not None:
-            manager.event_timer_remove(self._timer)
-            self._timer = None
 
     def _show(self, context: Context) -> None:
         context.area.header_text_set(
@@ -471,7 +464,7 @@ class FABRIK_OT_drag(OnControls, Operator):
 
     def _clear(self, context: Context) -> None:
         self._watch.stop()
-        self._go_on(context, goes_on=False)
+        context.window_manager.event_timer_remove(self._timer)
         self._lines.stop()
         context.workspace.status_text_set(None)
         if context.area is not None:

@@ -111,7 +111,8 @@ def locked_lines(drag: DragInput) -> list[tuple[int, FloatArray]]:
 
 
 def drag_lines(entered: DragInput, drag: object) -> Iterator[Part]:
-    """The lines of the locked axes, and during a drag over time the old and the new path."""
+    """The lines of the locked axes, and during a drag over time the old and the new path; notes that it is drawn."""
+    entered.is_drawn = True
     theme = bpy.context.preferences.themes[0].user_interface
     colors = (theme.axis_x, theme.axis_y, theme.axis_z)
     for axis, ends in locked_lines(entered):
