@@ -397,13 +397,13 @@ def imported(context: Context, path: Path) -> Iterator[tuple[Object, tuple[str, 
 
     On success the scene keeps the file's rate. Raises RetargetError if there is no armature.
     """
-    scene, doubts, before = context.scene, tuple[str, ...](), set(bpy.data.user_map())
+    scene, doubts = context.scene, tuple[str, ...]()
     span = scene.frame_start, scene.frame_end
-    with all_or_nothing(context):
+    with all_or_nothing(context) as additions:
         with in_object_mode(context):
             _import(path)
         scene.frame_start, scene.frame_end = span
-        brought = set(bpy.data.user_map()) - before
+        brought = additions()
         things = [thing for thing in brought if isinstance(thing, Object) and thing.type == "ARMATURE"]
         things = [thing for thing in things if len(thing.data.bones)]
         if not things:

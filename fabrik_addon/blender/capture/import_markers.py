@@ -1,14 +1,14 @@
 """Imports marker recordings as animated empties, one per marker, in their own collection."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 import bpy
 import numpy as np
-from bpy.types import Context, Object, Scene
+from bpy.types import ID, Context, Object, Scene
 from mathutils import Vector
 
 from ...core.arrays import FloatArray
@@ -60,17 +60,25 @@ def choose_performer(clip: Clip, name: str) -> Clip:
 
 
 @contextmanager
-def all_or_nothing(context: Context, rig: Object | None = None) -> Iterator[None]:
-    """If the block fails, remove what it added to the file, and restore the scene's frames and the rig's take."""
+def all_or_nothing(context: Context, rig: Object | None = None) -> Iterator[Callable[[], list[ID]]]:
+    """If the block fails, remove what it added to the file, and restore the scene's frames and the rig's take.
+
+    Yields a function that returns the additions. What is added after its last call, such as by other add-ons, is kept.
+    """
     scene, render = context.scene, context.scene.render
-    before = {each.session_uid for each in bpy.data.user_map()}
+    before, added = {each.session_uid for each in bpy.data.user_map()}, list[ID]()
     frames = render.fps, render.fps_base, scene.frame_start, scene.frame_end
     if rig is not None:
         settings, ends = rig_settings(rig), _ends(rig)
         capture, count = settings.capture, len(settings.capture.takes)
         take, root, brought = capture.take or capture.take_armature, settings.root, settings.retarget.brought
+
+    def additions() -> list[ID]:
+        added[:] = [each for each in bpy.data.user_map() if each.session_uid not in before]
+        return added
+
     try:
-        yield
+        yield additions
     except BaseException:
         if rig is not None:
             follow_take(rig, take)
@@ -80,7 +88,7 @@ def all_or_nothing(context: Context, rig: Object | None = None) -> Iterator[None
             if _ends(rig) != ends:
                 set_rest(context, rig, ends)
         render.fps, render.fps_base, scene.frame_start, scene.frame_end = frames
-        bpy.data.batch_remove([each for each in bpy.data.user_map() if each.session_uid not in before])
+        bpy.data.batch_remove(added or additions())
         raise
 
 

@@ -114,9 +114,37 @@ def test_a_second_file_that_can_t_be_imported_takes_the_first_one_back(tmp_path)
     assert state(rig) == before
 
 
-def test_several_files_are_only_imported(tmp_path):
+def test_data_that_others_add_while_the_rig_is_animated_is_kept(tmp_path):
+    """For example assets that another add-on loads meanwhile."""
     rig = active_human()
-    files = [{"name": write_format(tmp_path, name).name} for name in ("a.trc", "nexus.csv")]
+    clip = read_markers(write_format(tmp_path, "a.c3d"))
+    failing = all_or_nothing(bpy.context, rig)
+    additions = failing.__enter__()
+    take = import_clip(bpy.context, clip).name
+    assert len(additions()) == 1 + 2 * len(clip.names)
+    bpy.data.objects.new("Theirs", None)
+    assert not failing.__exit__(KeyError, KeyError(), None)
+    assert "Theirs" in bpy.data.objects
+    assert take not in bpy.data.collections
+    assert clip.names[0] not in bpy.data.objects
+
+
+def test_closing_the_dialog_stops_nothing():
+    assert FABRIK_OT_import_markers.cancel(SimpleNamespace(), bpy.context) is None
+
+
+def test_presets_have_only_the_settings_of_the_import():
+    """A preset with a range of frames or a name would set it for all recordings."""
+    properties = bpy.ops.fabrik.import_markers.get_rna_type().properties
+    stored = {each.identifier for each in properties if not each.is_skip_preset}
+    shown = {"units", "up_axis", "keypoints", "start_frame", "holds", "rate", "timing", "scale"}
+    assert stored - set(bpy.types.Operator.bl_rna.properties.keys()) == shown
+
+
+def test_several_files_are_only_imported(tmp_path):
+    """Their rates differ by less than Blender can store."""
+    rig = active_human()
+    files = [{"name": write_format(tmp_path, name).name} for name in ("a.bvh", "a.trc", "nexus.csv")]
     assert bpy.ops.fabrik.import_markers(directory=str(tmp_path), files=files, rig="Rig") == {"FINISHED"}
     assert rig.animation_data is None or rig.animation_data.action is None
     assert rig.fabrik.capture.take.name == "nexus"
@@ -155,7 +183,7 @@ class TestSuggestion:
 
     @staticmethod
     def suggested(**given):
-        dialog = SimpleNamespace(rig="", **given)
+        dialog = SimpleNamespace(**{"rig": "", "files": ()} | given)
         dialog.properties = SimpleNamespace(is_property_set=lambda name: name in given)
         dialog.invoke_popup = lambda _context: {"RUNNING_MODAL"}
         assert FABRIK_OT_import_markers.invoke(dialog, bpy.context, None) == {"RUNNING_MODAL"}
@@ -175,6 +203,10 @@ class TestSuggestion:
         assert self.suggested() == "Ben"
         bpy.context.view_layer.objects.active = rig
         assert self.suggested() == "Anna"
+
+    def test_several_files_suggest_none(self, clean_scene):
+        scenes.make_rig(name="Anna")
+        assert self.suggested(files=("a.trc", "b.trc")) == ""
 
     def test_imported_poses_and_bones_without_known_names_are_left_out(self, clean_scene, tmp_path):
         rig = scenes.make_rig(name="Anna")

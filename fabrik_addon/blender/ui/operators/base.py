@@ -280,7 +280,9 @@ class InSteps(OnRig):
         return {"RUNNING_MODAL"}
 
     def cancel(self, context: Context) -> None:
-        """Stop without changes; Blender also calls this, for example when its window closes."""
+        """Stop without changes; Blender also calls this when its window closes, or for a dialog before the start."""
+        if not hasattr(self, "_steps"):
+            return
         # Closing the steps restores data that may not exist anymore.
         with suppress(ReferenceError):
             self._steps.close()
@@ -289,12 +291,8 @@ class InSteps(OnRig):
     def _show(self, context: Context, share: float) -> None:
         percent = int(100.0 * share)
         context.window_manager.progress_update(percent)
-        line = ui_text(
-            "FABRIK: {doing} {rig}, {percent} %   |   Esc: stop",
-            doing=ui_text(self.doing),
-            rig=self._watch.name,
-            percent=percent,
-        )
+        doing, rig = ui_text(self.doing), self._watch.name
+        line = ui_text("FABRIK: {doing} {rig}, {percent} %   |   Esc: stop", doing=doing, rig=rig, percent=percent)
         context.workspace.status_text_set(line)
 
     def _clear(self, context: Context) -> None:

@@ -49,11 +49,7 @@ _TIMINGS = (
     ("AUTO", "Automatic", "Set the scene to the recording's frame rate, unless the scene is already animated"),
     ("SET_SCENE_RATE", "Set Scene Rate", "Set the scene to the recording's frame rate, with one sample per frame"),
     ("KEEP_TIME", "Keep Time", "Keep the scene's frame rate and resample the recording"),
-    (
-        "KEEP_FRAMES",
-        "Keep Frames",
-        "Keep the scene's frame rate with one sample per frame. The playback speed may change",
-    ),
+    ("KEEP_FRAMES", "Keep Frames", "Keep the scene's frame rate with one sample per frame. The speed may change"),
 )
 _HOLDS = (
     ("AUTO", "Automatic", "Import an armature if the file has poses, otherwise markers"),
@@ -72,8 +68,8 @@ _SELDOM: Final = ("holds", "units", "up_axis", *_ASKED, "rate", "start_frame", "
 class Keying(base.InSteps):
     """An operator that bakes or retargets. Keywords that are not given use the rig's settings."""
 
-    frame_start: Int("Start", "First frame. Defaults to the start of the preview range, or to that of the source")
-    frame_end: Int("End", "Last frame. Defaults to the end of the preview range, or to that of the source")
+    frame_start: Int("Start", "First frame. Defaults to that of the preview range or the source", options=ASIDE)
+    frame_end: Int("End", "Last frame. Defaults to that of the preview range or the source", options=ASIDE)
     # The name of the new action; by default derived from that of the motion or the rig.
     action_name: String(options={*ASIDE, "HIDDEN"})
 
@@ -137,12 +133,8 @@ class FABRIK_OT_import_markers(Keying, motion.ImportOptions, Operator, ImportHel
         soft_max=1000.0,
     )
     timing: Enum("Timing", "How to convert the recording's frame rate to the scene's", items=_TIMINGS)
-    first: Int(
-        "First Sample", "First sample of the recording to import; the first one is 1", default=1, min=1, options=ASIDE
-    )
-    last: Int(
-        "Last Sample", "Last sample of the recording to import; 0 imports to the end", default=0, min=0, options=ASIDE
-    )
+    first: Int("First Sample", "First sample to import; the first one is 1", default=1, min=1, options=ASIDE)
+    last: Int("Last Sample", "Last sample to import; 0 imports to the end", default=0, min=0, options=ASIDE)
     scale: Float("Scale", "Scale factor for all positions", default=1.0, min=1e-6, soft_min=0.01, soft_max=100.0)
 
     @classmethod
@@ -152,9 +144,9 @@ class FABRIK_OT_import_markers(Keying, motion.ImportOptions, Operator, ImportHel
     def draw(self, context: Context) -> None:
         layout = self.layout
         layout.use_property_split = True
-        layout.prop(
-            self, "rig", placeholder=ui_text("Only import" if _armatures(context) else "No armature in the scene")
-        )
+        if len(self.files) < 2:
+            placeholder = "Only import" if _armatures(context) else "No armature in the scene"
+            layout.prop(self, "rig", placeholder=ui_text(placeholder))
         asked = [name for name, unset in _ASKED.items() if getattr(self, name) != unset]
         for name in (*asked, "timing"):
             layout.prop(self, name)
@@ -167,7 +159,7 @@ class FABRIK_OT_import_markers(Keying, motion.ImportOptions, Operator, ImportHel
         """Show the file browser, or a small dialog for dropped files."""
         # Suggest the active armature, else the only selected one, else the only one in the scene.
         groups: Any = ([rig_at_hand(context)], context.selected_objects, context.scene.objects)
-        for things in () if self.properties.is_property_set("rig") else groups:
+        for things in () if self.properties.is_property_set("rig") or len(self.files) > 1 else groups:
             rigs = [thing for thing in things if not why_no_rig(thing) and thing.get(motion.TAKE_DOUBTS) is None]
             rigs = [rig for rig in rigs if naming_schemes.match(rig.data.bones.keys())]
             self.rig = self.rig or (rigs[0].name if len(rigs) == 1 else "")
@@ -191,7 +183,7 @@ class FABRIK_OT_import_markers(Keying, motion.ImportOptions, Operator, ImportHel
             files, performers = [{"name": file.name} for file in self.files], "\n".join(choices)
             chosen = {"files": files, "performers": performers, option: (left or choices)[0]}
             operators: Any = bpy.ops
-            operators.fabrik.import_markers("INVOKE_DEFAULT", **self.as_keywords() | chosen)
+            operators.fabrik.import_markers("INVOKE_DEFAULT", **self.given(*self.as_keywords()) | chosen)
             return {"CANCELLED"}
         timing, rates = self.timing, sorted({recording.rate for _, recording in recordings})
         if timing == "AUTO":
@@ -200,7 +192,7 @@ class FABRIK_OT_import_markers(Keying, motion.ImportOptions, Operator, ImportHel
             still = {getattr(empty.animation_data, "action", None) for take in static for empty in take.objects}
             moving = any(action.users for action in bpy.data.actions if action not in still)
             timing = "KEEP_TIME" if moving else "SET_SCENE_RATE"
-        if timing == "SET_SCENE_RATE" and len(rates) > 1:
+        if timing == "SET_SCENE_RATE" and rates[-1] - rates[0] > matching.SAME_RATE:
             raise import_markers.ImportMarkersError(
                 f"The files have different frame rates ({rates[0]:g} to {rates[-1]:g} fps): choose Keep Time"
             )
@@ -230,7 +222,7 @@ class FABRIK_OT_import_markers(Keying, motion.ImportOptions, Operator, ImportHel
         self._told: list[base.Done] = []
         follower, result = rig or rig_at_hand(context), None
         follower = None if why_no_rig(follower) else follower
-        with import_markers.all_or_nothing(context, follower):
+        with import_markers.all_or_nothing(context, follower) as additions:
             for path, recording in recordings:
                 before = matching.scene_rate(context.scene)
                 made: Any
@@ -248,6 +240,7 @@ class FABRIK_OT_import_markers(Keying, motion.ImportOptions, Operator, ImportHel
                         f"{path.name}: {len(recording.names)} bones, {len(recording.frames)} frames at "
                         f"{recording.rate:g} fps, imported as {made.name!r}"
                     )
+                additions()
                 # A static trial is only used to calibrate another take.
                 is_static = made.get(motion.TAKE_STATIC, False)
                 animated = None if is_static else rig
@@ -295,9 +288,8 @@ class FABRIK_OT_import_markers(Keying, motion.ImportOptions, Operator, ImportHel
         rate = self.rate or None
         if self.holds == "ARMATURE" or (self.holds == "AUTO" and pose_files.holds_poses(path)):
             return pose_files.read_recorded(path, up_axis, rate).part(self.first, self.last)
-        clip = import_markers.choose_performer(
-            any_file.read_markers(path, units, up_axis, layout, rate), self.performer
-        )
+        clip = any_file.read_markers(path, units, up_axis, layout, rate)
+        clip = import_markers.choose_performer(clip, self.performer)
         return clips.part_of(clip, self.first, self.last)
 
 
