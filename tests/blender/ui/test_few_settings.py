@@ -69,7 +69,7 @@ def as_dialog(operator):
         bl_rna = getattr(bpy.ops.fabrik, operator.bl_idname.split(".")[1]).get_rna_type()
 
     shown = Shown()
-    shown.layout, shown.target, shown.keypoints, shown.performer = layout, "", "AUTO", ""
+    shown.layout, shown.target, shown.keypoints, shown.performer, shown.files = layout, "", "AUTO", "", ()
     operator.draw(shown, bpy.context)
     return layout.controls
 
