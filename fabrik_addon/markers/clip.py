@@ -1,6 +1,7 @@
 """The contents of a marker file: names, rate and positions in meters, NaN if not seen."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -38,6 +39,14 @@ class ClipError(FabrikError):
 
 class MarkerFileError(FabrikError):
     """A marker file that cannot be read; the message names the file and the problem."""
+
+
+class ChoiceError(MarkerFileError):
+    """A file needs a choice; `option` is the name of the import option, and `choices` are its values."""
+
+    def __init__(self, message: str, option: str, choices: Sequence[str]) -> None:
+        super().__init__(message)
+        self.option, self.choices = option, tuple(choices)
 
 
 @dataclass(frozen=True, eq=False)

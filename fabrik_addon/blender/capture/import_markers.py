@@ -13,7 +13,7 @@ from mathutils import Vector
 
 from ...core.arrays import FloatArray
 from ...core.errors import FabrikError
-from ...markers.clip import Clip, to_z_up
+from ...markers.clip import ChoiceError, Clip, to_z_up
 from ...markers.files.any_file import performers, select_performer
 from ...markers.signals import Timing, retimed
 from ..goals.places import UNKEYED, Samples
@@ -37,25 +37,19 @@ class ImportMarkersError(FabrikError):
     """A recording can't be imported; the message names it."""
 
 
-class SeveralPerformersError(ImportMarkersError):
-    """A recording has several performers, and none was chosen; `names` lists them."""
-
-    def __init__(self, source: str, names: tuple[str, ...]) -> None:
-        self.names = names
-        listed = f"{', '.join(names[:-1])} and {names[-1]}"
-        super().__init__(
-            f"{source} has {len(names)} performers, {listed}: choose one (--performer on the command line)"
-        )
-
-
 def choose_performer(clip: Clip, name: str) -> Clip:
     """The markers of one performer; all markers if the labels have at most one prefix.
 
-    Raises SeveralPerformersError if a performer must be chosen, ClipError if the chosen one does not exist.
+    Raises ChoiceError if a performer must be chosen, ClipError if the chosen one does not exist.
     """
     there = performers(clip)
     if len(there) > 1 and not name:
-        raise SeveralPerformersError(clip.source, there)
+        names = f"{', '.join(there[:-1])} and {there[-1]}"
+        raise ChoiceError(
+            f"{clip.source} has {len(there)} performers, {names}: choose one (--performer on the command line)",
+            "performer",
+            there,
+        )
     return select_performer(clip, name or there[0]) if name or there else clip
 
 
@@ -63,7 +57,7 @@ def choose_performer(clip: Clip, name: str) -> Clip:
 def all_or_nothing(context: Context, rig: Object | None = None) -> Iterator[Callable[[], list[ID]]]:
     """If the block fails, remove what it added to the file, and restore the scene's frames and the rig's take.
 
-    Yields a function that returns the additions. What is added after its last call, such as by other add-ons, is kept.
+    Yields a function that returns the additions. What other add-ons add after its last call is kept.
     """
     scene, render = context.scene, context.scene.render
     before, added = {each.session_uid for each in bpy.data.user_map()}, list[ID]()

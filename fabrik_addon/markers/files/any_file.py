@@ -64,7 +64,7 @@ def read_markers(
     units: "mm", "cm", "m", "in" or "ft"; None: the file's. up_axis: "Y" or "Z"; None: the file's, or detected. layout:
     the order of keypoints without names, a key of `layouts.LAYOUTS`; None: detected. rate: frames per second; None: the
     file's. Raises MarkerFileError, one sentence that names the file, if the file cannot be read or its format is
-    unknown; LayoutError if a layout has to be chosen.
+    unknown; ChoiceError if a layout has to be chosen.
     """
     suffix = Path(path).suffix.lower()
     # `read_file` checks the axis.

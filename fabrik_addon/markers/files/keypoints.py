@@ -28,7 +28,7 @@ import numpy as np
 from ...core.arrays import FloatArray, lengths
 from ...core.errors import first_few
 from ...human.naming_schemes import FINGER_JOINTS, FINGERS
-from ..clip import Clip, MarkerFileError
+from ..clip import ChoiceError, Clip, MarkerFileError
 from ..person import up_of_markers
 from . import LAYOUTS, reading
 
@@ -112,18 +112,10 @@ _HALVES_DIFFER: Final = 1.0
 _LIMBS: Final = (("hip", "knee", "ankle"), ("shoulder", "elbow", "wrist"))
 
 
-class LayoutError(MarkerFileError):
-    """Points without names whose layout has to be chosen; `choices` are keys of LAYOUTS."""
-
-    def __init__(self, message: str, choices: Sequence[str]) -> None:
-        self.choices = tuple(choices)
-        super().__init__(message)
-
-
 def names_of(points: FloatArray, layout: str | None) -> tuple[str, ...]:
     """The names of points (F, N, 3) in any unit; "" for points without one.
 
-    layout: a key of LAYOUTS; None: found from N and the lengths of the limbs. Raises LayoutError, which names the
+    layout: a key of LAYOUTS; None: found from N and the lengths of the limbs. Raises ChoiceError, which names the
     choices, if several layouts fit or none fits, and MarkerFileError if the chosen layout does not have N points.
     """
     count = points.shape[1]
@@ -147,9 +139,10 @@ def names_of(points: FloatArray, layout: str | None) -> tuple[str, ...]:
             f"it has {count} points without names, and no known layout has this number: "
             "export a CSV file with names in its header"
         )
-    raise LayoutError(
+    raise ChoiceError(
         f"it has {count} points without names: choose their layout, {' or '.join(LAYOUTS[key] for key in choices)} "
         f"(--layout {'|'.join(key.lower() for key in choices)} on the command line)",
+        "keypoints",
         choices,
     )
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.keypoints import array, csv_text, person, y_down, y_up
 
-from fabrik_addon.markers.clip import MarkerFileError, to_z_up
+from fabrik_addon.markers.clip import ChoiceError, MarkerFileError, to_z_up
 from fabrik_addon.markers.files.any_file import read_markers
-from fabrik_addon.markers.files.keypoints import LayoutError, hand_names, names_of
+from fabrik_addon.markers.files.keypoints import hand_names, names_of
 from fabrik_addon.markers.files.reading import IN_PLACE
 from fabrik_addon.markers.mapping.labels import landmarks_of
 
@@ -112,7 +112,7 @@ class TestArrays:
     def test_points_that_fit_no_layout_need_a_given_one(self, tmp_path):
         points = np.random.default_rng(3).normal(size=(5, 17, 3))
         path = saved(tmp_path / "odd.npy", points)
-        with pytest.raises(LayoutError) as caught:
+        with pytest.raises(ChoiceError) as caught:
             read_markers(path)
         assert caught.value.choices == ("COCO", "H36M")
         assert str(caught.value) == (

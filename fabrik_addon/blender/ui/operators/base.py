@@ -280,7 +280,7 @@ class InSteps(OnRig):
         return {"RUNNING_MODAL"}
 
     def cancel(self, context: Context) -> None:
-        """Stop without changes; Blender also calls this when its window closes, or for a dialog before the start."""
+        """Stop without changes; Blender also calls this when a window or a dialog closes."""
         if not hasattr(self, "_steps"):
             return
         # Closing the steps restores data that may not exist anymore.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ....markers import clip as clips
     from ....markers import steps as work_steps
     from ....markers import whole_files
-    from ....markers.files import any_file, keypoints
+    from ....markers.files import any_file
     from ....retarget import files as pose_files
     from ....retarget.motion import Recorded
     from ... import retarget as retargeting
@@ -37,8 +37,9 @@ if TYPE_CHECKING:
     from ..overlays import drawing
 else:
     errors, clips, whole_files = map(OnUse, ("..core.errors", "..markers.clip", "..markers.whole_files"))
-    any_file, keypoints = map(OnUse, ("..markers.files.any_file", "..markers.files.keypoints"))
-    naming_schemes, work_steps = map(OnUse, ("..human.naming_schemes", "..markers.steps"))
+    any_file, naming_schemes, work_steps = map(
+        OnUse, ("..markers.files.any_file", "..human.naming_schemes", "..markers.steps")
+    )
     pose_files, retargeting, baking = map(OnUse, ("..retarget.files", ".retarget", ".bake.bake"))
     calibrate, import_markers, matching = map(
         OnUse, (".capture.calibrate", ".capture.import_markers", ".capture.matching")
@@ -79,8 +80,7 @@ class Keying(base.InSteps):
         options = self.given_or(settings.bake, motion.BakeOptions.__annotations__ | motion.KEY_OPTIONS)
         options |= self.given_or(settings.capture, motion.MarkerOptions.__annotations__) | fixed
         first, last = baking.chosen_range(context.scene, rig, options["source"])
-        frames = {"frame_start": first, "frame_end": last} | self.given("frame_start", "frame_end")
-        chosen = baking.BakeSettings(**frames, action_name=self.action_name, **options)
+        chosen = baking.BakeSettings(*self._frames(first, last), action_name=self.action_name, **options)
         return baking.bake_steps(context, rig, chosen, notes)
 
     def retarget(
@@ -91,9 +91,13 @@ class Keying(base.InSteps):
         how = self.given_or(settings.retarget, motion.RETARGET_OPTIONS) | fixed
         bake = self.given_or(settings.bake, motion.KEY_OPTIONS) | {"action_name": self.action_name}
         first, last = baking.preview_range(context.scene) or (None, None)
-        given = {"frame_start": first, "frame_end": last} | self.given("frame_start", "frame_end")
-        frames = given["frame_start"], given["frame_end"]
+        frames = self._frames(first, last)
         return retargeting.retarget_from(context, rig, source, frames, how, bake, pairs, notes=notes)
+
+    def _frames(self, first: int | None, last: int | None) -> tuple[Any, Any]:
+        """The first and the last frame: those that are given, else the defaults."""
+        given = self.given("frame_start", "frame_end")
+        return given.get("frame_start", first), given.get("frame_end", last)
 
     def done(self, result: "baking.BakeResult") -> set[str]:
         remarks = (*result.report.notes, *result.report.doubts)
@@ -145,8 +149,8 @@ class FABRIK_OT_import_markers(Keying, motion.ImportOptions, Operator, ImportHel
         layout = self.layout
         layout.use_property_split = True
         if len(self.files) < 2:
-            placeholder = "Only import" if _armatures(context) else "No armature in the scene"
-            layout.prop(self, "rig", placeholder=ui_text(placeholder))
+            hint = ui_text("Only import" if _armatures(context) else "No armature in the scene")
+            layout.prop(self, "rig", placeholder=hint)
         asked = [name for name, unset in _ASKED.items() if getattr(self, name) != unset]
         for name in (*asked, "timing"):
             layout.prop(self, name)
@@ -171,17 +175,16 @@ class FABRIK_OT_import_markers(Keying, motion.ImportOptions, Operator, ImportHel
         at_once = bpy.app.background or not self.options.is_invoke
         try:
             recordings = [(path, self._read(path)) for path in _paths(self)]
-        except (import_markers.SeveralPerformersError, keypoints.LayoutError) as error:
+        except clips.ChoiceError as error:
             if at_once:
                 raise
             self.report({"INFO"}, ui_message(str(error)))
-            is_layout = isinstance(error, keypoints.LayoutError)
-            option, choices = ("keypoints", error.choices) if is_layout else ("performer", error.names)
+            choices = error.choices
             # Suggest the first performer who was not imported yet.
             there = [take.name for take in imported_takes(context.scene)]
             left = [choice for choice in choices if not any(take.endswith(f" {choice}") for take in there)]
             files, performers = [{"name": file.name} for file in self.files], "\n".join(choices)
-            chosen = {"files": files, "performers": performers, option: (left or choices)[0]}
+            chosen = {"files": files, "performers": performers, error.option: (left or choices)[0]}
             operators: Any = bpy.ops
             operators.fabrik.import_markers("INVOKE_DEFAULT", **self.given(*self.as_keywords()) | chosen)
             return {"CANCELLED"}
