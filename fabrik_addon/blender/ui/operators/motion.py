@@ -149,8 +149,8 @@ class FABRIK_OT_import_markers(Keying, motion.ImportOptions, Operator, ImportHel
         layout = self.layout
         layout.use_property_split = True
         if len(self.files) < 2:
-            hint = ui_text("Only import" if _armatures(context) else "No armature in the scene")
-            layout.prop(self, "rig", placeholder=hint)
+            there = _armatures(context)
+            layout.prop(self, "rig", placeholder=ui_text("Only import" if there else "No armature in the scene"))
         asked = [name for name, unset in _ASKED.items() if getattr(self, name) != unset]
         for name in (*asked, "timing"):
             layout.prop(self, name)
