@@ -349,7 +349,8 @@ def _found_steps(context: Context, armature: Object, settings: BakeSettings, sec
     trees, stages = [], np.linspace(_SAMPLING_ENDS, 1.0, len(pairs) + 1).tolist()
     with timed(seconds, "solve"):
         for (problem, places, space), begins, ends in zip(pairs, stages[:-1], stages[1:], strict=True):
-            trees.append((yield from within(begins, ends, _solve(problem, places, frames, take, object_scale(space)))))
+            solving = _solve(problem, places, frames, take, object_scale(space))
+            trees.append((yield from within(begins, ends, solving)))
     return tuple(trees), matrices
 
 

@@ -61,7 +61,7 @@ def choose_performer(clip: Clip, name: str) -> Clip:
 
 @contextmanager
 def all_or_nothing(context: Context, rig: Object | None = None) -> Iterator[None]:
-    """If the block fails, remove what it added to the file, and restore the scene's frames and the rig's take."""
+    """If the block fails, remove the data that it added; restore the scene's frames, the rig's take and rest pose."""
     scene, render = context.scene, context.scene.render
     before = {each.session_uid for each in bpy.data.user_map()}
     frames = render.fps, render.fps_base, scene.frame_start, scene.frame_end

@@ -1,1 +1,4 @@
-"""The two backends of the kernel: arrays over frames, and mathutils for one pose. Imports only modules of arrays."""
+"""The two backends of the kernel: arrays over frames, and mathutils for one pose.
+
+They import only `core.arrays` and `core.rotations`.
+"""
