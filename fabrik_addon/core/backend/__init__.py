@@ -1,4 +1,1 @@
-"""The two backends of the kernel: arrays over frames, and mathutils for one pose.
-
-They import only `core.arrays` and `core.rotations`.
-"""
+"""The two backends of the kernel: arrays over frames, and mathutils for one pose."""
