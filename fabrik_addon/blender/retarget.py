@@ -165,7 +165,7 @@ def check_source(source: Object | str | None, rig: Object) -> Object:
         raise RetargetError(f"{rig.name!r} is the rig itself: choose another armature as the source")
     check_rig(source)
     if source.data.pose_position == "REST":
-        raise RetargetError(f"The source {source.name!r} is in rest position: switch it to pose position")
+        raise RetargetError(f"{source.name!r} is in rest position: switch it to pose position")
     return source
 
 

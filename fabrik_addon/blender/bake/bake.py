@@ -709,7 +709,7 @@ def _not_shown(
     """
     armature, by_channels = trees[0].problem.rig, trees[0].problem.posed.by_channels
     if armature.data.pose_position == "REST":
-        yield f"{armature.name!r} is in rest position: switch it to pose position to see the motion"
+        yield f"{armature.name!r} is in rest position: switch it to pose position"
     for bone in keyed if by_channels else ():
         kinds = armature.pose.bones[bone].constraints
         active = [kind.name for kind in kinds if not kind.mute and kind.influence > 0.0 and not is_own(kind)]
