@@ -612,7 +612,7 @@ class FABRIK_OT_work_out_trails(base.OnRig, Operator):
 
     def run(self, context: Context, rig: Object) -> base.Done:
         if not drawing.update_trails(context, rig):
-            raise errors.FabrikError(f"{rig.name!r} has no keys, so nothing moves: bake or key a motion first")
+            raise errors.FabrikError(f"{rig.name!r} has no keys to edit: bake or key some motion first")
         return f"Updated the trails of {rig.name!r}", []
 
 
