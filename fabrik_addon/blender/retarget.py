@@ -165,7 +165,7 @@ def check_source(source: Object | str | None, rig: Object) -> Object:
         raise RetargetError(f"{rig.name!r} is the rig itself: choose another armature as the source")
     check_rig(source)
     if source.data.pose_position == "REST":
-        raise RetargetError(f"The source {source.name!r} is in rest position: switch it to pose position")
+        raise RetargetError(f"{source.name!r} is in rest position: switch it to pose position")
     return source
 
 
@@ -404,16 +404,15 @@ def imported(context: Context, path: Path) -> Iterator[tuple[Object, tuple[str, 
             _import(path)
         scene.frame_start, scene.frame_end = span
         brought = additions()
-        things = [thing for thing in brought if isinstance(thing, Object) and thing.type == "ARMATURE"]
-        things = [thing for thing in things if len(thing.data.bones)]
+        things = [each for each in brought if isinstance(each, Object) and each.type == "ARMATURE" and each.data.bones]
         if not things:
             raise RetargetError(f"{path.name}: no armature with bones found: choose another file")
         # Prefer an armature with keys.
         armature, *others = sorted(things, key=lambda thing: (not curves(thing), thing.name))
-        keyed = [thing for thing in (armature, *others) if thing.animation_data is not None]
-        parts = [{role.part for role in match(thing.data.bones.keys()).values()} for thing in keyed]
-        if people := [thing.name for thing, own in zip(keyed, parts, strict=True) if {"hips", "thigh"} <= own][1:]:
-            doubts = (f"Used only {armature.name!r}, not {listed(people)}: export each person to a file of its own",)
+        roles = {each.name: match(each.data.bones.keys()) for each in (armature, *others) if each.animation_data}
+        people = [name for name, own in roles.items() if {"hips", "thigh"} <= {role.part for role in own.values()}]
+        if unused := people[1:]:
+            doubts = (f"Used only {armature.name!r}, not {listed(unused)}: export each person to a file of its own",)
         armature.name = path.stem
         yield armature, doubts
         bpy.data.batch_remove(brought)

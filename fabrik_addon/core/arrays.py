@@ -36,7 +36,7 @@ def joined(found: Sequence[_Rows]) -> _Rows:
 
 
 def chosen(rows: _Rows, which: IntArray | BoolArray) -> _Rows:
-    """Some of the rows of a named tuple of arrays: their indices (N,), or a boolean for each."""
+    """Some rows of a named tuple of arrays; which: their indices (N,), or a boolean for each row."""
     return type(rows)(*(each[which] for each in rows))
 
 

@@ -74,7 +74,7 @@ class Solution:
         )
 
     def part(self, frames: int | slice | IntArray) -> "Solution":
-        """One frame, or a solution of some of the frames, `frames` (N,); for a slice it shares arrays with this one."""
+        """One frame without the axis of frames, or some of the frames (N,); a slice shares arrays with this one."""
         return Solution(skeleton=self.skeleton, **{name: getattr(self, name)[frames] for name in self.FRAME_ARRAYS})
 
     def put(self, frames: int | slice | IntArray, part: "Solution") -> None:

@@ -361,7 +361,7 @@ class _Work:
         self.feet = [(end, limb) for end, limb in limbs if not end.is_hand]
         self.legs = LegReach(skeleton, self.transfer.hips, [end for end, _ in self.feet], limits, free)
         self.in_limbs = [bone for end, limb in limbs if limb is not None for bone in end.limb]
-        self.below_trunk = {*self.in_limbs, *(above for end, _ in self.feet for above in skeleton.path(end.limb[-1]))}
+        self.outside_trunk = {*self.in_limbs, *(above for end, _ in self.feet for above in skeleton.path(end.limb[-1]))}
         self.twisted = {bone for end in ends for bone in end.limb[:2]}
         self.turned_off = np.empty((len(motion), len(self.pairs)))
         toed = [end.sole for end, _ in self.feet if end.sole is not None and end.sole.toe and self.goals.plans]
@@ -426,7 +426,7 @@ class _Work:
         # By bone, the rotations that it still lacks, in its own frame. A bone at its limit leaves them to its children.
         lacking = {self.transfer.hips: product(conjugate(local[:, self.transfer.hips]), hips)}
         for bone, parent in enumerate(skeleton.parents):
-            if parent not in lacking or bone in self.below_trunk or not skeleton.inherits_rotation[bone]:
+            if parent not in lacking or bone in self.outside_trunk or not skeleton.inherits_rotation[bone]:
                 continue
             rest = quaternion_from_matrix(skeleton.rest_turns[bone])
             asked = product(product(product(conjugate(rest), lacking[parent]), rest), local[:, bone])

@@ -430,7 +430,7 @@ def test_toes_stay_above_the_floor_without_any_contact():
 
 
 def test_hips_that_a_leg_at_its_limit_tilts_do_not_tilt_the_trunk():
-    """Fixed: the body above the hips leaned with them, by 10 degrees throughout a take whose feet turned in too far."""
+    """Fixed: the trunk tilted with the hips, by 10° on all frames of a recording whose feet point inward too far."""
     skeleton = motions.skeleton_of(humans.human(arms=45.0, bend=5.0))
     rotations = np.tile((1.0, 0.0, 0.0, 0.0), (40, len(skeleton), 1))
     raised = np.linspace(0.0, 1.0, 40)[:, None] * skeleton.rest[skeleton.index("thigh.L"), 1, :3]

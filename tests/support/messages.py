@@ -125,6 +125,8 @@ def _spoken(node):
 def _of_call(node):
     if isinstance(node.func, ast.Attribute) and node.func.attr in _LOGGING:
         return [node]
+    if ast.unparse(node.func) == "ui_text":
+        return [node]
     return [
         each for each in node.keywords if each.arg in ("name", "description", "title", "confirm_text", "placeholder")
     ]

@@ -349,7 +349,8 @@ def _found_steps(context: Context, armature: Object, settings: BakeSettings, sec
     trees, stages = [], np.linspace(_SAMPLING_ENDS, 1.0, len(pairs) + 1).tolist()
     with timed(seconds, "solve"):
         for (problem, places, space), begins, ends in zip(pairs, stages[:-1], stages[1:], strict=True):
-            trees.append((yield from within(begins, ends, _solve(problem, places, frames, take, object_scale(space)))))
+            solving = _solve(problem, places, frames, take, object_scale(space))
+            trees.append((yield from within(begins, ends, solving)))
     return tuple(trees), matrices
 
 
@@ -708,7 +709,7 @@ def _not_shown(
     """
     armature, by_channels = trees[0].problem.rig, trees[0].problem.posed.by_channels
     if armature.data.pose_position == "REST":
-        yield f"{armature.name!r} is in rest position: switch it to pose position to see the motion"
+        yield f"{armature.name!r} is in rest position: switch it to pose position"
     for bone in keyed if by_channels else ():
         kinds = armature.pose.bones[bone].constraints
         active = [kind.name for kind in kinds if not kind.mute and kind.influence > 0.0 and not is_own(kind)]

@@ -55,7 +55,7 @@ def choose_performer(clip: Clip, name: str) -> Clip:
 
 @contextmanager
 def all_or_nothing(context: Context, rig: Object | None = None) -> Iterator[Callable[[], list[ID]]]:
-    """If the block fails, remove what it added to the file, and restore the scene's frames and the rig's take.
+    """If the block fails, remove the data that it added; restore the scene's frames, the rig's take and rest pose.
 
     Yields a function that returns the additions. What other add-ons add after its last call is kept.
     """

@@ -99,7 +99,7 @@ def match_and_guess(
 ) -> tuple[str, tuple[str, ...]]:
     """Match markers by their labels, then guess from motion; returns a line about the result, and warnings.
 
-    how: as in `match_markers`.
+    guess: whether to guess. how: keywords of `match_markers`.
     """
     found = match_markers(context, rig, take=take, **how)
     guesses = [f"{each.entry.marker} ({each.entry.bone})" for each in guess_markers(context, rig)] if guess else []

@@ -503,7 +503,8 @@ class ControlRig(PlainRig):
         turned = {name: turns[:, row] for row, name in enumerate(writer.ready_model().controls)}
         placed, checked = dict[str, FloatArray](), np.linspace(0, count - 1, _LOOKED_AT).astype(int)
         for path, limb in limbs.items():
-            bent = int(np.linalg.norm(bones[path][:, limb.end, :3, 3] - bones[path][:, 0, :3, 3], axis=1).argmin())
+            reach = bones[path][:, limb.end, :3, 3] - bones[path][:, 0, :3, 3]
+            bent = int(np.linalg.norm(reach, axis=1).argmin())
             writing.place_limbs(update, *pose(bent, [path]))
             if not limb.pole:
                 writing.find_pole(update, limb, bones[path][bent])

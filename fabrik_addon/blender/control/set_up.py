@@ -182,7 +182,7 @@ def use_control_rig(context: Context, rig: Object) -> tuple[str, list[str]]:
     check_rig(rig)
     check_editable(rig)
     if rig.data.pose_position == "REST":
-        raise RigError(f"Armature {rig.name!r} is in rest position: switch it to pose position")
+        raise RigError(f"{rig.name!r} is in rest position: switch it to pose position")
     if not pose_writer.constrained_bones(rig):
         raise RigError(f"{rig.name!r} is not a control rig (no bone is moved by constraints): drag its bones directly")
     setup = rig_settings(rig).control

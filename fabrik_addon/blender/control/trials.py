@@ -220,7 +220,8 @@ def _owners(trials: Trials) -> IntArray:
     pivoting = turned & stays & ~leaves
     inner = np.argmin(np.where(turned, (deform + others)[:, None], np.inf), axis=0)
     outer = np.argmax(np.where(pivoting, (deform - others)[:, None], -1.0), axis=0)
-    return np.where(turned.any(axis=0), np.where(pivoting.any(axis=0), outer, inner), -1)
+    owners = np.where(pivoting.any(axis=0), outer, inner)
+    return np.where(turned.any(axis=0), owners, -1)
 
 
 def _representative(trials: Trials, owners: IntArray, control: int, members: Sequence[int], taken: set[int]) -> int:

@@ -274,7 +274,8 @@ def floor_of(armature: Object, *, without: Collection[str] = ()) -> Floor | None
         if parent in left_out:
             left_out.add(bone)
     points = tuple(each for each in points if each[0] not in left_out)
-    return Floor(points, (up[0], up[1], up[2]), height, tuple(each for each in balls if each[0] not in left_out))
+    balls = tuple(each for each in balls if each[0] not in left_out)
+    return Floor(points, (up[0], up[1], up[2]), height, balls)
 
 
 def side_bends(armature: Object) -> Mapping[str, FloatArray]:

@@ -83,7 +83,7 @@ def sample_steps(
     for target in (*targets, *turning):
         holder, bone = target
         if bone and (holder.type != "ARMATURE" or bone not in holder.pose.bones):
-            raise TargetError(f"Target {holder.name!r} has no bone {bone!r}: choose one that it has")
+            raise TargetError(f"{holder.name!r} has no bone {bone!r}: choose one that it has")
     positions, matrices = np.empty((len(times), len(targets), 3)), np.empty((len(times), len(turning), 4, 4))
     plain = [_is_plain(target) for target in targets]
     still = [is_still(target) for target in turning]

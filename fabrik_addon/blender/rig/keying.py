@@ -232,10 +232,10 @@ def _unlocked(armature: Object, channels: Iterable[tuple[str, str]]) -> Iterator
     animation = armature.animation_data
     is_layer = animation is not None and animation.use_nla and len(keyframes.active_strips(armature)) > 0
     for bone, channel in channels:
-        pose_bone = armature.pose.bones[bone]
-        free = unlocked(pose_bone, channel)
+        free = unlocked(armature.pose.bones[bone], channel)
         needs_all = is_layer and channel == "rotation_quaternion" and len(free) > 0
-        for index in (-1,) if needs_all or len(free) == len(getattr(pose_bone, channel)) else free:
+        whole = needs_all or len(free) == len(getattr(armature.pose.bones[bone], channel))
+        for index in (-1,) if whole else free:
             yield bone, keyframes.bone_path(bone, channel), index
 
 

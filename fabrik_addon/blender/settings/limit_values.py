@@ -129,7 +129,8 @@ LIMIT_AXES: Final = (
 def settings_of(limit: "Limit | None", settings: LimitSettings | None = None) -> LimitSettings:
     """The settings for a limit, or for None (a free bone); values that it does not use come from `settings`."""
     kind = FREE if limit is None else type(limit).__name__.upper()
-    return replace(settings or LimitSettings(), type=kind, **{} if limit is None else KINDS[kind].values(limit))
+    values = {} if limit is None else KINDS[kind].values(limit)
+    return replace(settings or LimitSettings(), type=kind, **values)
 
 
 # Fields stored with a limit of any type, and for a free bone.

@@ -1,1 +1,1 @@
-"""The two backends of the kernel: arrays over frames, and mathutils for one pose. Imports only modules of arrays."""
+"""The two backends of the kernel: arrays over frames, and mathutils for one pose."""

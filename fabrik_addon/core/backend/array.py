@@ -7,6 +7,7 @@ or a plain float if it is the same on every frame. `scalar` is the backend for a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
@@ -113,6 +114,14 @@ def _columns(array: FloatArray) -> list[Scalar]:
     return list(np.array(array.T, dtype=np.float64, order="C"))
 
 
+def _for_each_component(change: Callable[..., Any], *values: _Value) -> _Value:
+    """The results of a function for the components of vectors or quaternions, or for plain numbers."""
+    kind: Any = type(values[0])
+    if kind not in (Vector, Quaternion):
+        return cast("_Value", change(*values))
+    return cast("_Value", kind([change(*[getattr(value, name) for value in values]) for name in kind.__slots__]))
+
+
 class Backend:
     """The functions of a backend, here for arrays; `scalar` overrides them for one pose."""
 
@@ -133,14 +142,7 @@ class Backend:
 
     def select(self, condition: Condition, chosen: _Value, otherwise: _Value) -> _Value:
         """`chosen` on frames where the condition holds, `otherwise` on others; both are already computed."""
-        own: Any = chosen
-        if isinstance(own, Vector | Quaternion):
-            parts = [np.where(condition, getattr(own, name), getattr(otherwise, name)) for name in own.__slots__]
-            own = type(own)(parts)
-        else:
-            own = np.where(condition, own, cast("Any", otherwise))
-        selected: _Value = own
-        return selected
+        return _for_each_component(partial(np.where, condition), chosen, otherwise)
 
     def any_of(self, condition: Condition) -> bool:
         """Whether the condition holds on at least one frame."""
@@ -224,27 +226,19 @@ class Backend:
 
     def take(self, value: _Value, frames: IntArray | BoolArray) -> _Value:
         """The part of a value on some frames; `frames` are N indices (N,), or booleans (F,)."""
-        own: Any = value
-        if isinstance(own, Vector | Quaternion):
-            own = type(own)([self.take(getattr(own, name), frames) for name in own.__slots__])
-        elif isinstance(own, np.ndarray) and own.ndim > 0:
-            own = own[frames]
-        taken: _Value = own
-        return taken
+        return _for_each_component(lambda part: part[frames] if np.ndim(part) else part, value)
 
     def put(self, value: _Value, frames: IntArray, part: _Value, count: int) -> _Value:
         """A copy of a value in which `frames` (N,) of its `count` frames are replaced by `part`."""
         if len(frames) == count:
             return part
-        own: Any = value
-        if isinstance(own, Vector | Quaternion):
-            parts = [(getattr(own, name), getattr(part, name)) for name in own.__slots__]
-            own = type(own)([self.put(old, frames, new, count) for old, new in parts])
-        else:
-            own = np.array(np.broadcast_to(own, count))
-            own[frames] = part
-        whole: _Value = own
-        return whole
+
+        def replaced(old: Scalar, new: Scalar) -> FloatArray:
+            whole = np.array(np.broadcast_to(old, count))
+            whole[frames] = new
+            return whole
+
+        return _for_each_component(replaced, value, part)
 
     def frames_where(self, condition: Condition) -> IntArray:
         """The frames on which a condition holds."""

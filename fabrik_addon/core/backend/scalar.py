@@ -12,18 +12,18 @@ import numpy as np
 from mathutils import Quaternion, Vector
 
 from ..arrays import TINY, BoolArray, FloatArray, IntArray
-from .array import Backend, Function
+from .array import Backend
 
 
 class OnePose(Backend):
     """The functions for one pose: numbers are floats, vectors and quaternions those of mathutils."""
 
-    absolute: Function = abs
-    sqrt: Function = math.sqrt
-    sin: Function = math.sin
-    cos: Function = math.cos
-    atan2: Function = math.atan2
-    floor: Function = math.floor
+    absolute = abs
+    sqrt = math.sqrt
+    sin = math.sin
+    cos = math.cos
+    atan2 = math.atan2
+    floor = math.floor
     vector_of: Any = Vector
     quaternion_of: Any = Quaternion
 

@@ -194,9 +194,8 @@ def curl(backend: Backend, points: list[Vector], distances: Sequence[float], tar
     along = first_direction(backend, points[1] - root, points[-1] - root, points[-1] - root)
     side = points[len(points) // 2] - root
     side = side - along * side.dot(along)
-    across = along.cross(backend.vector_of((along.y, along.z, along.x))) + along.cross(
-        backend.vector_of((1.0, 0.0, 0.0))
-    )
+    others = backend.vector_of((along.y, along.z, along.x)), backend.vector_of((1.0, 0.0, 0.0))
+    across = along.cross(others[0]) + along.cross(others[1])
     aside = first_direction(backend, side, across, across)
     result, passed = [root], 0.0
     for distance in distances:

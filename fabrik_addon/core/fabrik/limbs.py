@@ -228,7 +228,7 @@ class BendLimb:
 def find_bend_limbs(bodies: Sequence[Body], hinge_limbs: Sequence[HingeLimb], goals: Goals) -> list[BendLimb]:
     """The limbs that end at effectors; each begins at a sub-base, the root, or the last ball before hinges.
 
-    bodies: parents first. hinge_limbs: their limbs of a ball and hinges.
+    bodies: parents first. hinge_limbs: their limbs of a ball and hinges. goals: of the same bodies.
     """
     hinges = {limb.ball: limb.hinges for limb in hinge_limbs}
     limbs = []

@@ -57,7 +57,7 @@ class Sweep(SweepPose):
     """A pose during a sweep; the passes change it in place.
 
     Attributes:
-        targets: of the sweep.
+        targets: of the effectors.
         bound: for each body, whether its limit was active in the last backward pass.
         aims: for each body, its aims in the last forward pass.
     """
@@ -72,8 +72,8 @@ class Passes:
 
     Args:
         backend: that of `links`.
-        bodies, goals: of the rig.
-        links: the bodies as the passes see them.
+        bodies, goals: of the problem.
+        links: the same bodies as the passes see them.
         limbs: their limbs of a ball and hinges.
         plain: the paper's method with limits: clamp in both passes, without the two rules.
     """
@@ -87,7 +87,7 @@ class Passes:
         limbs: Sequence[HingeLimb],
         plain: bool,
     ) -> None:
-        self.backend, self.bodies, self._kernel, self._goals, self.plain = backend, links, bodies, goals, plain
+        self.backend, self.bodies, self.goals, self.links, self.plain = backend, bodies, goals, links, plain
         self.limbs = {} if plain else {limb.ball: limb for limb in limbs}
         self.in_limbs = {hinge for limb in self.limbs.values() for hinge in limb.hinges}
 
@@ -97,13 +97,13 @@ class Passes:
         local: the local rotation from which each body rotates: current if limited, else the start's.
         """
         root = pose.heads[0]
-        for index in reversed(range(len(self.bodies))):
-            pose.aims[index] = [self._aim(attachment, pose) for attachment in self.bodies[index].attachments]
+        for index in reversed(range(len(self.links))):
+            pose.aims[index] = [self._aim(attachment, pose) for attachment in self.links[index].attachments]
             if index in self.limbs:
                 self._meet_limb(index, pose)
             elif index not in self.in_limbs:
                 self._meet(index, pose)
-        if not self._kernel.free_root:
+        if not self.bodies.free_root:
             pose.heads[0] = root
         return self._backward_pass(pose, local)
 
@@ -137,7 +137,7 @@ class Passes:
         else:
             moved, turned = self._fit(aims, head, frame)
         bound = pose.bound[index]
-        if self.bodies[index].limit is not None and not self.plain and backend.any_of(bound):
+        if self.links[index].limit is not None and not self.plain and backend.any_of(bound):
             moved = backend.select(bound, self._translated(aims, head, frame), moved)
             turned = backend.select(bound, frame, turned)
         pose.heads[index], pose.orientations[index] = moved, turned
@@ -198,8 +198,8 @@ class Passes:
         line = head - aim.point
         length = backend.sqrt(backend.maximum(line.length_squared, TINY))
         slid = aim.point + line * (backend.clamp(length, *limb.range) / length)
-        if self.bodies[index].limit is not None:
-            current = pose.point(limb.hinges[-1], limb.end(self.bodies)) - head
+        if self.links[index].limit is not None:
+            current = pose.point(limb.hinges[-1], limb.end(self.links)) - head
             slid = backend.select(pose.bound[index], aim.point - current, slid)
         pose.heads[index] = backend.select(aim.weight > 0, slid, head)
 
@@ -209,9 +209,9 @@ class Passes:
         turned = backend.rotation_between(frame @ aim.attachment.offset, aim.point - pose.heads[index])
         frame = (turned @ frame).normalized()
         child = aim.attachment.children[0] if len(aim.attachment.children) == 1 else None
-        limit = None if child is None else self.bodies[child].limit
-        if child is not None and limit is not None and self.bodies[child].inherits_rotation:
-            turn = self.bodies[child].rest_turn
+        limit = None if child is None else self.links[child].limit
+        if child is not None and limit is not None and self.links[child].inherits_rotation:
+            turn = self.links[child].rest_turn
             local = limit.clamp(backend, ((frame @ turn).conjugated() @ pose.orientations[child]).normalized())
             frame = (pose.orientations[child] @ local.conjugated() @ turn.conjugated()).normalized()
         seen = aim.weight > 0
@@ -220,7 +220,7 @@ class Passes:
 
     def _backward_pass(self, pose: Sweep, local: Sequence[Quaternion]) -> list[Quaternion]:
         rotations = list(local)
-        for index, body in enumerate(self.bodies):
+        for index, body in enumerate(self.links):
             if body.parent >= 0:
                 pose.heads[index] = carried_head(body, pose)
             carried = carried_frame(body, pose)
@@ -257,7 +257,7 @@ class Passes:
         backend, limb = self.backend, self.limbs[index]
         aim = pose.aims[limb.hinges[-1]][0]
         line, seen = aim.point - pose.heads[index], aim.weight > 0
-        bends, span = limb.bend(backend, self.bodies, line.length)
+        bends, span = limb.bend(backend, self.links, line.length)
         frame, local = unturned, rotations[index]
         for _ in range(2):
             aimed = (backend.rotation_between(frame @ span, line) @ frame).normalized()
@@ -274,7 +274,7 @@ class Passes:
         self, index: int, pose: Sweep, carried: Quaternion, frame: Quaternion
     ) -> tuple[Quaternion, Quaternion]:
         """The frame clamped to the body's limit, and its local rotation; records whether the limit was active."""
-        limit, local = self.bodies[index].limit, (carried.conjugated() @ frame).normalized()
+        limit, local = self.links[index].limit, (carried.conjugated() @ frame).normalized()
         if limit is None:
             return frame, local
         inside = limit.clamp(self.backend, local)
@@ -289,10 +289,10 @@ class Passes:
         frames, part = np.arange(len(state.weights)), state
         rest = state.pose.local.copy()
         bound = np.zeros(rest.shape[:2], dtype=bool)
-        times = 1 if self._goals.loops else at_once
+        times = 1 if self.goals.loops else at_once
         for done in range(0, max_sweeps, times):
             pose, before = self._after_sweeps(part, rest[frames], bound, times), part.residual
-            residual = self._goals.residual(pose, part.wanted)
+            residual = self.goals.residual(pose, part.wanted)
             part = replace(part, pose=pose, residual=residual, iterations=part.iterations + times)
             moved = lengths(residual - before) > NO_CHANGE * part.tolerances
             part.stationary = ~(moved & (part.weights > 0.0)).any(axis=1)
@@ -310,22 +310,22 @@ class Passes:
 
         rest: (F, B, 4). bound: (F, B) as in `Sweep`, changed in place.
         """
-        backend, links = self.backend, self.bodies
+        backend = self.backend
         local, begun = backend.quaternions(state.pose.local), backend.quaternions(rest)
-        placed = place_bodies(links, local, backend.vector(state.pose.root))
+        placed = place_bodies(self.links, local, backend.vector(state.pose.root))
         flags: list[Condition] = [backend.scalar(flag) > 0.5 for flag in bound.T.astype(float)]
         pose = Sweep(placed.heads, placed.orientations, self._targets(state), flags, {})
         for _ in range(times):
-            turning = [begun[body] if each.limit is None else local[body] for body, each in enumerate(links)]
+            turning = [begun[body] if each.limit is None else local[body] for body, each in enumerate(self.links)]
             local = self.sweep(pose, turning)
         for body, flag in enumerate(flags):
             bound[:, body] = flag
         root = backend.stack([pose.heads[0]], len(rest))[:, 0]
-        return self._kernel.pose(backend.stack(local, len(rest)), root, state.pose.factors)
+        return self.bodies.pose(backend.stack(local, len(rest)), root, state.pose.factors)
 
     def _targets(self, state: State) -> SweepTargets:
         """The targets of the next sweep; for a loop, both sides go to the midpoint between them."""
-        backend, goals = self.backend, self._goals
+        backend, goals = self.backend, self.goals
         count, oriented = goals.count, goals.oriented
         points, weights = state.wanted.points, state.weights[:, :count]
         if goals.loops:

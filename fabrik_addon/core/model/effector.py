@@ -240,7 +240,7 @@ class Targets(Frames):
         rotations: (F, E, 4) target rotations of the effectors' bones, unit quaternions w x y z; NaN for none.
         bend: (F, E, 3) poles of the limbs that end at the effectors; NaN for none.
         start: (F, J, 4) local rotations of the poses to start from.
-        roots: (F, 3) the root's head there.
+        roots: (F, 3) the root's head in these poses.
         prior: F expected poses of all J bones; None for none.
     """
 

@@ -13,7 +13,7 @@ POSE_SUFFIXES: Final = (".npz", ".mvnx", ".bvh")
 """Files of poses for our own readers; Blender's importers read others."""
 
 LAYOUTS: Final[Mapping[str, str]] = {
-    "MEDIAPIPE": "MediaPipe/FreeMoCap",
+    "MEDIAPIPE": "MediaPipe / FreeMoCap",
     "COCO": "COCO",
     "HALPE": "HALPE",
     "BODY_25": "BODY_25",

@@ -371,7 +371,7 @@ def _clip(
     """
     points = reading.without_unseen(points)
     if np.isnan(points).all():
-        raise MarkerFileError("no point is visible on any frame: choose another recording")
+        raise MarkerFileError("no marker is visible on any frame: choose another recording")
     extents = np.nanmax(points, axis=(0, 1)) - np.nanmin(points, axis=(0, 1))
     if points.shape[1] > 1 and extents.min() <= _FLAT * extents.max():
         raise MarkerFileError("its points lie in a plane, like those of an image: choose a file of 3D points")

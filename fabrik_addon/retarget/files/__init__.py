@@ -31,7 +31,7 @@ def read_recorded(path: str | os.PathLike[str], up_axis: str | None = None, rate
     if up_axis not in (None, "Y", "Z"):
         raise RetargetError(f"the up axis is {up_axis!r}: it must be Y or Z")
     if rate is not None and not 0.0 < rate < math.inf:
-        raise RetargetError(f"the rate is {rate}: it must be a positive number of frames per second")
+        raise RetargetError(f"the frame rate must be a positive number of Hz, not {rate}")
     try:
         content = file_bytes(path)
         if suffix == ".npz":

@@ -190,7 +190,7 @@ class TestArrays:
         ("points", "message"),
         [
             (array(COCO)[..., :2], "it contains points in two dimensions: export frames"),
-            (np.zeros((4, 17, 3)), "no point is visible on any frame"),
+            (np.zeros((4, 17, 3)), "no marker is visible on any frame"),
             (array(COCO) * [1.0, 1.0, 0.0], "its points lie in a plane, like those of an image"),
             (array(COCO) * 1e6, r"its units are unknown, and 1.5e\+06 is not a person's size in m, cm or mm"),
             (array(COCO) * 0.01, r"its units are unknown, and 0.015 is not a person's size in m, cm or mm"),

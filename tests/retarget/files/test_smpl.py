@@ -388,5 +388,5 @@ class TestCrooked:
             read_recorded(npz)
         with pytest.raises(RetargetError, match="the up axis is 'X': it must be Y or Z"):
             read_recorded(npz, "X")
-        with pytest.raises(RetargetError, match="the rate is -1: it must be a positive number"):
+        with pytest.raises(RetargetError, match="the frame rate must be a positive number of Hz, not -1"):
             read_recorded(npz, rate=-1)

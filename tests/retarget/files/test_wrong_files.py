@@ -73,7 +73,6 @@ WRONG = {
     "all NaN": (
         lambda write, points: write(np.nan * points, "", 60.0),
         {
-            **dict.fromkeys(("points.csv", "points.npy"), "{}: no point is visible on any frame: choose"),
             **dict.fromkeys(("smpl.npz", "a.mvnx"), "{}: it has no frame whose numbers are all finite: export"),
             "a.bvh": "a.bvh: line 135: 'nan' is not a number: export it again",
             "": "{}: no marker is visible on any frame: choose",

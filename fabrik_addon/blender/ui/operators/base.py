@@ -218,7 +218,7 @@ _PAUSE = 0.001
 class InSteps(OnRig):
     """An operator that works in `steps` and passes their result to `done`.
 
-    The scene must not change before the last step, except that a control rig is set up first.
+    If the steps are closed before their end, they must leave the scene as it was. A control rig is set up first.
     """
 
     doing: ClassVar[str]

@@ -59,7 +59,7 @@ _HOLDS = (
 )
 # The suffixes of all files that can be imported.
 MOTION_SUFFIXES: Final = (*SUFFIXES, *(suffix for suffix in POSE_SUFFIXES if suffix not in SUFFIXES))
-# Properties that the dialog asks for if the file needs them, each with the value that leaves it to the file.
+# Properties that the dialog shows only if the file does not determine them, with the values that mean so.
 _ASKED: Final = {"performer": "", "keypoints": "AUTO"}
 # Properties that can be determined from the file.
 _SELDOM: Final = ("holds", "units", "up_axis", *_ASKED, "rate", "start_frame", "first", "last", "scale")
@@ -117,7 +117,7 @@ class FABRIK_OT_import_markers(Keying, motion.ImportOptions, Operator, ImportHel
     directory: String(subtype="DIR_PATH", options={*ASIDE, "HIDDEN"})
     rig: String(
         "Animate",
-        "The armature that gets keys. If it is empty or there are several files, they are only imported",
+        "The armature that gets keys. If none is chosen, or there are several files, they are only imported",
         search=lambda _self, context, _typed: _armatures(context),
         options=ASIDE,
     )
@@ -201,15 +201,14 @@ class FABRIK_OT_import_markers(Keying, motion.ImportOptions, Operator, ImportHel
             )
         rig = selection.named(bpy.data.objects, self.rig, "object") if len(recordings) == 1 else None
         steps = self._imported(context, recordings, timing, rig)
-        if rig is None:
-            return self.done(work_steps.finish(steps))
-        if reason := why_no_rig(rig):
-            raise errors.FabrikError(reason)
-        base.set_up_first(self, context, rig)
-        # Adjust Last Operation repeats all steps at once.
-        if at_once or self.options.is_repeat:
-            return self.done(work_steps.finish(steps))
-        return self.start(context, steps, rig)
+        if rig is not None:
+            if reason := why_no_rig(rig):
+                raise errors.FabrikError(reason)
+            base.set_up_first(self, context, rig)
+            # Adjust Last Operation repeats all steps at once.
+            if not at_once and not self.options.is_repeat:
+                return self.start(context, steps, rig)
+        return self.done(work_steps.finish(steps))
 
     def done(self, result: "baking.BakeResult | None") -> set[str]:
         # Blender drops reports that are made before the last step.
@@ -336,9 +335,8 @@ class FABRIK_OT_match_markers(base.OnRig, Operator):
 
     def run(self, context: Context, rig: Object) -> base.Done:
         base.set_up_first(self, context)
-        is_object = self.take in context.scene.objects and self.take not in bpy.data.collections
-        where: Any = (context.scene.objects, "object") if is_object else (bpy.data.collections, "collection")
-        take = selection.named(where[0], self.take, where[1])
+        things: Any = [*bpy.data.collections, *context.scene.objects]
+        take = selection.named(things, self.take, "collection")
         return matching.match_and_guess(context, rig, take, guess=self.guess, preset=self.preset, keep=self.keep)
 
 
@@ -609,7 +607,7 @@ class FABRIK_OT_work_out_trails(base.OnRig, Operator):
 
     def run(self, context: Context, rig: Object) -> base.Done:
         if not drawing.update_trails(context, rig):
-            raise errors.FabrikError(f"{rig.name!r} has no keys, so nothing moves: bake or key a motion first")
+            raise errors.FabrikError(f"{rig.name!r} has no keys to edit: bake or key some motion first")
         return f"Updated the trails of {rig.name!r}", []
 
 

@@ -23,7 +23,6 @@ from ...settings.limit_properties import LimitPropertyError, has_limit, read_lim
 from ...settings.selection import active_bone, selected_bones
 from .drawing import COLORS, Drawing, Part, draw, joined
 
-_BACKEND: Final = one
 # Radians. A joint this close to a limit is shown as at the limit, because poses have single precision.
 _AT_LIMIT: Final = 2e-3
 # The number of points along the rim of a cone (a multiple of four), of rings from rest to rim, and of points on a full
@@ -69,7 +68,7 @@ class Shape:
 
 def shapes_of(limit: Limit, rotation: npt.ArrayLike, length: float) -> list[Shape]:
     """The shapes for a bone with a limit, a length and a current rotation (4,), w x y z."""
-    turn = _BACKEND.quaternion_of(np.asarray(rotation, dtype=np.float64).tolist())
+    turn = one.quaternion_of(np.asarray(rotation, dtype=np.float64).tolist())
     shapes = _SHAPES[type(limit)](limit, turn)
     return [replace(shape, vertices=shape.vertices * length) for shape in shapes]
 
@@ -107,7 +106,7 @@ def _polygon_shapes(limit: Polygon, turn: Quaternion) -> list[Shape]:
     """The range of a polygon on the sphere of the tail, its outline, the tail, and the range of twist."""
     binds = _is_at_limit(Polygon(limit.window), turn)
     corners = np.array(limit.points)
-    cut = tessellate_polygon([[_BACKEND.vector_of((x, z, 0.0)) for x, z in corners]])
+    cut = tessellate_polygon([[one.vector_of((x, z, 0.0)) for x, z in corners]])
     triangles = corners[np.array(cut, dtype=np.int64)]
     edges = np.stack([corners, np.roll(corners, -1, axis=0)], axis=1)
     for _ in range(_HALVINGS):
@@ -128,11 +127,11 @@ def _twist_shapes(twist: tuple[float, float], turn: Quaternion) -> list[Shape]:
     low, high = twist
     if high - low >= tau:
         return []
-    angles = swing_of(_BACKEND, turn)
-    swing = _BACKEND.exp_map(_BACKEND.vector_of((angles.z, 0.0, -angles.x)))
+    angles = swing_of(one, turn)
+    swing = one.exp_map(one.vector_of((angles.z, 0.0, -angles.x)))
     # If no twist is allowed, the bone is always at its limit. Show this only if the bone is twisted.
     binds = _is_at_limit(Ball(pi, twist), turn) if high > low else _is_beyond_limit(Ball(pi, twist), turn)
-    return _round_shapes(low, high, twist_of(_BACKEND, turn, 0.5 * (low + high)), swing, binds=binds)
+    return _round_shapes(low, high, twist_of(one, turn, 0.5 * (low + high)), swing, binds=binds)
 
 
 def _round_shapes(low: float, high: float, now: Scalar, swing: Quaternion, *, binds: bool) -> list[Shape]:
@@ -149,8 +148,8 @@ def _hinge_shapes(limit: Hinge, turn: Quaternion) -> list[Shape]:
     low, high = (limit.low, limit.high) if limit.bounded else (-pi, pi)
     binds = _is_at_limit(limit, turn)
     if limit.axis == "Y":
-        still = _BACKEND.quaternion_of((1.0, 0.0, 0.0, 0.0))
-        return _round_shapes(low, high, limit.angle(_BACKEND, turn), still, binds=binds)
+        still = one.quaternion_of((1.0, 0.0, 0.0, 0.0))
+        return _round_shapes(low, high, limit.angle(one, turn), still, binds=binds)
     ahead, aside = (0.0, 1.0, 0.0), (0.0, 0.0, 1.0) if limit.axis == "X" else (-1.0, 0.0, 0.0)
     return [_fan(low, high, binds, np.array([ahead, aside])), _marker(turn, binds)]
 

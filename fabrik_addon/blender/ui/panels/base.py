@@ -207,9 +207,7 @@ def next_in_pose(rig: Object | None) -> str:
         return "Enter Pose mode to drag bones"
     if rig.data.bones.active is None:
         return "Press F over a bone and move the mouse"
-    return (
-        "F drags the bone; pins stay in place" if len(settings.effectors) else "F drags a bone; P pins bones in place"
-    )
+    return "F drags the bone; pins stay in place" if settings.effectors else "F drags a bone; P pins bones in place"
 
 
 def next_in_motion(context: Context, rig: Object | None) -> tuple[str, str]:

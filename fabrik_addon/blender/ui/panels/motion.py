@@ -35,10 +35,8 @@ class FABRIK_MT_takes(Menu):
         rig: Any = rig_at_hand(context)
         for take in imported_takes(context.scene):
             state = state_of_take(rig, take)
-            word = f" ({ui_text(_WORDS[state])})" if state in _WORDS else ""
-            choose = self.layout.operator(
-                "fabrik.follow_take", text=f"{take.name}{word}", icon=_TAKE_ICONS[state], translate=False
-            )
+            text = f"{take.name} ({ui_text(_WORDS[state])})" if state in _WORDS else take.name
+            choose = self.layout.operator("fabrik.follow_take", text=text, icon=_TAKE_ICONS[state], translate=False)
             choose.take = take.name
 
 
@@ -283,6 +281,10 @@ def _layers(rig: Any) -> list[tuple[Any, Any]]:
     return [(track, curve.keyframe_points[:1] if curve else []) for track, curve in curves]
 
 
+def _influences(rig: Any) -> list[float]:
+    return ([keys[0].co[1] if keys else 1.0 for _, keys in _layers(rig)] + [1.0] * _MOST)[:_MOST]
+
+
 def _set_influences(rig: Any, influences: list[float]) -> None:
     for (_track, keys), influence in zip(_layers(rig), influences, strict=False):
         for key in keys:
@@ -299,7 +301,7 @@ INFLUENCES: Final = FloatVector(
     size=_MOST,
     min=0.0,
     max=1.0,
-    get=lambda rig: ([keys[0].co[1] if keys else 1.0 for _, keys in _layers(rig)] + [1.0] * _MOST)[:_MOST],
+    get=_influences,
     set=_set_influences,
     options=set(),
     override=set(),
