@@ -42,7 +42,7 @@ class MarkerFileError(FabrikError):
 
 
 class ChoiceError(MarkerFileError):
-    """A file needs a choice; `option` is the name of the import option, and `choices` are its values."""
+    """A file needs a choice; `choices` are the values of the import's `option`."""
 
     def __init__(self, message: str, option: str, choices: Sequence[str]) -> None:
         super().__init__(message)

@@ -57,7 +57,7 @@ def choose_performer(clip: Clip, name: str) -> Clip:
 def all_or_nothing(context: Context, rig: Object | None = None) -> Iterator[Callable[[], list[ID]]]:
     """If the block fails, remove the data that it added; restore the scene's frames, the rig's take and rest pose.
 
-    Yields a function that returns the additions. What other add-ons add after its last call is kept.
+    Yields a function that returns this data. What is added after its last call is kept.
     """
     scene, render = context.scene, context.scene.render
     before, added = {each.session_uid for each in bpy.data.user_map()}, list[ID]()

@@ -95,7 +95,7 @@ class Keying(base.InSteps):
         return retargeting.retarget_from(context, rig, source, frames, how, bake, pairs, notes=notes)
 
     def _frames(self, first: int | None, last: int | None) -> tuple[Any, Any]:
-        """The first and the last frame: those that are given, else the defaults."""
+        """The frames that are given, else the defaults."""
         given = self.given("frame_start", "frame_end")
         return given.get("frame_start", first), given.get("frame_end", last)
 
