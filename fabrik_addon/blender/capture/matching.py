@@ -56,16 +56,13 @@ def match_markers(
     """Add the markers that `find_markers` finds to the rig's list, each with the bone for its label if there is one.
 
     preset: a key of `PRESETS`, or "AUTO" for the one that fits. keep: do not change markers that already have a bone.
-    Raises MarkerError, with nothing changed, if there are no markers, or the names of the rig's bones are unknown.
+    If no bone has a known name, no marker gets one. Raises MarkerError, with nothing changed, if there are no markers.
     """
     check_rig(rig)
     check_editable(rig)
     markers = find_markers(context, rig, take)
     rest = read_rest(rig)
-    roles = match_bones(rest)
-    if not roles:
-        raise MarkerError(f"No bone of {rig.name!r} has the name of a human bone: choose each marker's bone by hand")
-    matched = match(list(markers), parts_of(roles), rest, None if preset == "AUTO" else preset)
+    matched = match(list(markers), parts_of(match_bones(rest)), rest, None if preset == "AUTO" else preset)
     capture = rig_settings(rig).capture
     kept = _certain(capture.markers) if keep else {}
     holder, bone = next(iter(markers.values()))

@@ -9,8 +9,16 @@ import pytest
 from support import scenes
 
 from fabrik_addon.blender.capture.import_markers import import_clip
-from fabrik_addon.blender.capture.matching import MarkerError, find_markers, load_map, match_markers, save_map
+from fabrik_addon.blender.capture.matching import (
+    MarkerError,
+    find_markers,
+    load_map,
+    match_and_guess,
+    match_markers,
+    save_map,
+)
 from fabrik_addon.blender.settings.rig import follow_take
+from fabrik_addon.blender.settings.why_not import mapped_markers
 from fabrik_addon.core.errors import FabrikError
 from fabrik_addon.markers.clip import Clip
 from fabrik_addon.markers.files.any_file import read_markers
@@ -134,17 +142,24 @@ class TestWhereMarkersAre:
         assert find_markers(bpy.context, rig, first).keys() == {"LASI", "LASI.001"}
 
 
-def rename_bones(rig):
+def test_markers_of_a_rig_with_unknown_bone_names_are_listed_and_get_bones_by_hand():
+    """Fixed: matching refused such a rig, told people to choose bones by hand, and left the list empty."""
+    rig = person()
     take()
     for place, bone in enumerate(rig.data.bones):
         bone.name = f"b{place}"
+    line, _ = match_and_guess(bpy.context, rig, None)
+    assert line.startswith("0 markers of 'walk' matched to bones")
+    markers = rig.fabrik.capture.markers
+    assert {entry.name for entry in markers} == set(LABELS)
+    markers["LASI"].bone = "b0"
+    assert [entry.name for entry in mapped_markers(rig)] == ["LASI"]
 
 
 @pytest.mark.parametrize(
     ("prepare", "sentence"),
     [
         (lambda rig: None, "No markers found: import some"),
-        (rename_bones, "No bone of 'Rig' has the name of a human bone"),
         (lambda rig: setattr(rig.fabrik.capture, "take_armature", rig), "'Rig' can't be the marker armature of 'Rig'"),
     ],
 )
