@@ -6,10 +6,9 @@ from support.recordings import DATA
 from benchmarks.bvh import read_recording
 from benchmarks.tables import Aim, Part, table
 from fabrik_addon.core import Effector, Solver, forward_kinematics
-from fabrik_addon.core.backend import array
 from fabrik_addon.core.drag import DragSolver
 from fabrik_addon.core.kernel.posture import Masses
-from fabrik_addon.core.rotations import angle_between
+from fabrik_addon.core.limits import excess
 from fabrik_addon.human.masses import body_masses
 from fabrik_addon.human.naming_schemes import match
 from fabrik_addon.human.preset import human_limits
@@ -110,9 +109,8 @@ def _limits_table(people):
         limits, roles = human_limits(person.bones).limits, match(person.skeleton.names)
         for bone, name in enumerate(person.skeleton.names):
             if name in limits:
-                own = person.local[:, bone]
-                inside = array.stack([limits[name].clamp(array, array.quaternion(own))], len(own))[:, 0]
-                outside.setdefault(roles[name].part, []).append(np.degrees(angle_between(inside, own)))
+                off = np.degrees(excess(limits[name], person.local[:, bone]))
+                outside.setdefault(roles[name].part, []).append(off)
     rows = [_limit_row(part, np.concatenate(values)) for part, values in outside.items()]
     header = ("joint", f"frames more than {OUTSIDE:g}° outside", "median °", "95th percentile °", "99th percentile °")
     return table("Natural: how far recorded people are outside the human preset", header, rows)
