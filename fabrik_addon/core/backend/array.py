@@ -43,7 +43,10 @@ class Vector:
         return Vector((-self.x, -self.y, -self.z))
 
     def dot(self, other: Vector) -> Scalar:
-        return self.x * other.x + self.y * other.y + self.z * other.z
+        total = self.x * other.x
+        total += self.y * other.y
+        total += self.z * other.z
+        return total
 
     def cross(self, other: Vector) -> Vector:
         return Vector(
@@ -56,7 +59,10 @@ class Vector:
 
     @property
     def length_squared(self) -> Scalar:
-        return self.dot(self)
+        total = self.x * self.x
+        total += self.y * self.y
+        total += self.z * self.z
+        return total
 
     @property
     def length(self) -> Scalar:
@@ -79,10 +85,21 @@ class Quaternion:
         return self._turn(other) if isinstance(other, Vector) else self._after(other)
 
     def _turn(self, point: Vector) -> Vector:
-        """The rotated vector p + 2 w v × p + 2 v × (v × p)."""
-        axis = Vector((self.x, self.y, self.z))
-        twice = axis.cross(point) * 2.0
-        return point + twice * self.w + axis.cross(twice)
+        """The rotated vector p + 2 w v × p + 2 v × (v × p), computed in place."""
+        w, x, y, z = self.w, self.x, self.y, self.z
+        a, b, c = point.y * z, point.z * x, point.x * y
+        a, b, c = point.z * y - a, point.x * z - b, point.y * x - c
+        a += a
+        b += b
+        c += c
+        px, py, pz = w * a, w * b, w * c
+        px += point.x
+        py += point.y
+        pz += point.z
+        px += y * c - z * b
+        py += z * a - x * c
+        pz += x * b - y * a
+        return Vector((px, py, pz))
 
     def _after(self, first: Quaternion) -> Quaternion:
         w, x, y, z = self.w, self.x, self.y, self.z
