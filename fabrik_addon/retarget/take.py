@@ -418,12 +418,12 @@ class _Work:
             lift.look(frames, matrices)
 
     def _keep_trunk(self, local: FloatArray, hips: FloatArray) -> None:
-        """Restore the trunk's rotations in armature space, within limits, after the legs have rotated the hips.
+        """Restore the trunk's rotations in armature space, within limits, after the legs rotated the hips.
 
         local: (F, J, 4) local rotations, changed in place. hips: (F, 4) the hips' local rotations before.
         """
         skeleton = self.skeleton
-        # By bone, the rotations that it still lacks, in its own frame. A bone at its limit leaves them to its children.
+        # By bone, the rotations that it lacks, in its own frame. A bone at its limit leaves them to its children.
         lacking = {self.transfer.hips: product(conjugate(local[:, self.transfer.hips]), hips)}
         for bone, parent in enumerate(skeleton.parents):
             if parent not in lacking or bone in self.outside_trunk or not skeleton.inherits_rotation[bone]:

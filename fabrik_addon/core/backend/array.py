@@ -43,10 +43,7 @@ class Vector:
         return Vector((-self.x, -self.y, -self.z))
 
     def dot(self, other: Vector) -> Scalar:
-        total = self.x * other.x
-        total += self.y * other.y
-        total += self.z * other.z
-        return total
+        return self.x * other.x + self.y * other.y + self.z * other.z
 
     def cross(self, other: Vector) -> Vector:
         return Vector(
@@ -59,10 +56,7 @@ class Vector:
 
     @property
     def length_squared(self) -> Scalar:
-        total = self.x * self.x
-        total += self.y * self.y
-        total += self.z * self.z
-        return total
+        return self.dot(self)
 
     @property
     def length(self) -> Scalar:

@@ -115,8 +115,7 @@ class QuadraticProgram:
         used[count:] = False if active is None else active
         multipliers = self._complementary(target, yielding, used)
         for done in range(2 * ROUNDS):
-            one = done >= ROUNDS
-            if caps is None or not self._capped(multipliers, yielding, compliance, caps, used, one=one):
+            if caps is None or not self._capped(multipliers, yielding, compliance, caps, used, one=done >= ROUNDS):
                 break
             last, multipliers = multipliers, self._complementary(target, yielding, used)
             if (lengths((multipliers - last)[:count].reshape(-1, 3)) < CLOSE * caps).all():
@@ -177,8 +176,8 @@ class QuadraticProgram:
     ) -> bool:
         """Adjust in place the compliance of goals whose force exceeds its cap, or whose compliance is too large.
 
-        Takes a step of Newton's method for all these goals together, or for the `one` that is farthest off: goals that
-        work against each other may come back to where they were. Returns whether any was adjusted.
+        Takes a step of Newton's method for all these goals together, or for the `one` that is farthest off, since goals
+        that work against each other may cycle. Returns whether any was adjusted.
         """
         count = self._count
         forces, own, least = multipliers[:count], yielding[:count].reshape(-1, 3), least.reshape(-1, 3)
