@@ -52,11 +52,11 @@ def reports_errors(method: _Runs) -> _Runs:
 
 
 def report_all(operator: Any, done: str, warnings: Iterable[str]) -> set[str]:
-    """Report a result and then warnings, all translated; returns {"FINISHED"}.
+    """Report a translated result, then warnings, and redraw all editors; returns {"FINISHED"}.
 
-    The status bar shows only the last message.
+    The status bar shows the last message.
     """
-    # `set_channel` only makes Blender redraw viewports.
+    # `set_channel` only redraws viewports.
     for area in bpy.context.screen.areas if bpy.context.screen else ():
         area.tag_redraw()
     operator.report({"INFO"}, done)
